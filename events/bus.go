@@ -1,0 +1,97 @@
+package events
+
+import (
+	"context"
+	"time"
+)
+
+// Bus carries messages between stages. It delivers every published message at
+// least once and in publication order per group; what must happen once is made
+// so by event IDs and by positions, never by acknowledgements.
+//
+// All methods are safe for concurrent use.
+type Bus interface {
+	// Publish stores messages durably, in order, and returns once all are
+	// stored. A message whose ID is stored already is not stored again, however
+	// long ago that was. When it fails, some messages may have been stored:
+	// publish all of them again. Over MaxPayloadBytes it returns ErrTooLarge
+	// and stores nothing.
+	Publish(ctx context.Context, messages ...Message) error
+	// Consume joins the competing consumers of config.Name: each message goes
+	// to one of them at a time.
+	Consume(ctx context.Context, config ConsumeConfig) (Consumer, error)
+	// Read follows the messages of a run in one order, which is the same for
+	// every reader of the same types and includes the order per group.
+	Read(ctx context.Context, config ReadConfig) (Reader, error)
+	// Lag reports how far the consumers of a name are behind.
+	Lag(ctx context.Context, run, name string) (Lag, error)
+	// Close ends all consumers and readers and releases the connection.
+	Close() error
+}
+
+// ConsumeConfig describes a set of competing consumers. Every member must use
+// the same values.
+type ConsumeConfig struct {
+	Run         string
+	Name        string        // the set of consumers, for example "execution"
+	Types       []Type        // event types delivered
+	AckWait     time.Duration // without an answer or Extend, a message is delivered again after this long
+	MaxInFlight int           // unanswered messages of the whole set, at most
+}
+
+// Consumer hands out deliveries of one member.
+type Consumer interface {
+	// Fetch waits until at least one message is there and returns up to most,
+	// waiting no longer than linger for more once the first has come. It
+	// returns ctx.Err() when ctx ends and ErrClosed after Close.
+	Fetch(ctx context.Context, most int, linger time.Duration) ([]Delivery, error)
+	// Close leaves the set; unanswered deliveries go to other members.
+	Close() error
+}
+
+// Delivery is one message with the right to answer it. Exactly one of Ack,
+// Retry and Drop must be called; Extend any number of times before.
+type Delivery interface {
+	Message() Message
+	// Attempt counts deliveries of this message, from 1.
+	Attempt() int
+	// Ack says that everything that follows from the message is published.
+	// It may be lost, and the message delivered again.
+	Ack(ctx context.Context) error
+	// Retry asks for delivery again, no sooner than after.
+	Retry(ctx context.Context, after time.Duration) error
+	// Drop says that the message shall not be delivered again.
+	Drop(ctx context.Context) error
+	// Extend restarts AckWait for a message that takes long.
+	Extend(ctx context.Context) error
+}
+
+// Position is a place in a run's message order, owned by the reader: it is
+// stored together with what was read up to it. It is opaque, and only
+// meaningful to the kind of bus that gave it.
+type Position string
+
+// Start is the position before the first message.
+const Start Position = ""
+
+// ReadConfig describes an ordered reader.
+type ReadConfig struct {
+	Run   string
+	Types []Type   // event types read; empty for all
+	From  Position // read what comes after it
+}
+
+// Reader reads messages in order.
+type Reader interface {
+	// Next waits for the next message and returns it with the position after
+	// it. It returns ctx.Err() when ctx ends and ErrClosed after Close.
+	Next(ctx context.Context) (Message, Position, error)
+	// Close ends the reader.
+	Close() error
+}
+
+// Lag says how far a set of consumers is behind.
+type Lag struct {
+	Pending  int64 // not delivered yet
+	InFlight int64 // delivered and not answered yet
+}

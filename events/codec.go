@@ -1,0 +1,201 @@
+package events
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Message is an event as it travels and as it is kept: the envelope in the
+// clear, the payload encoded.
+type Message struct {
+	Envelope
+	Encoding string // content encoding of Data: EncodingNone or EncodingZstd
+	Data     []byte // msgpack, possibly compressed
+}
+
+const (
+	EncodingNone = ""
+	EncodingZstd = "zstd"
+	// ContentType is the media type of a payload.
+	ContentType = "application/msgpack"
+)
+
+// One encoder and one decoder serve all goroutines: EncodeAll and DecodeAll
+// keep no state between calls, and making them anew costs 0.6 ms and 1.7 MB.
+var (
+	zstdEncoder = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2)))
+	zstdDecoder = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(MaxPayloadBytes)))
+)
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// Encode validates the event and returns its wire form. It fixes the event's
+// hash.
+func Encode(e *Event) (Message, error) {
+	if e.Payload == nil {
+		return Message{}, invalid("payload", "is nil")
+	}
+	if t := e.Payload.EventType(); t != e.Type {
+		return Message{}, invalid("type", "%q carries a payload of %q", e.Type, t)
+	}
+	if err := e.Validate(); err != nil {
+		return Message{}, err
+	}
+	if err := e.Payload.Validate(); err != nil {
+		return Message{}, fmt.Errorf("%s %s: %w", e.Type, e.Group, err)
+	}
+	raw, err := marshal(e.Payload)
+	if err != nil {
+		return Message{}, fmt.Errorf("%s %s: encode: %w", e.Type, e.Group, err)
+	}
+	if len(raw) > MaxPayloadBytes {
+		return Message{}, fmt.Errorf("%s %s: %w: %d bytes, limit %d", e.Type, e.Group, ErrTooLarge, len(raw), MaxPayloadBytes)
+	}
+	e.hash = hashOf(raw)
+	m := Message{Envelope: e.Envelope, Data: raw}
+	if len(raw) >= ZstdThreshold {
+		m.Encoding = EncodingZstd
+		m.Data = zstdEncoder.EncodeAll(raw, make([]byte, 0, len(raw)/2))
+	}
+	return m, nil
+}
+
+// Raw returns the payload's msgpack bytes, decompressed and bounded.
+func (m *Message) Raw() ([]byte, error) {
+	if len(m.Data) > MaxPayloadBytes {
+		return nil, fmt.Errorf("%s %s: %w: %d bytes, limit %d", m.Type, m.Group, ErrTooLarge, len(m.Data), MaxPayloadBytes)
+	}
+	switch m.Encoding {
+	case EncodingNone:
+		return m.Data, nil
+	case EncodingZstd:
+		raw, err := zstdDecoder.DecodeAll(m.Data, nil)
+		if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
+			return nil, fmt.Errorf("%s %s: %w: decompresses to more than %d bytes", m.Type, m.Group, ErrTooLarge, MaxPayloadBytes)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w: zstd: %w", m.Type, m.Group, ErrMalformed, err)
+		}
+		return raw, nil
+	}
+	return nil, fmt.Errorf("%s %s: %w: unknown content encoding %q", m.Type, m.Group, ErrMalformed, clip(m.Encoding))
+}
+
+// Decode returns the event a message carries, in the current schema version.
+// Bytes that are not one whole well-formed payload give ErrMalformed, whatever
+// they are: nothing is allocated on their word.
+func (m *Message) Decode() (*Event, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	entry := registry[m.Type]
+	if m.SchemaVersion > entry.version {
+		return nil, fmt.Errorf("%s %s: %w: version %d, this build knows %d", m.Type, m.Group, ErrNewerSchema, m.SchemaVersion, entry.version)
+	}
+	raw, err := m.Raw()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkShape(raw); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
+	}
+	e := &Event{Envelope: m.Envelope, Payload: entry.make(), hash: hashOf(raw)}
+	if raw, err = upcast(m.Type, m.SchemaVersion, entry.version, raw); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
+	}
+	e.SchemaVersion = entry.version
+	if err := unmarshal(raw, e.Payload); err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %w", m.Type, m.Group, ErrMalformed, err)
+	}
+	if err := e.Payload.Validate(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
+	}
+	return e, nil
+}
+
+// DecodeAny returns a message's payload as maps, lists and scalars, without
+// knowing its type: for taps and for checks against the JSON Schemas.
+func (m *Message) DecodeAny() (map[string]any, error) {
+	raw, err := m.Raw()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkShape(raw); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
+	}
+	var v map[string]any
+	if err := unmarshal(raw, &v); err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %w", m.Type, m.Group, ErrMalformed, err)
+	}
+	return v, nil
+}
+
+func upcast(t Type, from, to int, raw []byte) ([]byte, error) {
+	if from == to {
+		return raw, nil
+	}
+	var v map[string]any
+	if err := unmarshal(raw, &v); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	for ; from < to; from++ {
+		up, ok := upcasters[t][from]
+		if !ok {
+			return nil, fmt.Errorf("no upcaster from version %d", from)
+		}
+		var err error
+		if v, err = up(v); err != nil {
+			return nil, fmt.Errorf("upcast from version %d: %w", from, err)
+		}
+	}
+	return marshal(v)
+}
+
+func marshal(v any) ([]byte, error) {
+	buf := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buf)
+	buf.Reset()
+	enc := msgpack.GetEncoder()
+	defer msgpack.PutEncoder(enc)
+	enc.Reset(buf)
+	enc.SetSortMapKeys(true)
+	enc.UseCompactInts(true)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(buf.Bytes()), nil
+}
+
+func unmarshal(raw []byte, v any) error {
+	dec := msgpack.GetDecoder()
+	defer msgpack.PutDecoder(dec)
+	r := bytes.NewReader(raw)
+	dec.Reset(r)
+	if err := dec.Decode(v); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	return nil
+}
+
+func hashOf(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

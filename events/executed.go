@@ -1,0 +1,188 @@
+package events
+
+import "slices"
+
+// Verdict is the outcome of one test on one answer.
+type Verdict string
+
+const (
+	VerdictPass    Verdict = "pass"    // returned the expected value
+	VerdictFail    Verdict = "fail"    // returned another value
+	VerdictRaised  Verdict = "raised"  // raised an exception, exited or crashed
+	VerdictTimeout Verdict = "timeout" // ran over the time limit
+	VerdictNotRun  Verdict = "not_run" // the answer does not load, or the test was not kept
+)
+
+var verdicts = []Verdict{VerdictPass, VerdictFail, VerdictRaised, VerdictTimeout, VerdictNotRun}
+
+// Failed reports whether the test ran and the answer did not pass it.
+func (v Verdict) Failed() bool {
+	return v == VerdictFail || v == VerdictRaised || v == VerdictTimeout
+}
+
+func (v Verdict) check(field string) error {
+	if !slices.Contains(verdicts, v) {
+		return invalid(field, "%q is not a verdict", clip(string(v)))
+	}
+	return nil
+}
+
+// TestStatus says what validation against the ground truth made of a test.
+type TestStatus string
+
+const (
+	StatusKept       TestStatus = "kept"       // runs on the ground truth and is unique in its suite
+	StatusUnparsable TestStatus = "unparsable" // not `assert call(...) == literal`
+	StatusRaised     TestStatus = "raised"     // the ground truth raised or timed out
+	StatusDuplicate  TestStatus = "duplicate"  // same call and true value as an earlier test of its suite
+)
+
+var statuses = []TestStatus{StatusKept, StatusUnparsable, StatusRaised, StatusDuplicate}
+
+// ExecutedTest is one statement of a suite and what became of it.
+type ExecutedTest struct {
+	Source   string     `msgpack:"src"`              // the statement as written, cut at a limit
+	Status   TestStatus `msgpack:"status"`           //
+	Call     string     `msgpack:"call,omitempty"`   // the call, normalised by Python's ast; empty if unparsable
+	Stated   string     `msgpack:"stated,omitempty"` // the value the test stated, a Python literal
+	Expected string     `msgpack:"expect,omitempty"` // the ground truth's value, a Python literal; kept tests only
+	Wrong    bool       `msgpack:"wrong,omitempty"`  // kept, but the stated value differs from the truth
+	Verdict  Verdict    `msgpack:"verdict"`          // on the suite's own answer; VerdictNotRun unless kept
+	Detail   string     `msgpack:"detail,omitempty"` // why: parse error, exception, or the value returned
+}
+
+// ExecutedSuite is one suite after validation and execution.
+type ExecutedSuite struct {
+	Tests       []ExecutedTest `msgpack:"tests"`
+	Chars       int            `msgpack:"chars"`             // characters (code points) of the response
+	Unprintable int            `msgpack:"unprintable"`       // of those, outside Python's string.printable
+	Failure     string         `msgpack:"failure,omitempty"` // infrastructure failure: the suite is masked, not scored
+}
+
+// Valid returns the number of kept tests: `valid` of design step 4.
+func (s *ExecutedSuite) Valid() int {
+	n := 0
+	for i := range s.Tests {
+		if s.Tests[i].Status == StatusKept {
+			n++
+		}
+	}
+	return n
+}
+
+// Invalid returns the number of unparsable, raised, duplicate and wrong
+// tests: `invalid` of design step 4. A wrong test is kept and still counts.
+func (s *ExecutedSuite) Invalid() int {
+	n := 0
+	for i := range s.Tests {
+		if s.Tests[i].Status != StatusKept || s.Tests[i].Wrong {
+			n++
+		}
+	}
+	return n
+}
+
+// GoldenVerdict is the outcome of one golden test on one answer.
+type GoldenVerdict struct {
+	Verdict   Verdict `msgpack:"verdict"`
+	InProcess bool    `msgpack:"in_process,omitempty"` // the test ran inside the answer's process: weaker evidence
+	Detail    string  `msgpack:"detail,omitempty"`
+}
+
+// ExecutedAnswer is one answer with everything that ran on it.
+type ExecutedAnswer struct {
+	Loads      bool            `msgpack:"loads"`
+	LoadError  string          `msgpack:"load_error,omitempty"`
+	Suites     []ExecutedSuite `msgpack:"suites"`            // N
+	Historical []Verdict       `msgpack:"hist,omitempty"`    // one per historical test of the group
+	Golden     []GoldenVerdict `msgpack:"golden,omitempty"`  // one per golden test of the problem
+	Failure    string          `msgpack:"failure,omitempty"` // infrastructure failure: the answer is masked, not scored
+}
+
+// CodeExecuted says what running the group showed. It is enough to compute
+// rewards under any recipe: no generation and no execution is needed again.
+type CodeExecuted struct {
+	Plan        Plan             `msgpack:"plan"`
+	ProblemID   string           `msgpack:"problem"`
+	CodeVersion int              `msgpack:"code_version"`    // policy version that answered
+	TestVersion int              `msgpack:"test_version"`    // policy version that wrote the tests
+	Given       bool             `msgpack:"given,omitempty"` // the answers came with the problem
+	Historical  []HistoricalTest `msgpack:"hist,omitempty"`
+	Answers     []ExecutedAnswer `msgpack:"answers"` // M
+}
+
+// EventType implements Payload.
+func (*CodeExecuted) EventType() Type { return TypeCodeExecuted }
+
+// Validate implements Payload.
+func (c *CodeExecuted) Validate() error {
+	if err := c.Plan.Validate(); err != nil {
+		return err
+	}
+	if c.ProblemID == "" {
+		return invalid("problem", "is empty")
+	}
+	if err := checkHistorical(c.Historical); err != nil {
+		return err
+	}
+	if len(c.Answers) != c.Plan.Answers {
+		return invalid("answers", "%d answers, but the plan asks for %d", len(c.Answers), c.Plan.Answers)
+	}
+	for i := range c.Answers {
+		if err := c.Answers[i].validate(at("answers", i), c.Plan.Suites, len(c.Historical)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *ExecutedAnswer) validate(field string, suites, historical int) error {
+	if a.Failure != "" {
+		return nil
+	}
+	if len(a.Suites) != suites {
+		return invalid(field+".suites", "%d suites, but the plan asks for %d", len(a.Suites), suites)
+	}
+	if len(a.Historical) != historical {
+		return invalid(field+".hist", "%d verdicts for %d historical tests", len(a.Historical), historical)
+	}
+	for j, v := range a.Historical {
+		if err := v.check(at(field+".hist", j)); err != nil {
+			return err
+		}
+	}
+	for j := range a.Golden {
+		if err := a.Golden[j].Verdict.check(at(field+".golden", j)); err != nil {
+			return err
+		}
+	}
+	for j := range a.Suites {
+		if err := a.Suites[j].validate(at(field+".suites", j)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *ExecutedSuite) validate(field string) error {
+	if s.Chars < 0 || s.Unprintable < 0 || s.Unprintable > s.Chars {
+		return invalid(field+".unprintable", "%d of %d characters", s.Unprintable, s.Chars)
+	}
+	for i := range s.Tests {
+		t := &s.Tests[i]
+		name := at(field+".tests", i)
+		if !slices.Contains(statuses, t.Status) {
+			return invalid(name+".status", "%q is not a status", clip(string(t.Status)))
+		}
+		if t.Status == StatusKept && (t.Call == "" || t.Expected == "") {
+			return invalid(name, "a kept test has a call and an expected value")
+		}
+		if t.Wrong && t.Status != StatusKept {
+			return invalid(name+".wrong", "set on a test that was not kept")
+		}
+		if err := t.Verdict.check(name + ".verdict"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package events
+
+import "fmt"
+
+// Purpose says what a group is for.
+type Purpose string
+
+const (
+	PurposeTrain Purpose = "train" // rewarded, and both policies learn from it
+	PurposeEval  Purpose = "eval"  // scored, and nothing learns from it
+)
+
+// Plan fixes where a group stands in the run and how it is sampled. It is
+// carried by every event of the group, so that a worker needs no other source.
+type Plan struct {
+	Purpose     Purpose `msgpack:"purpose"`
+	Tag         string  `msgpack:"tag,omitempty"` // eval: which evaluation, for example "before"
+	Step        int     `msgpack:"step"`          // training step, from 1; eval: steps trained so far
+	Epoch       int     `msgpack:"epoch"`         // pass over the problem set, from 0
+	Slot        int     `msgpack:"slot"`          // place within the step, from 0: the canonical order of groups
+	Groups      int     `msgpack:"groups"`        // groups in the step (eval: in the evaluation)
+	CodeVersion int     `msgpack:"code_version"`  // oldest Code LLM version that may answer
+	TestVersion int     `msgpack:"test_version"`  // oldest Test LLM version that may write tests
+	Answers     int     `msgpack:"m"`             // M: answers per question
+	Suites      int     `msgpack:"n"`             // N: suites per answer
+	Tests       int     `msgpack:"k"`             // K: tests wanted per suite
+	Temperature float64 `msgpack:"temp"`          // sampling temperature of both roles
+	CodeTokens  int     `msgpack:"code_tokens"`   // most tokens of an answer
+	TestTokens  int     `msgpack:"test_tokens"`   // most tokens of a suite
+	Seed        uint64  `msgpack:"seed"`          // root of the group's sampling seeds
+}
+
+// GroupID returns the group's name: unique in its run, and sorted by step and
+// slot.
+func (p *Plan) GroupID() string {
+	if p.Purpose == PurposeEval {
+		return fmt.Sprintf("e-%s-%04d", p.Tag, p.Slot)
+	}
+	return fmt.Sprintf("s%06d-q%04d", p.Step, p.Slot)
+}
+
+// Validate checks the plan's ranges.
+func (p *Plan) Validate() error {
+	switch p.Purpose {
+	case PurposeTrain:
+	case PurposeEval:
+		if err := checkToken("plan.tag", p.Tag); err != nil {
+			return err
+		}
+	default:
+		return invalid("plan.purpose", "%q is neither %q nor %q", clip(string(p.Purpose)), PurposeTrain, PurposeEval)
+	}
+	for _, c := range []struct {
+		field        string
+		value, least int
+	}{
+		{"step", p.Step, 0}, {"epoch", p.Epoch, 0}, {"slot", p.Slot, 0}, {"groups", p.Groups, 1},
+		{"code_version", p.CodeVersion, 0}, {"test_version", p.TestVersion, 0},
+		{"m", p.Answers, 1}, {"n", p.Suites, 0}, {"k", p.Tests, 0},
+		{"code_tokens", p.CodeTokens, 0}, {"test_tokens", p.TestTokens, 0},
+	} {
+		if c.value < c.least || c.value > 1<<30 {
+			return invalid("plan."+c.field, "%d is outside %d to 2^30", c.value, c.least)
+		}
+	}
+	if p.Slot >= p.Groups {
+		return invalid("plan.slot", "%d, but the step has %d groups", p.Slot, p.Groups)
+	}
+	if p.Answers*max(p.Suites, 1) > MaxItems {
+		return invalid("plan.n", "%d x %d suites, over the limit of %d", p.Answers, p.Suites, MaxItems)
+	}
+	if !(p.Temperature > 0) || p.Temperature > 100 {
+		return invalid("plan.temp", "%v is outside (0, 100]", p.Temperature)
+	}
+	return nil
+}
+
+// Problem is a question with what is needed to judge an answer to it.
+type Problem struct {
+	ID         string   `msgpack:"id"`
+	Question   string   `msgpack:"question"`
+	EntryPoint string   `msgpack:"entry"`            // the name the tests call
+	Solution   string   `msgpack:"solution"`         // the ground truth, Python source
+	Golden     []string `msgpack:"golden,omitempty"` // golden tests to run on the answers; eval and the golden recipe only
+}
+
+// Validate checks that the problem is complete and within limits.
+func (p *Problem) Validate() error {
+	if p.ID == "" || len(p.ID) > 4*MaxTokenBytes {
+		return invalid("problem.id", "want 1 to %d bytes, have %d", 4*MaxTokenBytes, len(p.ID))
+	}
+	for _, t := range []struct{ field, text string }{
+		{"question", p.Question}, {"entry", p.EntryPoint}, {"solution", p.Solution},
+	} {
+		if t.text == "" {
+			return invalid("problem."+t.field, "is empty")
+		}
+		if err := checkText("problem."+t.field, t.text); err != nil {
+			return err
+		}
+	}
+	if err := checkCount("problem.golden", len(p.Golden), MaxItems); err != nil {
+		return err
+	}
+	for i, g := range p.Golden {
+		if err := checkText(at("problem.golden", i), g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HistoricalTest is a test of the Mistake Book, as retrieved for a question.
+type HistoricalTest struct {
+	Call     string `msgpack:"call"`   // Python expression, for example "solve([1, 2])"
+	Expected string `msgpack:"expect"` // the ground truth's value, a Python literal
+	Count    int    `msgpack:"count"`  // frequency in the book when retrieved
+}
+
+// ProblemPosed opens a group.
+type ProblemPosed struct {
+	Plan       Plan             `msgpack:"plan"`
+	Problem    Problem          `msgpack:"problem"`
+	Historical []HistoricalTest `msgpack:"hist,omitempty"`  // from the Mistake Book, most frequent first
+	Given      []string         `msgpack:"given,omitempty"` // eval: answers to judge instead of sampling them; programs, not responses
+}
+
+// EventType implements Payload.
+func (*ProblemPosed) EventType() Type { return TypeProblemPosed }
+
+// Validate implements Payload.
+func (p *ProblemPosed) Validate() error {
+	if err := p.Plan.Validate(); err != nil {
+		return err
+	}
+	if err := p.Problem.Validate(); err != nil {
+		return err
+	}
+	if len(p.Given) > 0 && len(p.Given) != p.Plan.Answers {
+		return invalid("given", "%d answers, but the plan asks for %d", len(p.Given), p.Plan.Answers)
+	}
+	return checkHistorical(p.Historical)
+}
+
+func checkHistorical(tests []HistoricalTest) error {
+	if err := checkCount("hist", len(tests), MaxItems); err != nil {
+		return err
+	}
+	for i, h := range tests {
+		if h.Call == "" || h.Expected == "" {
+			return invalid(at("hist", i), "call and expect must not be empty")
+		}
+		if err := checkText(at("hist", i), h.Call+h.Expected); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package events
+
+import "math"
+
+// AnswerReward is the Code LLM's reward for one answer.
+type AnswerReward struct {
+	Reward    float64 `msgpack:"reward"`
+	Advantage float64 `msgpack:"advantage"`
+	Loads     bool    `msgpack:"loads"`
+	Masked    bool    `msgpack:"masked,omitempty"` // infrastructure failure: not scored, not trained on
+}
+
+// SuiteReward is the Test LLM's reward for one suite, term by term.
+type SuiteReward struct {
+	Reward    float64 `msgpack:"reward"`
+	Advantage float64 `msgpack:"advantage"`
+	RVal      float64 `msgpack:"r_val"`             // validity term
+	RAdv      float64 `msgpack:"r_adv"`             // adversarial term
+	Penalty   float64 `msgpack:"penalty,omitempty"` // what unprintable characters cost, >= 0
+	Pass      float64 `msgpack:"pass"`              // what the suite adds to its answer's reward, before averaging
+	PassNew   float64 `msgpack:"pass_new"`
+	FailNew   float64 `msgpack:"fail_new"`
+	PassHist  float64 `msgpack:"pass_hist"`
+	FailHist  float64 `msgpack:"fail_hist"`
+	Valid     int     `msgpack:"valid"`
+	Invalid   int     `msgpack:"invalid"`
+	Masked    bool    `msgpack:"masked,omitempty"`
+}
+
+// BookDelta is one change of the Mistake Book for the group's problem.
+// Decrements come before increments.
+type BookDelta struct {
+	Call     string `msgpack:"call"`
+	Expected string `msgpack:"expect"`
+	Change   int    `msgpack:"change"` // never 0
+}
+
+// GroupRewarded says what the group was worth. It is the only event the
+// Mistake Book reads.
+type GroupRewarded struct {
+	Plan        Plan            `msgpack:"plan"`
+	ProblemID   string          `msgpack:"problem"`
+	CodeVersion int             `msgpack:"code_version"`
+	TestVersion int             `msgpack:"test_version"`
+	Recipe      string          `msgpack:"recipe"`  // reward recipe, for example "a1"
+	Alpha       float64         `msgpack:"alpha"`   // weight of validity against the adversarial term
+	Code        []AnswerReward  `msgpack:"code"`    // M
+	Test        [][]SuiteReward `msgpack:"test"`    // M x N
+	TopVar      int             `msgpack:"top_var"` // the answer whose suites the Test LLM learns from; -1 for none
+	Deltas      []BookDelta     `msgpack:"deltas,omitempty"`
+}
+
+// EventType implements Payload.
+func (*GroupRewarded) EventType() Type { return TypeGroupRewarded }
+
+// Validate implements Payload.
+func (g *GroupRewarded) Validate() error {
+	if err := g.Plan.Validate(); err != nil {
+		return err
+	}
+	if g.ProblemID == "" {
+		return invalid("problem", "is empty")
+	}
+	if g.Recipe == "" {
+		return invalid("recipe", "is empty")
+	}
+	if len(g.Code) != g.Plan.Answers || len(g.Test) != g.Plan.Answers {
+		return invalid("code", "%d answers and %d rows of suites, but the plan asks for %d", len(g.Code), len(g.Test), g.Plan.Answers)
+	}
+	for i := range g.Code {
+		if !finite(g.Code[i].Reward, g.Code[i].Advantage) {
+			return invalid(at("code", i), "reward and advantage must be finite")
+		}
+		if len(g.Test[i]) != g.Plan.Suites {
+			return invalid(at("test", i), "%d suites, but the plan asks for %d", len(g.Test[i]), g.Plan.Suites)
+		}
+		for j := range g.Test[i] {
+			if !finite(g.Test[i][j].Reward, g.Test[i][j].Advantage) {
+				return invalid(at(at("test", i), j), "reward and advantage must be finite")
+			}
+		}
+	}
+	if g.TopVar < -1 || g.TopVar >= len(g.Code) {
+		return invalid("top_var", "%d is not an answer of %d", g.TopVar, len(g.Code))
+	}
+	increments := false
+	for i, d := range g.Deltas {
+		switch {
+		case d.Call == "" || d.Expected == "" || d.Change == 0:
+			return invalid(at("deltas", i), "call and expect must not be empty and change not 0")
+		case d.Change > 0:
+			increments = true
+		case increments:
+			return invalid(at("deltas", i), "a decrement after an increment")
+		}
+	}
+	return nil
+}
+
+func finite(values ...float64) bool {
+	for _, v := range values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// DropReason says why a group left the pipeline.
+type DropReason string
+
+const (
+	DropInfrastructure DropReason = "infrastructure"   // every answer of the group was lost to infrastructure failures
+	DropTooLarge       DropReason = "too_large"        // the next payload is over the size limit
+	DropRetries        DropReason = "retries"          // the stage failed on it too often
+	DropMalformed      DropReason = "malformed"        // the event could not be decoded
+	DropStale          DropReason = "stale"            // sampled by a policy version beyond the staleness bound
+	DropLineage        DropReason = "lineage_conflict" // descends from a payload that lost to another under the same id
+)
+
+// GroupDropped says that a group leaves the pipeline, and why: nothing
+// vanishes silently.
+type GroupDropped struct {
+	Purpose Purpose    `msgpack:"purpose"`
+	Step    int        `msgpack:"step"`
+	Slot    int        `msgpack:"slot"`
+	Groups  int        `msgpack:"groups"`
+	Stage   string     `msgpack:"stage"`
+	Reason  DropReason `msgpack:"reason"`
+	Detail  string     `msgpack:"detail,omitempty"`
+}
+
+// EventType implements Payload.
+func (*GroupDropped) EventType() Type { return TypeGroupDropped }
+
+// Validate implements Payload.
+func (g *GroupDropped) Validate() error {
+	if g.Stage == "" {
+		return invalid("stage", "is empty")
+	}
+	if g.Reason == "" {
+		return invalid("reason", "is empty")
+	}
+	return checkText("detail", g.Detail)
+}

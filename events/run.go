@@ -1,0 +1,183 @@
+package events
+
+import "math"
+
+// Checkpoint names saved weights.
+type Checkpoint struct {
+	URI    string `msgpack:"uri"`    // where it is, for example file:///runs/r1/checkpoints/code/v000012
+	SHA256 string `msgpack:"sha256"` // of model.safetensors, hex
+}
+
+func (c *Checkpoint) validate(field string) error {
+	if c.URI == "" {
+		return invalid(field+".uri", "is empty")
+	}
+	if !isHex(c.SHA256, 64) {
+		return invalid(field+".sha256", "want 64 hex digits, have %q", clip(c.SHA256))
+	}
+	return nil
+}
+
+// RunStarted opens a run: its configuration and the build that runs it. A
+// resumed run adds another one under the next attempt.
+type RunStarted struct {
+	Attempt    int        `msgpack:"attempt"` // 1 for a new run, one more for each resume
+	Steps      int        `msgpack:"steps"`   // steps planned
+	Build      string     `msgpack:"build"`   // version of this program and of Go
+	Config     string     `msgpack:"config"`  // the whole configuration, YAML
+	ProblemSet string     `msgpack:"problem_set"`
+	Problems   int        `msgpack:"problems"` // training problems in the set
+	Code       Checkpoint `msgpack:"code"`     // where the Code LLM starts from, version 0
+	Test       Checkpoint `msgpack:"test"`     // where the Test LLM starts from, version 0
+}
+
+// EventType implements Payload.
+func (*RunStarted) EventType() Type { return TypeRunStarted }
+
+// Validate implements Payload.
+func (r *RunStarted) Validate() error {
+	if r.Attempt < 1 {
+		return invalid("attempt", "want 1 or more, have %d", r.Attempt)
+	}
+	if err := r.Code.validate("code"); err != nil {
+		return err
+	}
+	if err := r.Test.validate("test"); err != nil {
+		return err
+	}
+	return checkText("config", r.Config)
+}
+
+// RunFinished closes an attempt at a run.
+type RunFinished struct {
+	Attempt int    `msgpack:"attempt"`
+	Steps   int    `msgpack:"steps"`  // steps trained by both roles
+	Reason  string `msgpack:"reason"` // "completed" or "stopped"
+}
+
+const (
+	RunCompleted = "completed" // every planned step was trained
+	RunStopped   = "stopped"   // the user or a signal stopped it; it can be resumed
+)
+
+// EventType implements Payload.
+func (*RunFinished) EventType() Type { return TypeRunFinished }
+
+// Validate implements Payload.
+func (r *RunFinished) Validate() error {
+	if r.Attempt < 1 {
+		return invalid("attempt", "want 1 or more, have %d", r.Attempt)
+	}
+	if r.Reason != RunCompleted && r.Reason != RunStopped {
+		return invalid("reason", "%q is neither %q nor %q", clip(r.Reason), RunCompleted, RunStopped)
+	}
+	return nil
+}
+
+// PolicyMetrics describes the update that made a policy version. Means over
+// the version's optimizer steps, each weighted by its response tokens.
+type PolicyMetrics struct {
+	Loss         float64 `msgpack:"loss"`
+	KL           float64 `msgpack:"kl"`
+	ClipFraction float64 `msgpack:"clip_fraction"`
+	RatioMean    float64 `msgpack:"ratio_mean"`
+	Entropy      float64 `msgpack:"entropy"`
+	GradNorm     float64 `msgpack:"grad_norm"`
+	LearningRate float64 `msgpack:"lr"` // of the last optimizer step
+	RewardMean   float64 `msgpack:"reward_mean"`
+	Sequences    int     `msgpack:"sequences"`
+	Tokens       int     `msgpack:"tokens"`
+	Optimizer    int     `msgpack:"optimizer_step"` // optimizer steps taken since version 0
+	Seconds      float64 `msgpack:"seconds"`        // wall time of the update
+}
+
+// PolicyUpdated says that a role has a new policy version.
+type PolicyUpdated struct {
+	Role       Role          `msgpack:"role"`
+	Version    int           `msgpack:"version"` // from 1; version 0 is where the run started
+	Step       int           `msgpack:"step"`    // the training step whose groups it consumed
+	Groups     []string      `msgpack:"groups"`  // groups consumed, in canonical order
+	Dropped    []string      `msgpack:"dropped,omitempty"`
+	Metrics    PolicyMetrics `msgpack:"metrics"`
+	Checkpoint Checkpoint    `msgpack:"checkpoint"`
+}
+
+// EventType implements Payload.
+func (*PolicyUpdated) EventType() Type { return TypePolicyUpdated }
+
+// Validate implements Payload.
+func (p *PolicyUpdated) Validate() error {
+	if err := p.Role.Validate(); err != nil {
+		return err
+	}
+	if p.Version < 1 {
+		return invalid("version", "want 1 or more, have %d", p.Version)
+	}
+	if p.Step < 1 {
+		return invalid("step", "want 1 or more, have %d", p.Step)
+	}
+	if err := checkCount("groups", len(p.Groups), MaxItems); err != nil {
+		return err
+	}
+	return p.Checkpoint.validate("checkpoint")
+}
+
+// EvalScored says how one problem of an evaluation went.
+type EvalScored struct {
+	Plan      Plan   `msgpack:"plan"`
+	ProblemID string `msgpack:"problem"`
+	// Code LLM: an answer is correct when it passes every golden test.
+	CodeVersion int    `msgpack:"code_version"`
+	Correct     []bool `msgpack:"correct,omitempty"` // one per answer that was sampled and not masked
+	// Test LLM: judged on the suites written for the group's answers.
+	TestVersion int `msgpack:"test_version"`
+	Suites      int `msgpack:"suites"`    // suites scored
+	Wanted      int `msgpack:"wanted"`    // tests wanted: suites x K
+	Stated      int `msgpack:"stated"`    // tests written
+	Valid       int `msgpack:"valid"`     // of those, kept with the right answer stated
+	Defective   int `msgpack:"defective"` // suites written for an answer that fails a golden test
+	Found       int `msgpack:"found"`     // of those, with a kept test that the answer fails
+}
+
+// EventType implements Payload.
+func (*EvalScored) EventType() Type { return TypeEvalScored }
+
+// Validate implements Payload.
+func (e *EvalScored) Validate() error {
+	if err := e.Plan.Validate(); err != nil {
+		return err
+	}
+	if e.ProblemID == "" {
+		return invalid("problem", "is empty")
+	}
+	if e.Valid > e.Stated || e.Found > e.Defective || e.Defective > e.Suites {
+		return invalid("valid", "a part is larger than its whole: valid %d of %d, found %d of %d of %d suites",
+			e.Valid, e.Stated, e.Found, e.Defective, e.Suites)
+	}
+	return nil
+}
+
+// StageHeartbeat says that a stage instance lives and how far behind it is.
+type StageHeartbeat struct {
+	Stage    string  `msgpack:"stage"`
+	Beat     int     `msgpack:"beat"`      // counts from 1 within a process
+	Handled  int64   `msgpack:"handled"`   // events handled since the process started
+	Failed   int64   `msgpack:"failed"`    // attempts that failed
+	InFlight int     `msgpack:"in_flight"` // events being handled now
+	Pending  int64   `msgpack:"pending"`   // consumer lag: events not delivered yet
+	Busy     float64 `msgpack:"busy"`      // share of the last interval spent handling, 0 to 1 per slot
+}
+
+// EventType implements Payload.
+func (*StageHeartbeat) EventType() Type { return TypeStageHeartbeat }
+
+// Validate implements Payload.
+func (s *StageHeartbeat) Validate() error {
+	if s.Stage == "" {
+		return invalid("stage", "is empty")
+	}
+	if math.IsNaN(s.Busy) || s.Busy < 0 {
+		return invalid("busy", "%v is negative", s.Busy)
+	}
+	return nil
+}

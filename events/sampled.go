@@ -1,0 +1,101 @@
+package events
+
+// Completion is one sampled response.
+type Completion struct {
+	Text     string   `msgpack:"text"`
+	Tokens   Int32s   `msgpack:"tokens"`   // token ids of the response, the end token included if it was reached
+	LogProbs Float32s `msgpack:"logprobs"` // log p(token) in nats when sampled; one per token
+	Finish   string   `msgpack:"finish"`   // FinishStop or FinishLength
+}
+
+const (
+	FinishStop   = "stop"   // the model ended its turn
+	FinishLength = "length" // the token limit cut it off
+	FinishGiven  = "given"  // not sampled: the answer came with the problem
+)
+
+func (c *Completion) validate(field string) error {
+	if err := checkText(field+".text", c.Text); err != nil {
+		return err
+	}
+	if len(c.Tokens) != len(c.LogProbs) {
+		return invalid(field+".logprobs", "%d log-probs for %d tokens", len(c.LogProbs), len(c.Tokens))
+	}
+	switch c.Finish {
+	case FinishStop, FinishLength, FinishGiven:
+		return nil
+	}
+	return invalid(field+".finish", "%q is not one of stop, length, given", clip(c.Finish))
+}
+
+// CodeSampled says what the Code LLM answered.
+type CodeSampled struct {
+	Posed   ProblemPosed `msgpack:"posed"`
+	Version int          `msgpack:"version"` // policy version that answered
+	Prompt  Int32s       `msgpack:"prompt"`  // token ids; shared by all answers
+	Answers []Completion `msgpack:"answers"` // M
+}
+
+// EventType implements Payload.
+func (*CodeSampled) EventType() Type { return TypeCodeSampled }
+
+// Validate implements Payload.
+func (c *CodeSampled) Validate() error {
+	if err := c.Posed.Validate(); err != nil {
+		return err
+	}
+	if err := checkCount("version", c.Version, 1<<30); err != nil {
+		return err
+	}
+	if len(c.Answers) != c.Posed.Plan.Answers {
+		return invalid("answers", "%d answers, but the plan asks for %d", len(c.Answers), c.Posed.Plan.Answers)
+	}
+	for i := range c.Answers {
+		if err := c.Answers[i].validate(at("answers", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestsSampled says which tests the Test LLM wrote for each answer.
+type TestsSampled struct {
+	Posed       ProblemPosed   `msgpack:"posed"`
+	CodeVersion int            `msgpack:"code_version"` // policy version that answered
+	Version     int            `msgpack:"version"`      // policy version that wrote the tests
+	Codes       []string       `msgpack:"codes"`        // M programs, as shown to the Test LLM
+	Prompts     []Int32s       `msgpack:"prompts"`      // M; shared by the suites of an answer
+	Suites      [][]Completion `msgpack:"suites"`       // M x N
+}
+
+// EventType implements Payload.
+func (*TestsSampled) EventType() Type { return TypeTestsSampled }
+
+// Validate implements Payload.
+func (t *TestsSampled) Validate() error {
+	if err := t.Posed.Validate(); err != nil {
+		return err
+	}
+	m, n := t.Posed.Plan.Answers, t.Posed.Plan.Suites
+	if len(t.Codes) != m || len(t.Prompts) != m || len(t.Suites) != m {
+		return invalid("suites", "%d codes, %d prompts, %d rows of suites, but the plan asks for %d answers",
+			len(t.Codes), len(t.Prompts), len(t.Suites), m)
+	}
+	if err := checkCount("version", t.Version, 1<<30); err != nil {
+		return err
+	}
+	for i := range t.Suites {
+		if err := checkText(at("codes", i), t.Codes[i]); err != nil {
+			return err
+		}
+		if len(t.Suites[i]) != n {
+			return invalid(at("suites", i), "%d suites, but the plan asks for %d", len(t.Suites[i]), n)
+		}
+		for j := range t.Suites[i] {
+			if err := t.Suites[i][j].validate(at(at("suites", i), j)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

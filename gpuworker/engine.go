@@ -1,0 +1,127 @@
+package gpuworker
+
+import (
+	"context"
+
+	"codea1/events"
+)
+
+// Message is one turn of a chat prompt.
+type Message struct {
+	Role    string // "system", "user" or "assistant"
+	Content string
+}
+
+// Sampler generates completions from one policy.
+//
+// A completion depends on the weights, its prompt, its seed and the sampling
+// parameters alone: never on what else shares the batch, so that a group
+// sampled again after a crash comes out the same.
+type Sampler interface {
+	// EncodePrompt renders messages through the checkpoint's chat template,
+	// ending with the header that opens the assistant's turn.
+	EncodePrompt(messages []Message) ([]int32, error)
+	// Sample returns, for each request, one completion per seed, in the order
+	// of the seeds.
+	Sample(ctx context.Context, requests []SampleRequest, params SamplingParams) ([][]events.Completion, error)
+	// LoadWeights replaces the weights by those of a checkpoint directory of
+	// the same architecture and tokenizer.
+	LoadWeights(ctx context.Context, dir string) error
+	// Close frees the engine's resources.
+	Close() error
+}
+
+// SampleRequest asks for len(Seeds) completions of one prompt, which is
+// prefilled once.
+type SampleRequest struct {
+	Prompt []int32  // token ids, from EncodePrompt
+	Seeds  []uint64 // one per completion
+}
+
+// SamplingParams are shared by all requests of one call.
+type SamplingParams struct {
+	Temperature float64 // > 0; log-probs are those of the tempered distribution
+	TopP        float64 // (0, 1]; 1 keeps every token
+	TopK        int     // 0 keeps every token
+	MaxTokens   int     // per completion, the end token included
+}
+
+// Policy names one of the two sets of weights a Learner holds.
+type Policy int
+
+const (
+	// Current is the policy being trained.
+	Current Policy = iota
+	// Reference is the frozen policy of the KL term.
+	Reference
+)
+
+// Learner computes log-probs and takes optimizer steps.
+//
+// The same checkpoint and the same sequence of calls give the same weights,
+// bit for bit, on the same kernels.
+type Learner interface {
+	// LogProbs returns log p(token) for each response token of each sequence,
+	// in nats, shape [len(sequences)][len(Tokens)], at the given temperature.
+	LogProbs(ctx context.Context, policy Policy, sequences []Sequence, temperature float64) ([][]float32, error)
+	// Update accumulates the gradient of the loss over all sequences and takes
+	// one AdamW step.
+	Update(ctx context.Context, sequences []Sequence, config UpdateConfig) (UpdateStats, error)
+	// Save writes weights, tokenizer, configuration and optimizer state into
+	// dir, which exists and is empty; the caller renames it into place.
+	Save(ctx context.Context, dir string) error
+	// Load restores what Save wrote; a directory without optimizer state (a
+	// plain Hugging Face checkpoint) starts with a fresh one.
+	Load(ctx context.Context, dir string) error
+	// LoadReference loads the frozen weights of the KL term.
+	LoadReference(ctx context.Context, dir string) error
+	// Close frees the engine's resources.
+	Close() error
+}
+
+// Sequence is one training example: a prompt and the response that is scored.
+type Sequence struct {
+	Prompt    []int32
+	Tokens    []int32   // response token ids; the loss covers exactly these
+	OldProbs  []float32 // log-probs recorded when the response was sampled; len(Tokens); unused by LossSFT
+	RefProbs  []float32 // reference log-probs; len(Tokens), or nil when KLCoef is 0
+	Advantage float64   // one value for the whole response; unused by LossSFT
+}
+
+// Loss selects the objective of an Update.
+type Loss int
+
+const (
+	// LossPPO is the clipped surrogate of design step 10: asymmetric clip,
+	// dual clip, log-ratio clamp, low-variance (k3) KL, token mean.
+	LossPPO Loss = iota
+	// LossSFT is the token-mean cross-entropy of the responses.
+	LossSFT
+)
+
+// UpdateConfig holds the hyper-parameters of one optimizer step.
+type UpdateConfig struct {
+	Loss          Loss
+	ClipLow       float64 // lower clip of the ratio: 1 - ClipLow
+	ClipHigh      float64 // upper clip of the ratio: 1 + ClipHigh
+	DualClip      float64 // c: for a negative advantage the loss is at most -c*A; 0 disables
+	LogRatioClamp float64 // log-ratio is clamped to +-LogRatioClamp before exp
+	KLCoef        float64 // weight of the KL to the reference
+	Temperature   float64 // temperature the responses were sampled at
+	LearningRate  float64 // after the schedule
+	WeightDecay   float64 // decoupled (AdamW), on matrices only
+	Beta1, Beta2  float64
+	Epsilon       float64
+	GradClip      float64 // global norm; 0 disables
+}
+
+// UpdateStats reports one optimizer step; means are over response tokens.
+type UpdateStats struct {
+	Loss         float64
+	KL           float64 // k3 estimate to the reference; 0 without one
+	ClipFraction float64 // share of tokens whose ratio was clipped
+	RatioMean    float64
+	Entropy      float64 // nats, of the tempered distribution at the response positions
+	GradNorm     float64 // before clipping
+	Tokens       int
+}
