@@ -1,0 +1,39 @@
+package curriculum
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+)
+
+// order gives the question of every (step, slot).
+type order struct {
+	problems int
+	perStep  int
+	seed     uint64
+
+	epoch int   // of the permutation held
+	perm  []int // nil before the first use
+}
+
+// at returns the epoch of a step, from 1, and the index of the problem posed
+// in the given slot. Within a step no problem is posed twice.
+func (o *order) at(step, slot int) (epoch, problem int) {
+	perEpoch := o.problems / o.perStep
+	epoch = (step - 1) / perEpoch
+	if o.perm == nil || o.epoch != epoch {
+		o.epoch, o.perm = epoch, permutation(o.seed, epoch, o.problems)
+	}
+	return epoch, o.perm[(step-1)%perEpoch*o.perStep+slot]
+}
+
+func permutation(seed uint64, epoch, n int) []int {
+	return rand.New(rand.NewPCG(seed, uint64(epoch))).Perm(n)
+}
+
+// groupSeed is the root of a group's sampling seeds.
+func groupSeed(seed uint64, group string) uint64 {
+	b := binary.LittleEndian.AppendUint64(nil, seed)
+	sum := sha256.Sum256(append(b, group...))
+	return binary.LittleEndian.Uint64(sum[:])
+}
