@@ -1,0 +1,184 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// The special tokens of Qwen2's chat format.
+const (
+	EndOfText = "<|endoftext|>"
+	TurnStart = "<|im_start|>"
+	TurnEnd   = "<|im_end|>"
+)
+
+// ErrUnsupported marks a tokenizer.json that is well-formed but not a Qwen2
+// byte-level BPE.
+var ErrUnsupported = errors.New("unsupported tokenizer")
+
+// MaxVocabulary bounds the number of tokens a tokenizer may have.
+const MaxVocabulary = 1 << 20
+
+// Tokenizer maps text to token ids and back. It is immutable and safe for
+// concurrent use.
+type Tokenizer struct {
+	tokens  []string         // by id: the bytes of a token; "" for ids without one
+	byteIDs [256]int32       // the token of each single byte
+	merges  map[pair]merge   // what two adjacent tokens become
+	order   []pair           // merges by rank
+	added   map[string]int32 // tokens cut out of text before BPE
+	special map[int32]bool   // added tokens that Decode can leave out
+	first   [256]bool        // first bytes of added tokens
+	longest int              // bytes of the longest added token
+}
+
+// Size returns one more than the highest token id.
+func (t *Tokenizer) Size() int { return len(t.tokens) }
+
+// ID returns the id of an added token such as TurnEnd.
+func (t *Tokenizer) ID(token string) (int32, bool) {
+	id, ok := t.added[token]
+	return id, ok
+}
+
+// Encode returns the ids of text. Added tokens spelled out in text become those
+// tokens: use EncodeOrdinary for text that comes from outside.
+func (t *Tokenizer) Encode(text string) []int32 {
+	var ids []int32
+	for len(text) > 0 {
+		at, token := t.findAdded(text)
+		ids = t.AppendOrdinary(ids, text[:at])
+		if token == "" {
+			break
+		}
+		ids = append(ids, t.added[token])
+		text = text[at+len(token):]
+	}
+	return ids
+}
+
+// EncodeOrdinary returns the ids of text, in which nothing is special:
+// "<|im_end|>" is ten characters.
+func (t *Tokenizer) EncodeOrdinary(text string) []int32 {
+	return t.AppendOrdinary(nil, text)
+}
+
+// AppendOrdinary appends the ids of EncodeOrdinary(text) to ids.
+func (t *Tokenizer) AppendOrdinary(ids []int32, text string) []int32 {
+	text = norm.NFC.String(text)
+	for len(text) > 0 {
+		n := nextPiece(text)
+		ids = t.appendMerged(ids, text[:n])
+		text = text[n:]
+	}
+	return ids
+}
+
+// findAdded returns the leftmost longest added token of text and its offset,
+// or len(text) and "".
+func (t *Tokenizer) findAdded(text string) (int, string) {
+	for i := range len(text) {
+		if !t.first[text[i]] {
+			continue
+		}
+		for n := min(t.longest, len(text)-i); n > 0; n-- {
+			if _, ok := t.added[text[i:i+n]]; ok {
+				return i, text[i : i+n]
+			}
+		}
+	}
+	return len(text), ""
+}
+
+// Decode returns the bytes of ids, special tokens spelled out. The result need
+// not be valid UTF-8: a token can end inside a rune. Ids without a token (a
+// model's vocabulary may be padded beyond its tokenizer's) decode to nothing.
+func (t *Tokenizer) Decode(ids []int32) string {
+	var b strings.Builder
+	for _, id := range ids {
+		if id >= 0 && int(id) < len(t.tokens) {
+			b.WriteString(t.tokens[id])
+		}
+	}
+	return b.String()
+}
+
+// DecodeText is Decode without the special tokens.
+func (t *Tokenizer) DecodeText(ids []int32) string {
+	var b strings.Builder
+	for _, id := range ids {
+		if id >= 0 && int(id) < len(t.tokens) && !t.special[id] {
+			b.WriteString(t.tokens[id])
+		}
+	}
+	return b.String()
+}
+
+// addedToken is one entry of added_tokens.
+type addedToken struct {
+	id      int32
+	content string
+	special bool
+}
+
+// build assembles a tokenizer from token bytes by id, merges by rank and added
+// tokens, and checks that they fit together.
+func build(vocabulary map[string]int32, order [][2]string, added []addedToken) (*Tokenizer, error) {
+	t := &Tokenizer{
+		merges:  make(map[pair]merge, len(order)),
+		added:   make(map[string]int32, len(added)),
+		special: make(map[int32]bool, len(added)),
+	}
+	size := 0
+	for _, id := range vocabulary {
+		size = max(size, int(id)+1)
+	}
+	for _, a := range added {
+		size = max(size, int(a.id)+1)
+	}
+	if size > MaxVocabulary {
+		return nil, fmt.Errorf("%w: token id %d, at most %d", ErrUnsupported, size-1, MaxVocabulary-1)
+	}
+	t.tokens = make([]string, size)
+	for token, id := range vocabulary {
+		if id < 0 || t.tokens[id] != "" || token == "" {
+			return nil, fmt.Errorf("token %q has the bad or repeated id %d", token, id)
+		}
+		t.tokens[id] = token
+	}
+	for b := range 256 {
+		id, ok := vocabulary[string([]byte{byte(b)})]
+		if !ok {
+			return nil, fmt.Errorf("%w: no token for the byte 0x%02x", ErrUnsupported, b)
+		}
+		t.byteIDs[b] = id
+	}
+	for rank, m := range order {
+		left, okLeft := vocabulary[m[0]]
+		right, okRight := vocabulary[m[1]]
+		into, okInto := vocabulary[m[0]+m[1]]
+		if !okLeft || !okRight || !okInto {
+			return nil, fmt.Errorf("merge %d of %q and %q names a token that is not in the vocabulary", rank, m[0], m[1])
+		}
+		p := pair{left, right}
+		if _, ok := t.merges[p]; ok {
+			return nil, fmt.Errorf("merge %d of %q and %q is there twice", rank, m[0], m[1])
+		}
+		t.merges[p] = merge{int32(rank), into}
+		t.order = append(t.order, p)
+	}
+	for _, a := range added {
+		if a.content == "" || a.id < 0 || t.tokens[a.id] != "" && t.tokens[a.id] != a.content {
+			return nil, fmt.Errorf("added token %q has the bad or repeated id %d", a.content, a.id)
+		}
+		t.tokens[a.id] = a.content
+		t.added[a.content] = a.id
+		t.special[a.id] = a.special
+		t.first[a.content[0]] = true
+		t.longest = max(t.longest, len(a.content))
+	}
+	return t, nil
+}
