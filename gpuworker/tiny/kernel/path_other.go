@@ -1,0 +1,4 @@
+package kernel
+
+// vectorPaths lists the assembly paths this machine can run, best first.
+func vectorPaths() []*path { return nil }
