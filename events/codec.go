@@ -1,5 +1,7 @@
 package events
 
+//go:generate go run codea1/events/internal/schemagen -root ..
+
 import (
 	"bytes"
 	"crypto/sha256"
@@ -51,6 +53,9 @@ func Encode(e *Event) (Message, error) {
 	}
 	if err := e.Payload.Validate(); err != nil {
 		return Message{}, fmt.Errorf("%s %s: %w", e.Type, e.Group, err)
+	}
+	if n, ok := e.Payload.(interface{ normalize() }); ok {
+		n.normalize()
 	}
 	raw, err := marshal(e.Payload)
 	if err != nil {

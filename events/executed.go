@@ -53,7 +53,7 @@ type ExecutedTest struct {
 
 // ExecutedSuite is one suite after validation and execution.
 type ExecutedSuite struct {
-	Tests       []ExecutedTest `msgpack:"tests"`
+	Tests       []ExecutedTest `msgpack:"tests,omitempty"`
 	Chars       int            `msgpack:"chars"`             // characters (code points) of the response
 	Unprintable int            `msgpack:"unprintable"`       // of those, outside Python's string.printable
 	Failure     string         `msgpack:"failure,omitempty"` // infrastructure failure: the suite is masked, not scored
@@ -93,7 +93,7 @@ type GoldenVerdict struct {
 type ExecutedAnswer struct {
 	Loads      bool            `msgpack:"loads"`
 	LoadError  string          `msgpack:"load_error,omitempty"`
-	Suites     []ExecutedSuite `msgpack:"suites"`            // N
+	Suites     []ExecutedSuite `msgpack:"suites,omitempty"`  // N
 	Historical []Verdict       `msgpack:"hist,omitempty"`    // one per historical test of the group
 	Golden     []GoldenVerdict `msgpack:"golden,omitempty"`  // one per golden test of the problem
 	Failure    string          `msgpack:"failure,omitempty"` // infrastructure failure: the answer is masked, not scored

@@ -97,6 +97,15 @@ func (g *GroupRewarded) Validate() error {
 	return nil
 }
 
+// normalize makes empty rows lists on the wire, not nil.
+func (g *GroupRewarded) normalize() {
+	for i := range g.Test {
+		if g.Test[i] == nil {
+			g.Test[i] = []SuiteReward{}
+		}
+	}
+}
+
 func finite(values ...float64) bool {
 	for _, v := range values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

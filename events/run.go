@@ -94,9 +94,9 @@ type PolicyMetrics struct {
 // PolicyUpdated says that a role has a new policy version.
 type PolicyUpdated struct {
 	Role       Role          `msgpack:"role"`
-	Version    int           `msgpack:"version"` // from 1; version 0 is where the run started
-	Step       int           `msgpack:"step"`    // the training step whose groups it consumed
-	Groups     []string      `msgpack:"groups"`  // groups consumed, in canonical order
+	Version    int           `msgpack:"version"`          // from 1; version 0 is where the run started
+	Step       int           `msgpack:"step"`             // the training step whose groups it consumed
+	Groups     []string      `msgpack:"groups,omitempty"` // groups consumed, in canonical order
 	Dropped    []string      `msgpack:"dropped,omitempty"`
 	Metrics    PolicyMetrics `msgpack:"metrics"`
 	Checkpoint Checkpoint    `msgpack:"checkpoint"`

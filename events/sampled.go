@@ -99,3 +99,12 @@ func (t *TestsSampled) Validate() error {
 	}
 	return nil
 }
+
+// normalize makes empty rows lists on the wire, not nil.
+func (t *TestsSampled) normalize() {
+	for i := range t.Suites {
+		if t.Suites[i] == nil {
+			t.Suites[i] = []Completion{}
+		}
+	}
+}

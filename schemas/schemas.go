@@ -1,0 +1,118 @@
+package schemas
+
+import (
+	"bytes"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+//go:embed *.json
+var files embed.FS
+
+// ErrNoSchema is returned for an event type or version that has no schema.
+var ErrNoSchema = errors.New("no schema")
+
+// FileName returns the name of a schema's file.
+func FileName(eventType string, version int) string {
+	return fmt.Sprintf("%s.v%d.json", eventType, version)
+}
+
+// Names returns the names of all schema files, sorted.
+func Names() []string {
+	names, err := fs.Glob(files, "*.json")
+	if err != nil {
+		panic(err) // the pattern is constant
+	}
+	return names
+}
+
+// Read returns the JSON text of the schema of an event type and version.
+func Read(eventType string, version int) ([]byte, error) {
+	b, err := files.ReadFile(FileName(eventType, version))
+	if err != nil {
+		return nil, fmt.Errorf("%w of %s version %d", ErrNoSchema, eventType, version)
+	}
+	return b, nil
+}
+
+var compiled sync.Map // file name -> *jsonschema.Schema
+
+// Validate checks a payload in generic form against the schema of its type and
+// version. The error names every place that breaks it.
+func Validate(eventType string, version int, payload map[string]any) error {
+	schema, err := compile(eventType, version)
+	if err != nil {
+		return err
+	}
+	if err := schema.Validate(jsonValue(payload)); err != nil {
+		return fmt.Errorf("%s version %d: %w", eventType, version, err)
+	}
+	return nil
+}
+
+func compile(eventType string, version int) (*jsonschema.Schema, error) {
+	name := FileName(eventType, version)
+	if s, ok := compiled.Load(name); ok {
+		return s.(*jsonschema.Schema), nil
+	}
+	text, err := Read(eventType, version)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("schema %s: %w", name, err)
+	}
+	c := jsonschema.NewCompiler()
+	// A made-up base keeps the compiler from looking for files.
+	url := "mem:///" + strings.ReplaceAll(name, " ", "")
+	if err := c.AddResource(url, doc); err != nil {
+		return nil, fmt.Errorf("schema %s: %w", name, err)
+	}
+	s, err := c.Compile(url)
+	if err != nil {
+		return nil, fmt.Errorf("schema %s: %w", name, err)
+	}
+	compiled.Store(name, s)
+	return s, nil
+}
+
+// jsonValue maps what msgpack decodes to onto what JSON knows.
+func jsonValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, item := range v {
+			out[k] = jsonValue(item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = jsonValue(item)
+		}
+		return out
+	case []byte:
+		return base64.StdEncoding.EncodeToString(v)
+	case int8:
+		return int(v)
+	case int16:
+		return int(v)
+	case uint8:
+		return int(v)
+	case uint16:
+		return int(v)
+	case uint32:
+		return int(v)
+	case int32:
+		return int(v)
+	}
+	return v
+}
