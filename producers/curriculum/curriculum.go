@@ -16,11 +16,8 @@ type Book interface {
 // curriculum fills in step, versions and seeds.
 type Evaluation func(tag string) []events.ProblemPosed
 
-// The tags of the evaluations before and after training.
-const (
-	TagBefore = "before"
-	TagAfter  = "after"
-)
+// Tag names the evaluation of the policies after the given number of steps.
+func Tag(steps int) string { return fmt.Sprintf("step%06d", steps) }
 
 // Curriculum is the state of a run as far as posing goes. It is not safe for
 // concurrent use.
@@ -104,11 +101,12 @@ func (c *Curriculum) Due() []events.ProblemPosed {
 // there is one, and reports whether training may go on. An evaluation waits
 // until exactly those steps are trained, and training waits for it.
 func (c *Curriculum) evaluate(steps int) (due []events.ProblemPosed, done bool) {
-	tag := c.tagAfter(steps)
-	if tag == "" || c.evaluation == nil {
+	last := steps == c.config.Steps
+	if c.evaluation == nil || steps > 0 && !last && (c.config.EvalEvery == 0 || steps%c.config.EvalEvery != 0) {
 		// Past the last step training is done once both roles have trained it.
-		return nil, steps < c.config.Steps || c.Trained() >= c.config.Steps
+		return nil, !last || c.Trained() >= steps
 	}
+	tag := Tag(steps)
 	if c.Trained() < steps {
 		return nil, false
 	}
@@ -135,18 +133,6 @@ func (c *Curriculum) evaluate(steps int) (due []events.ProblemPosed, done bool) 
 		}
 	}
 	return due, true
-}
-
-func (c *Curriculum) tagAfter(steps int) string {
-	switch {
-	case steps == 0:
-		return TagBefore
-	case steps == c.config.Steps:
-		return TagAfter
-	case c.config.EvalEvery > 0 && steps%c.config.EvalEvery == 0:
-		return fmt.Sprintf("step%06d", steps)
-	}
-	return ""
 }
 
 func (c *Curriculum) pose(step int) []events.ProblemPosed {

@@ -75,9 +75,9 @@ func TestSynchronousRunInterleavesEvaluationAndTraining(t *testing.T) {
 			t.Fatalf("due (-want +got):\n%s", diff)
 		}
 	}
-	expect("e-before-0000")
+	expect("e-step000000-0000")
 	expect() // training waits for the evaluation
-	cur.ObserveEnded("e-before-0000")
+	cur.ObserveEnded("e-step000000-0000")
 	expect("s000001-q0000", "s000001-q0001")
 	expect()
 	cur.ObservePolicy(events.RoleCode, 1)
@@ -85,11 +85,11 @@ func TestSynchronousRunInterleavesEvaluationAndTraining(t *testing.T) {
 	cur.ObservePolicy(events.RoleTest, 1)
 	expect("s000002-q0000", "s000002-q0001")
 	trained(cur, 2)
-	expect("e-after-0000")
+	expect("e-step000002-0000")
 	if cur.Finished() {
 		t.Fatal("finished before the last evaluation was scored")
 	}
-	cur.ObserveEnded("e-after-0000")
+	cur.ObserveEnded("e-step000002-0000")
 	expect()
 	if !cur.Finished() {
 		t.Fatal("not finished after the last evaluation")
