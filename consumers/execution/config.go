@@ -1,0 +1,86 @@
+package execution
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+)
+
+// Config sets up a Pool. A zero field means its default.
+type Config struct {
+	// Python is the interpreter, as a path or a name on PATH.
+	// Default: python3, then python.
+	Python string
+	// Workers is the number of fork servers and of children at a time.
+	// Default: GOMAXPROCS. More than there are cores only adds latency.
+	Workers int
+	// CallTimeout bounds loading a program and each of its calls, in wall-clock
+	// time. Default: 1 s.
+	CallTimeout time.Duration
+	// JobTimeout bounds all calls on one program together; the calls it leaves
+	// out are not run. Default: 10 s.
+	JobTimeout time.Duration
+	// MemoryBytes bounds a child's address space. Default: 512 MiB.
+	MemoryBytes int64
+	// FileBytes bounds each file a child writes. Default: 1 MiB.
+	FileBytes int64
+	// ValueBytes bounds the literal text of one value. Default: 1 MiB.
+	ValueBytes int
+	// Retries is how often a job is tried again, each time in a fresh fork
+	// server, after the sandbox itself failed. Default: 2; negative: none.
+	Retries int
+	// Logger hears of fork servers that had to be replaced. Default: none.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Workers == 0 {
+		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	if c.CallTimeout == 0 {
+		c.CallTimeout = time.Second
+	}
+	if c.JobTimeout == 0 {
+		c.JobTimeout = max(10*time.Second, c.CallTimeout)
+	}
+	if c.MemoryBytes == 0 {
+		c.MemoryBytes = 512 << 20
+	}
+	if c.FileBytes == 0 {
+		c.FileBytes = 1 << 20
+	}
+	if c.ValueBytes == 0 {
+		c.ValueBytes = 1 << 20
+	}
+	switch {
+	case c.Retries == 0:
+		c.Retries = 2
+	case c.Retries < 0:
+		c.Retries = 0
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Workers < 0 || c.Workers > 1024:
+		return fmt.Errorf("sandbox: workers: %d is outside 1 to 1024", c.Workers)
+	case c.CallTimeout < time.Millisecond || c.CallTimeout > time.Hour:
+		return fmt.Errorf("sandbox: call timeout: %v is outside 1ms to 1h", c.CallTimeout)
+	case c.JobTimeout < c.CallTimeout || c.JobTimeout > 24*time.Hour:
+		return fmt.Errorf("sandbox: job timeout: %v is outside the call timeout, %v, to 24h", c.JobTimeout, c.CallTimeout)
+	case c.MemoryBytes < 64<<20:
+		return fmt.Errorf("sandbox: memory: %d bytes, but Python needs 64 MiB", c.MemoryBytes)
+	case c.FileBytes < 0:
+		return fmt.Errorf("sandbox: file size: %d bytes is negative", c.FileBytes)
+	case c.ValueBytes < 64 || c.ValueBytes > 8<<20:
+		return fmt.Errorf("sandbox: value size: %d bytes is outside 64 bytes to 8 MiB", c.ValueBytes)
+	case c.Retries > 100:
+		return fmt.Errorf("sandbox: retries: %d, over the limit of 100", c.Retries)
+	}
+	return nil
+}

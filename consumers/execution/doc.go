@@ -1,0 +1,23 @@
+// Package execution runs Python that models wrote and says what it did.
+//
+// It owns the sandbox (a Pool of Python fork servers), the reading of test
+// suites, the validation of tests against the ground truth, and the verdicts.
+// It must not know what a verdict is worth: that is package rewards.
+//
+// What keeps a candidate from buying a verdict:
+//
+//   - A candidate's process receives calls, never what they should return. It
+//     sends each value back as literal text (package literal) over a socket of
+//     its own, and the value is compared here, in Go, with Python's equality.
+//     Its standard output goes nowhere and is never read.
+//   - Every program runs in a fresh child of a fork server that never saw a
+//     job, so there is nothing of another candidate to find.
+//   - A child that hangs or dies is ended from outside with all it started,
+//     and the calls after the one it failed on run in a fresh child.
+//   - A sandbox that dies is a *SandboxError, retried and never a verdict.
+//
+// Start reading at program.go (run calls on a program), then group.go (a
+// group of answers and suites) and golden.go (a problem's own tests). Below
+// them: pool.go hands out fork servers, job.go talks to one child, zygote.go
+// is one fork server, and harness holds its Python side.
+package execution

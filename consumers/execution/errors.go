@@ -1,0 +1,33 @@
+package execution
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrClosed is returned by every call on a closed Pool.
+	ErrClosed = errors.New("sandbox pool is closed")
+	// ErrGroundTruth is returned for a group whose ground truth does not load
+	// or whose historical tests cannot be read: no retry helps.
+	ErrGroundTruth = errors.New("ground truth")
+	// ErrNoPython is returned when there is no Python to run.
+	ErrNoPython = errors.New("no usable Python 3")
+)
+
+// SandboxError is a failure of the sandbox itself: it says nothing about the
+// program that was to run.
+type SandboxError struct {
+	Op     string // what the pool was doing
+	Stderr string // what the fork server last wrote to standard error
+	Err    error
+}
+
+func (e *SandboxError) Error() string {
+	if e.Stderr == "" {
+		return fmt.Sprintf("sandbox: %s: %v", e.Op, e.Err)
+	}
+	return fmt.Sprintf("sandbox: %s: %v; it wrote: %s", e.Op, e.Err, e.Stderr)
+}
+
+func (e *SandboxError) Unwrap() error { return e.Err }

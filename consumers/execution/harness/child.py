@@ -1,0 +1,149 @@
+"""What runs in a child: reads one job from its socket, answers item by item.
+
+A job is a little-endian uint32 length and JSON. An answer frame is a tag, a
+little-endian uint32 length and UTF-8 text:
+
+    B  begun: the job is read and its clock starts
+    L  the program loads
+    U  it does not; the text says why. Last frame.
+    V  the item's value, as literal text (a JSON list for parsed text)
+    X  the item has a value that no literal can express; the text says which
+    R  the item raised; the text is the exception
+    A  the item's own assertion failed (scripts only)
+
+One item, one frame, in order: a frame that is missing tells the pool which
+item hung or crashed. The child never holds an expectation, except inside a
+test script that cannot be taken apart.
+"""
+
+import codea1_scripts as scripts
+import codea1_suites as suites
+import codea1_values as values
+import json
+import os
+import random
+import resource
+import signal
+import struct
+import sys
+import traceback
+import types
+
+JOB_SOCKET = 3
+MAX_ERROR_CHARS = 300
+
+
+def main(descriptor, limits, prctl):
+    """Runs the job that comes over descriptor. Never returns."""
+    try:
+        confine(descriptor, limits, prctl)
+        run(read_job())
+        os._exit(0)  # no atexit, no waiting for threads
+    except BaseException:
+        traceback.print_exc()  # of the harness; nobody reads it once confined
+    finally:
+        os._exit(1)
+
+
+def confine(descriptor, limits, prctl):
+    try:
+        os.setpgid(0, 0)
+    except OSError:
+        pass  # the zygote was faster
+    if prctl is not None:
+        set_parent_death_signal = 1
+        prctl(set_parent_death_signal, int(signal.SIGKILL), 0, 0, 0)
+    os.dup2(descriptor, JOB_SOCKET)
+    os.closerange(JOB_SOCKET + 1, os.sysconf("SC_OPEN_MAX"))
+    for name, value in limits.items():
+        which = getattr(resource, name, None)
+        if which is not None:
+            hard = resource.getrlimit(which)[1]
+            if hard != resource.RLIM_INFINITY:
+                value = min(value, hard)
+            resource.setrlimit(which, (value, value))
+    os.dup2(0, 2)
+
+
+def read_job():
+    size = struct.unpack("<I", read_exactly(4))[0]
+    return json.loads(read_exactly(size))
+
+
+def read_exactly(size):
+    data = bytearray()
+    while len(data) < size:
+        chunk = os.read(JOB_SOCKET, min(size - len(data), 1 << 20))
+        if not chunk:
+            os._exit(0)
+        data += chunk
+    return bytes(data)
+
+
+def send(tag, text="", write=os.write, pack=struct.pack):
+    data = text.encode("utf-8", "backslashreplace")
+    data = tag + pack("<I", len(data)) + data
+    while data:
+        data = data[write(JOB_SOCKET, data):]
+
+
+def describe(error):
+    """The exception's type and message, whatever its __str__ does."""
+    name = type(error).__name__
+    try:
+        message = str(error)
+    except BaseException:
+        message = "(no message)"
+    return (name + ": " + message if message else name)[:MAX_ERROR_CHARS]
+
+
+def run(job):
+    # A program gets Python's usual recursion depth, not what the harness left.
+    depth, frame = 0, sys._getframe()
+    while frame:
+        depth, frame = depth + 1, frame.f_back
+    sys.setrecursionlimit(1000 + depth)
+    random.seed(0)  # the same program gives the same answers in every child
+    send(b"B")
+    if job["kind"] == "suites":
+        send(b"L")
+        for text in job["items"]:
+            answer(lambda: json.dumps(suites.parse(text, job["entry"], job["trusted"], job["max_value_bytes"])))
+        return
+    module = types.ModuleType("solution")
+    sys.modules["solution"] = module
+    namespace = module.__dict__
+    if not load(job["code"], job["entry"], namespace):
+        return
+    max_bytes = job["max_value_bytes"]
+    for item in job["items"]:
+        if job["kind"] == "scripts":
+            answer(lambda: scripts.run(item, namespace))
+        else:
+            answer(lambda: values.encode(eval(compile(item, "<test>", "eval", 0, True), namespace), max_bytes))
+
+
+def load(code, entry, namespace):
+    try:
+        exec(compile(code, "solution.py", "exec", 0, True), namespace)
+        if entry and not callable(eval(compile(entry, "<entry point>", "eval", 0, True), namespace)):
+            raise TypeError(entry + " is not callable")
+    except BaseException as error:
+        send(b"U", describe(error))
+        return False
+    send(b"L")
+    return True
+
+
+def answer(compute):
+    """Sends the one frame of an item."""
+    try:
+        text = compute()
+    except values.Uncomparable as error:
+        send(b"X", str(error))
+    except scripts.Failed as error:
+        send(b"A", describe(error.args[0]))
+    except BaseException as error:
+        send(b"R", describe(error))
+    else:
+        send(b"V", text)

@@ -1,0 +1,126 @@
+"""Reads a test suite with Python's own ast.
+
+parse gives one record per statement: {"source"} and either {"reason"}, or
+{"call", "stated"} where stated is the literal text of the right-hand side, or
+{"call", "expression"} where that side is still to be computed.
+"""
+
+import ast
+import codea1_values as values
+
+MAX_STATEMENTS = 64
+MAX_SOURCE_CHARS = 400
+
+# What a test's arguments and stated answer may use besides literals: built-in
+# functions that only compute. Anything else could tell one program from
+# another by more than the tested function's behaviour.
+PURE_BUILTINS = frozenset(
+    "abs all any bin bool bytes chr complex dict divmod enumerate filter float frozenset hex int len list map "
+    "max min oct ord pow range repr reversed round set slice sorted str sum tuple zip".split()
+)
+REFUSED_NODES = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+
+
+class Refused(Exception):
+    """The statement is no test; the argument says why."""
+
+
+def parse(text, entry, trusted, max_value_bytes):
+    """Returns the records of a suite's text.
+
+    entry is the entry point's expression, such as `solve` or
+    `Solution().solve`; empty accepts any function's name. trusted lifts the
+    limits on which names a test may use, for tests that no model wrote.
+    """
+    target = ast.dump(ast.parse(entry, mode="eval").body) if entry else None
+    records = []
+    for node, source in statements(text):
+        if len(records) == MAX_STATEMENTS:
+            break
+        record = {"source": source[:MAX_SOURCE_CHARS]}
+        try:
+            if isinstance(node, str):
+                raise Refused(node)
+            record.update(test(node, target, trusted, max_value_bytes))
+        except Refused as error:
+            record["reason"] = str(error)
+        except (RecursionError, MemoryError, ValueError) as error:
+            record["reason"] = "too complex: " + type(error).__name__
+        records.append(record)
+    return records
+
+
+def statements(text):
+    """Yields (node, source) per top-level statement, or (reason, source).
+
+    Text that does not parse as a whole, such as a response cut at its token
+    limit, is taken piece by piece: a piece starts at each line that is not
+    indented and does not close a bracket.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        found = pieces(text)
+        if len(found) == 1:
+            yield "syntax error: " + str(getattr(error, "msg", error)), found[0].strip()
+            return
+        for piece in found:
+            yield from statements(piece)
+        return
+    for node in tree.body:
+        yield node, ast.get_source_segment(text, node) or ""
+
+
+def pieces(text):
+    found = []
+    for line in text.splitlines(True):
+        starts = not line[0].isspace() and line[0] not in ")]}"
+        if starts or not found:
+            found.append(line)
+        else:
+            found[-1] += line
+    return found or [text]
+
+
+def test(node, target, trusted, max_value_bytes):
+    if not isinstance(node, ast.Assert):
+        raise Refused("not an assert statement")
+    compare = node.test
+    if not isinstance(compare, ast.Compare) or len(compare.ops) != 1 or not isinstance(compare.ops[0], ast.Eq):
+        raise Refused("not one == comparison")
+    call, stated = compare.left, compare.comparators[0]
+    if not isinstance(call, ast.Call):
+        raise Refused("no call on the left of ==")
+    if target is None:
+        if not isinstance(call.func, ast.Name):
+            raise Refused("the left side does not call a function by its name")
+    elif ast.dump(call.func) != target:
+        raise Refused("the left side does not call the entry point")
+    if not trusted:
+        for argument in call.args + call.keywords:
+            check_pure(argument)
+    record = {"call": ast.unparse(call)}
+    try:
+        record["stated"] = values.encode(ast.literal_eval(stated), max_value_bytes)
+    except values.Uncomparable as error:
+        raise Refused("the stated answer is " + str(error))
+    except (ValueError, TypeError):
+        check_pure(stated)
+        record["expression"] = ast.unparse(stated)
+    return record
+
+
+def check_pure(tree):
+    bound = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.add(node.id)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            raise Refused("uses the private attribute " + node.attr)
+        elif isinstance(node, REFUSED_NODES):
+            raise Refused("uses " + type(node).__name__)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id not in bound and node.id not in PURE_BUILTINS and node.id not in ("inf", "nan"):
+            raise Refused("uses the name " + node.id[:60])

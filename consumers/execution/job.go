@@ -1,0 +1,254 @@
+package execution
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// job is what one child reads from its socket.
+type job struct {
+	Kind       jobKind  `json:"kind"`
+	Code       string   `json:"code"`
+	Entry      string   `json:"entry"`
+	Items      []string `json:"items"`
+	Trusted    bool     `json:"trusted"` // suites: the text is no model's
+	ValueBytes int      `json:"max_value_bytes"`
+}
+
+type jobKind string
+
+const (
+	jobCalls   jobKind = "calls"   // items are expressions to evaluate in the program
+	jobScripts jobKind = "scripts" // items are test scripts to run in the program
+	jobSuites  jobKind = "suites"  // items are test suites to parse; no program
+)
+
+// The tags of harness/child.py.
+const (
+	tagBegun       = 'B'
+	tagLoaded      = 'L'
+	tagUnloadable  = 'U'
+	tagValue       = 'V'
+	tagUnliteral   = 'X'
+	tagRaised      = 'R'
+	tagAssertion   = 'A'
+	tagMissing     = 0 // no frame: the child ended
+	tagOvertime    = 1 // no frame within the time limit
+	frameHeader    = 5
+	extraFrameSize = 1 << 20
+)
+
+// reply is one frame of a child, or why there was none.
+type reply struct {
+	tag  byte
+	text string
+}
+
+// session is what all children of one job said together.
+type session struct {
+	loads     bool
+	loadError string
+	replies   []reply // one per item of the job, in order; fewer where time ran out
+}
+
+var (
+	// errEnded stops a session whose context is done; the fork server is fine.
+	errEnded = errors.New("cancelled")
+	// errForged is a child that breaks the protocol: a candidate's doing.
+	errForged = errors.New("not an answer frame")
+)
+
+// run does a job: in one child if all goes well, and in a fresh child for the
+// rest of the items after each that hangs or kills its child.
+func (p *Pool) run(ctx context.Context, j job) (session, error) {
+	if j.ValueBytes == 0 {
+		j.ValueBytes = p.config.ValueBytes
+	}
+	var done session
+	err := p.with(ctx, "run "+string(j.Kind), func(z *zygote) error {
+		s := session{}
+		deadline := time.Now().Add(p.config.JobTimeout)
+		for {
+			rest := j
+			rest.Items = j.Items[len(s.replies):]
+			if err := p.child(ctx, z, rest, deadline, &s); err != nil {
+				return err
+			}
+			left := len(j.Items) - len(s.replies)
+			stuck := left == len(rest.Items) // it loaded once and now does not
+			if !s.loads || left == 0 || stuck || !time.Now().Before(deadline) {
+				break
+			}
+		}
+		done = s
+		return nil
+	})
+	return done, err
+}
+
+// child runs a job's items in one child and adds what it says to s.
+func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, s *session) error {
+	socket, err := z.fork()
+	if err != nil {
+		return err
+	}
+	c := conversation{ctx: ctx, socket: socket, in: bufio.NewReader(socket), most: 4*j.ValueBytes + extraFrameSize}
+	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
+	talkErr := p.talk(&c, j, deadline, s)
+	stop()
+	closeErr := socket.Close()
+	status, endErr := z.end()
+	if talkErr == errEnded && endErr == nil {
+		return errEnded
+	}
+	if err := errors.Join(talkErr, endErr, closeErr); err != nil {
+		return err
+	}
+	// How the child ended is known only now.
+	if last := len(s.replies) - 1; last >= 0 && s.replies[last].tag == tagMissing {
+		s.replies[last].text = describeEnd(status)
+	} else if !s.loads && s.loadError == "" {
+		s.loadError = describeEnd(status) + " while loading"
+	}
+	return nil
+}
+
+// talk sends the job and collects one reply per item, up to the first item
+// that hangs or kills the child. Its errors are the sandbox's, never the
+// candidate's.
+func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) error {
+	if err := c.send(j); err != nil {
+		return err
+	}
+	began, err := c.next(time.Now().Add(startTimeout))
+	if err != nil {
+		return err
+	}
+	if began.tag != tagBegun {
+		return errors.New("the child ended before it began")
+	}
+	limit := func() time.Time {
+		if soon := time.Now().Add(p.config.CallTimeout); soon.Before(deadline) {
+			return soon
+		}
+		return deadline
+	}
+	loaded, err := c.next(limit())
+	switch {
+	case err != nil:
+		return err
+	case loaded.tag == tagLoaded:
+		s.loads = true
+	case s.loads:
+		return nil
+	case loaded.tag == tagUnloadable:
+		s.loadError = loaded.text
+		return nil
+	case loaded.tag == tagOvertime:
+		s.loadError = fmt.Sprintf("still loading after %v", p.config.CallTimeout)
+		return nil
+	default:
+		return nil // it died: child knows how
+	}
+	for range j.Items {
+		if !time.Now().Before(deadline) {
+			return nil
+		}
+		r, err := c.next(limit())
+		if err != nil {
+			return err
+		}
+		s.replies = append(s.replies, r)
+		if r.tag == tagMissing || r.tag == tagOvertime {
+			return nil
+		}
+	}
+	return nil
+}
+
+// conversation is the pool's side of one child's job socket.
+type conversation struct {
+	ctx    context.Context
+	socket *os.File
+	in     *bufio.Reader
+	most   int // bytes of one frame's text
+}
+
+func (c *conversation) send(j job) error {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	frame := append(binary.LittleEndian.AppendUint32(nil, uint32(len(text))), text...)
+	if err := c.socket.SetWriteDeadline(time.Now().Add(startTimeout)); err != nil {
+		return err
+	}
+	if c.ctx.Err() != nil {
+		return errEnded
+	}
+	_, err = c.socket.Write(frame)
+	if c.ctx.Err() != nil {
+		return errEnded
+	}
+	return err
+}
+
+// next reads a frame. A frame that does not come in time, or not at all, or is
+// no frame, is a reply too.
+func (c *conversation) next(deadline time.Time) (reply, error) {
+	if err := c.socket.SetReadDeadline(deadline); err != nil {
+		return reply{}, err
+	}
+	// After the deadline is set: a cancellation that came first is seen here,
+	// one that comes later moves the deadline.
+	if c.ctx.Err() != nil {
+		return reply{}, errEnded
+	}
+	r, err := c.frame()
+	switch {
+	case err == nil:
+		return r, nil
+	case c.ctx.Err() != nil:
+		return reply{}, errEnded
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return reply{tag: tagOvertime}, nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, errForged):
+		return reply{tag: tagMissing}, nil
+	}
+	return reply{}, err
+}
+
+func (c *conversation) frame() (reply, error) {
+	var header [frameHeader]byte
+	if _, err := io.ReadFull(c.in, header[:]); err != nil {
+		return reply{}, err
+	}
+	size := binary.LittleEndian.Uint32(header[1:])
+	if header[0] <= tagOvertime || size > uint32(c.most) {
+		return reply{}, errForged
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(c.in, text); err != nil {
+		return reply{}, err
+	}
+	return reply{header[0], string(text)}, nil
+}
+
+func describeEnd(status syscall.WaitStatus) string {
+	switch {
+	case status.Signaled() && status.Signal() == syscall.SIGKILL:
+		// The pool's own signal, if the child only closed its socket.
+		return "the process left its test or was killed"
+	case status.Signaled():
+		return "the process died of " + status.Signal().String()
+	}
+	return fmt.Sprintf("the process exited with status %d", status.ExitStatus())
+}

@@ -1,0 +1,141 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Pool is a fixed number of Python fork servers. Its methods may be called
+// from any number of goroutines; each job waits for a free fork server.
+type Pool struct {
+	config Config
+	python string
+	root   string     // private directory, one work directory per slot below it
+	slots  chan *slot // the free ones
+
+	closing sync.Once
+	closed  chan struct{}
+}
+
+// slot is a place for one fork server. Its zygote is nil while there is none.
+type slot struct {
+	directory string
+	zygote    *zygote
+}
+
+// Open finds Python and starts the fork servers. The caller closes the pool.
+// The error is ErrNoPython, about a field of config, or a *SandboxError.
+func Open(ctx context.Context, config Config) (*Pool, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	python, err := FindPython(ctx, config.Python)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.MkdirTemp("", "codea1-sandbox-")
+	if err != nil {
+		return nil, &SandboxError{Op: "make the work directory", Err: err}
+	}
+	p := &Pool{
+		config: config, python: python, root: root,
+		slots: make(chan *slot, config.Workers), closed: make(chan struct{}),
+	}
+	var starting errgroup.Group
+	for i := range config.Workers {
+		s := &slot{directory: filepath.Join(root, strconv.Itoa(i))}
+		starting.Go(func() error {
+			defer func() { p.slots <- s }()
+			if err := os.Mkdir(s.directory, 0o700); err != nil {
+				return err
+			}
+			var err error
+			s.zygote, err = startZygote(python, s.directory, config)
+			return err
+		})
+	}
+	if err := starting.Wait(); err != nil {
+		return nil, errors.Join(&SandboxError{Op: "open", Err: err}, p.Close())
+	}
+	return p, nil
+}
+
+// Python returns the path of the interpreter in use.
+func (p *Pool) Python() string { return p.python }
+
+// Close ends the fork servers and waits for jobs that are still running, so
+// cancel their contexts first to close at once. A second Close does nothing.
+func (p *Pool) Close() error {
+	var err error
+	p.closing.Do(func() {
+		close(p.closed)
+		var stopping sync.WaitGroup
+		for range cap(p.slots) {
+			s := <-p.slots
+			if s.zygote != nil {
+				stopping.Go(s.zygote.stop)
+			}
+		}
+		stopping.Wait()
+		err = os.RemoveAll(p.root)
+	})
+	return err
+}
+
+// with runs work on a fork server of its own, and again on a fresh one where
+// the sandbox failed. work must not keep results of a try that returned an
+// error.
+func (p *Pool) with(ctx context.Context, op string, work func(*zygote) error) error {
+	var failed *SandboxError
+	for range p.config.Retries + 1 {
+		err := p.once(ctx, op, work)
+		if !errors.As(err, &failed) {
+			return err
+		}
+		p.config.Logger.Warn("sandbox failed, trying in a fresh one", "error", err)
+	}
+	return fmt.Errorf("%d tries: %w", p.config.Retries+1, failed)
+}
+
+func (p *Pool) once(ctx context.Context, op string, work func(*zygote) error) error {
+	select {
+	case <-p.closed:
+		return ErrClosed
+	default:
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.closed:
+		return ErrClosed
+	case s := <-p.slots:
+		defer func() { p.slots <- s }()
+		if s.zygote == nil {
+			z, err := startZygote(p.python, s.directory, p.config)
+			if err != nil {
+				return &SandboxError{Op: op, Err: err}
+			}
+			s.zygote = z
+		}
+		err := work(s.zygote)
+		if err == nil || errors.Is(err, errEnded) {
+			return ctx.Err()
+		}
+		// Whatever state the fork server is in, nobody waits for it.
+		s.zygote.kill()
+		stderr := s.zygote.stderr.String()
+		s.zygote = nil
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return &SandboxError{Op: op, Stderr: stderr, Err: err}
+	}
+}

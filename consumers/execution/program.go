@@ -1,0 +1,103 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"codea1/consumers/execution/literal"
+)
+
+// Program is Python source with the function its tests call.
+type Program struct {
+	Code       string
+	EntryPoint string // an expression such as `solve` or `Solution().solve`; empty: not checked
+}
+
+// Kind says what became of a call.
+type Kind int
+
+// The kinds of an Outcome.
+const (
+	NotRun   Kind = iota // the program does not load, or the job's time was up
+	Returned             // it returned a value
+	Raised               // it raised an exception
+	TimedOut             // it ran over the call timeout
+	Crashed              // it ended its process, or left the protocol
+)
+
+// String returns the kind in words.
+func (k Kind) String() string {
+	return [...]string{"not run", "returned", "raised", "timed out", "crashed"}[k]
+}
+
+// Outcome is what one call did.
+type Outcome struct {
+	Kind Kind
+	// Value is what a call that Returned returned; nil if that is no literal,
+	// and then Detail says what it is. No literal equals it.
+	Value  literal.Value
+	Detail string
+}
+
+// Report is what running calls on a program showed.
+type Report struct {
+	Loads     bool
+	LoadError string    // empty if it loads
+	Outcomes  []Outcome // one per call
+}
+
+// Run evaluates each call, an expression, in the program's namespace. The
+// program is loaded once, and once more after each call that hangs or crashes.
+// It loads if it runs through, defines the entry point and that is callable.
+//
+// The error is ctx's, ErrClosed or a *SandboxError; what the program does
+// never makes one.
+func (p *Pool) Run(ctx context.Context, program Program, calls []string) (Report, error) {
+	s, err := p.run(ctx, job{Kind: jobCalls, Code: program.Code, Entry: program.EntryPoint, Items: calls})
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Loads: s.loads, LoadError: s.loadError, Outcomes: make([]Outcome, len(calls))}
+	for i := range calls {
+		switch {
+		case !s.loads:
+			report.Outcomes[i] = Outcome{Detail: s.loadError}
+		case i >= len(s.replies):
+			report.Outcomes[i] = Outcome{Detail: fmt.Sprintf("not reached within the job's %v", p.config.JobTimeout)}
+		default:
+			report.Outcomes[i] = p.outcome(s.replies[i])
+		}
+	}
+	return report, nil
+}
+
+func (p *Pool) outcome(r reply) Outcome {
+	switch r.tag {
+	case tagValue:
+		v, err := literal.Parse(r.text)
+		if err != nil {
+			return Outcome{Kind: Crashed, Detail: "it sent what is " + err.Error()}
+		}
+		return Outcome{Kind: Returned, Value: v}
+	case tagUnliteral:
+		return Outcome{Kind: Returned, Detail: clip(r.text)}
+	case tagRaised, tagAssertion:
+		return Outcome{Kind: Raised, Detail: clip(r.text)}
+	case tagOvertime:
+		return Outcome{Kind: TimedOut, Detail: fmt.Sprintf("no result after %v", p.config.CallTimeout)}
+	case tagMissing:
+		return Outcome{Kind: Crashed, Detail: r.text}
+	}
+	return Outcome{Kind: Crashed, Detail: "it sent a frame of no known kind"}
+}
+
+const maxDetailBytes = 300
+
+// clip bounds text that a candidate chose and makes it valid UTF-8.
+func clip(s string) string {
+	if len(s) > maxDetailBytes {
+		s = s[:maxDetailBytes]
+	}
+	return strings.ToValidUTF8(s, "?")
+}

@@ -1,0 +1,226 @@
+package execution
+
+import (
+	"embed"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+//go:embed harness
+var harness embed.FS
+
+const (
+	startTimeout = 30 * time.Second // for the fork server or a child to begin
+	endTimeout   = 10 * time.Second // for the fork server to end a child
+)
+
+// zygote is one Python fork server. It has at most one child at a time and
+// serves one goroutine at a time; harness/zygote.py describes its protocol.
+type zygote struct {
+	command *exec.Cmd
+	control *net.UnixConn
+	stderr  *tail
+}
+
+// setup is what a fork server reads from its standard input.
+type setup struct {
+	Modules   [][2]string      `json:"modules"` // name and source, in the order of their imports
+	Preload   []string         `json:"preload"`
+	Limits    map[string]int64 `json:"limits"`
+	Directory string           `json:"directory"`
+}
+
+// startZygote starts a fork server that works in the given directory.
+func startZygote(python, directory string, config Config) (*zygote, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	defer func() { _ = theirs.Close() }()
+	control, err := unixConn(ours)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	input, err := json.Marshal(newSetup(directory, config))
+	if err != nil {
+		return nil, err
+	}
+	z := &zygote{control: control, stderr: new(tail)}
+	z.command = exec.Command(python, "-s", "-B", "-c", readHarness("zygote.py"))
+	// Not the work directory: Python imports from where it starts, and a
+	// candidate may have left a module there.
+	z.command.Dir = "/"
+	z.command.Env = []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + directory, "TMPDIR=" + directory,
+		// One order of sets in every process: a program's answers repeat.
+		"PYTHONHASHSEED=0", "PYTHONSAFEPATH=1", "PYTHONUTF8=1",
+		"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
+	}
+	z.command.Stdin = strings.NewReader(string(input))
+	z.command.Stderr = z.stderr
+	z.command.ExtraFiles = []*os.File{theirs}
+	z.command.WaitDelay = time.Second
+	// A session of its own: Ctrl-C in the terminal stops the stage, which then
+	// ends its fork servers in order.
+	z.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := z.command.Start(); err != nil {
+		_ = control.Close()
+		return nil, fmt.Errorf("start %s: %w", python, err)
+	}
+	_ = theirs.Close() // or its end would never look closed
+	if err := z.read(make([]byte, 1), startTimeout); err != nil {
+		z.kill()
+		return nil, fmt.Errorf("start %s: %w", python, err)
+	}
+	return z, nil
+}
+
+func newSetup(directory string, config Config) setup {
+	s := setup{Directory: directory, Preload: strings.Fields(readHarness("preload.txt"))}
+	for _, name := range []string{"values", "suites", "scripts", "child"} {
+		s.Modules = append(s.Modules, [2]string{"codea1_" + name, readHarness(name + ".py")})
+	}
+	s.Limits = map[string]int64{
+		"RLIMIT_AS":     config.MemoryBytes,
+		"RLIMIT_CORE":   0,
+		"RLIMIT_CPU":    int64(config.JobTimeout/time.Second) + 2, // a backstop: the pool's clock comes first
+		"RLIMIT_FSIZE":  config.FileBytes,
+		"RLIMIT_NOFILE": 64,
+		"RLIMIT_NPROC":  4096, // counts all of the user's processes; root's are not counted
+	}
+	return s
+}
+
+func readHarness(name string) string {
+	source, err := harness.ReadFile("harness/" + name)
+	if err != nil {
+		panic(err) // the file is embedded: only a build without it gets here
+	}
+	return string(source)
+}
+
+// fork starts a child and returns the pool's end of its job socket. The child
+// must be ended with end.
+func (z *zygote) fork() (*os.File, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, fmt.Errorf("job socket: %w", err)
+	}
+	defer func() { _ = theirs.Close() }()
+	if err := z.control.SetWriteDeadline(time.Now().Add(endTimeout)); err != nil {
+		return nil, errors.Join(err, ours.Close())
+	}
+	rights := syscall.UnixRights(int(theirs.Fd()))
+	if _, _, err := z.control.WriteMsgUnix([]byte("F"), rights, nil); err != nil {
+		return nil, errors.Join(fmt.Errorf("fork: %w", err), ours.Close())
+	}
+	return ours, nil
+}
+
+// end kills the child with everything it started and returns how it ended.
+func (z *zygote) end() (syscall.WaitStatus, error) {
+	if err := z.control.SetWriteDeadline(time.Now().Add(endTimeout)); err != nil {
+		return 0, err
+	}
+	if _, err := z.control.Write([]byte("E")); err != nil {
+		return 0, fmt.Errorf("end child: %w", err)
+	}
+	var answer [4]byte
+	if err := z.read(answer[:], endTimeout); err != nil {
+		return 0, fmt.Errorf("end child: %w", err)
+	}
+	status := int32(binary.LittleEndian.Uint32(answer[:]))
+	if status < 0 {
+		return 0, errors.New("the fork server could not fork")
+	}
+	return syscall.WaitStatus(status), nil
+}
+
+func (z *zygote) read(answer []byte, within time.Duration) error {
+	if err := z.control.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(z.control, answer)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		return errors.New("the fork server is gone")
+	}
+	return err
+}
+
+// stop lets the fork server end its child and leave, and waits for it.
+func (z *zygote) stop() {
+	_ = z.control.Close()
+	overdue := time.AfterFunc(endTimeout, func() { _ = z.command.Process.Kill() })
+	defer overdue.Stop()
+	_ = z.command.Wait() // its exit status says nothing any more
+}
+
+// kill ends the fork server at once; its child dies with it.
+func (z *zygote) kill() {
+	_ = z.control.Close()
+	_ = z.command.Process.Kill()
+	_ = z.command.Wait()
+}
+
+// socketPair returns two connected sockets that no other child inherits. The
+// first is ready for deadlines; the second blocks, as Python expects.
+func socketPair() (ours, theirs *os.File, err error) {
+	syscall.ForkLock.RLock()
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(pair[0])
+		syscall.CloseOnExec(pair[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := syscall.SetNonblock(pair[0], true); err != nil {
+		return nil, nil, errors.Join(err, syscall.Close(pair[0]), syscall.Close(pair[1]))
+	}
+	return os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket"), nil
+}
+
+// unixConn turns a socket into a connection that can carry descriptors.
+func unixConn(f *os.File) (*net.UnixConn, error) {
+	defer func() { _ = f.Close() }() // FileConn works on a copy
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.UnixConn), nil
+}
+
+// tail keeps the last bytes written to it.
+type tail struct {
+	mu   sync.Mutex
+	last []byte
+}
+
+const tailBytes = 2 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = append(t.last, p...)
+	if over := len(t.last) - tailBytes; over > 0 {
+		t.last = append(t.last[:0], t.last[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.last))
+}
