@@ -1,0 +1,45 @@
+package rewards
+
+import (
+	"errors"
+
+	"codea1/events"
+)
+
+// ErrNoGolden is returned for an answer on which no golden test was run.
+var ErrNoGolden = errors.New("no golden test was run on the answer")
+
+// Golden is the paper's Golden Tests baseline: an answer earns the share of
+// the problem's golden tests it passes, and no Test LLM plays.
+type Golden struct{}
+
+// Name implements Recipe.
+func (Golden) Name() string { return NameGolden }
+
+// Weight implements Recipe.
+func (Golden) Weight() float64 { return 0 }
+
+// TrainsTest implements Recipe.
+func (Golden) TrainsTest() bool { return false }
+
+// Suite reports what a suite held and rewards none of it.
+func (Golden) Suite(_ *events.Plan, _ *events.ExecutedAnswer, suite *events.ExecutedSuite) events.SuiteReward {
+	return events.SuiteReward{Valid: suite.Valid(), Invalid: suite.Invalid()}
+}
+
+// Answer returns the golden pass rate; 0 for an answer that does not load.
+func (Golden) Answer(answer *events.ExecutedAnswer, _ []events.SuiteReward) (float64, error) {
+	if !answer.Loads {
+		return 0, nil
+	}
+	if len(answer.Golden) == 0 {
+		return 0, ErrNoGolden
+	}
+	passed := 0
+	for i := range answer.Golden {
+		if answer.Golden[i].Verdict == events.VerdictPass {
+			passed++
+		}
+	}
+	return ratio(passed, len(answer.Golden)), nil
+}

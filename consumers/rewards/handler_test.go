@@ -1,0 +1,82 @@
+package rewards
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"codea1/events"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func executed(t *testing.T, purpose events.Purpose, answers ...events.ExecutedAnswer) *events.Event {
+	t.Helper()
+	plan := events.Plan{Purpose: purpose, Step: 3, Slot: 1, Groups: 2, Answers: len(answers), Suites: 1, Tests: 2, Temperature: 1}
+	if purpose == events.PurposeEval {
+		plan.Tag = "before"
+	}
+	e := events.New("r1", plan.GroupID(), "execution-1", noon, &events.CodeExecuted{Plan: plan, ProblemID: "p", Answers: answers})
+	if _, err := events.Encode(e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func handle(t *testing.T, e *events.Event) []*events.Event {
+	t.Helper()
+	h := &Handler{Recipe: A1{Alpha: DefaultAlpha}, Source: "rewards-1", Now: func() time.Time { return noon }}
+	out, err := h.Handle(context.Background(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range out {
+		if _, err := events.Encode(e); err != nil {
+			t.Fatalf("the stage made an event that cannot be encoded: %v", err)
+		}
+	}
+	return out
+}
+
+func TestHandlerRewardsATrainingGroup(t *testing.T) {
+	in := executed(t, events.PurposeTrain, events.ExecutedAnswer{
+		Loads: true, Suites: []events.ExecutedSuite{{Chars: 9, Tests: []events.ExecutedTest{kept(pass), kept(fail)}}},
+	})
+	out := handle(t, in)
+	if len(out) != 1 || out[0].Type != events.TypeGroupRewarded || out[0].CausationID != in.ID || out[0].CausationHash != in.Hash() {
+		t.Fatalf("have %+v", out)
+	}
+	if again := handle(t, in); again[0].ID != out[0].ID || again[0].Hash() != out[0].Hash() {
+		t.Error("a redelivery made another event")
+	}
+}
+
+func TestHandlerLeavesEvaluationAlone(t *testing.T) {
+	in := executed(t, events.PurposeEval, events.ExecutedAnswer{Loads: true, Suites: make([]events.ExecutedSuite, 1)})
+	if out := handle(t, in); out != nil {
+		t.Errorf("have %d events, want none", len(out))
+	}
+}
+
+func TestHandlerDropsALostGroupByName(t *testing.T) {
+	out := handle(t, executed(t, events.PurposeTrain,
+		events.ExecutedAnswer{Failure: "sandbox: broken pipe " + strings.Repeat("é", 2000)}, events.ExecutedAnswer{Failure: "x"}))
+	if len(out) != 1 {
+		t.Fatalf("have %d events, want 1", len(out))
+	}
+	d, ok := out[0].Payload.(*events.GroupDropped)
+	if !ok || d.Reason != events.DropInfrastructure || d.Stage != StageName || d.Step != 3 || d.Slot != 1 || d.Groups != 2 {
+		t.Errorf("have %+v", out[0].Payload)
+	}
+	if !strings.Contains(d.Detail, "broken pipe") {
+		t.Errorf("the detail %q does not name the failure", d.Detail)
+	}
+}
+
+func TestHandlerRefusesOtherEvents(t *testing.T) {
+	e := events.New("r1", "g", "x", noon, &events.StageHeartbeat{Stage: "x"})
+	if _, err := (&Handler{Recipe: Golden{}}).Handle(context.Background(), e); err == nil {
+		t.Error("a heartbeat was rewarded")
+	}
+}

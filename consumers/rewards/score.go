@@ -1,0 +1,87 @@
+package rewards
+
+import (
+	"errors"
+	"fmt"
+
+	"codea1/events"
+)
+
+var (
+	// ErrAllMasked is returned for a group whose every answer was lost to
+	// infrastructure failures: there is nothing to reward.
+	ErrAllMasked = errors.New("every answer is masked by an infrastructure failure")
+	// ErrNoTestsWanted is returned for suites of zero tests: validity is a
+	// share of the tests wanted.
+	ErrNoTestsWanted = errors.New("suites are planned, but of 0 tests")
+)
+
+// Score rewards a group under a recipe: the M rewards of its answers and the
+// M x N rewards of its suites with their advantages, the answer the Test LLM
+// learns from, and the Mistake Book's changes. It is pure: equal groups give
+// equal results. The group must be valid (events.CodeExecuted.Validate).
+func Score(recipe Recipe, group *events.CodeExecuted) (*events.GroupRewarded, error) {
+	plan := &group.Plan
+	if plan.Suites > 0 && plan.Tests < 1 {
+		return nil, ErrNoTestsWanted
+	}
+	out := &events.GroupRewarded{
+		Plan: *plan, ProblemID: group.ProblemID, CodeVersion: group.CodeVersion, TestVersion: group.TestVersion,
+		Recipe: recipe.Name(), Alpha: recipe.Weight(), TopVar: -1,
+		Code: make([]events.AnswerReward, plan.Answers),
+		Test: make([][]events.SuiteReward, plan.Answers),
+	}
+	masked := 0
+	for m := range group.Answers {
+		answer := &group.Answers[m]
+		out.Test[m] = scoreSuites(recipe, plan, answer)
+		reward, err := scoreAnswer(recipe, plan, answer, out.Test[m])
+		if err != nil {
+			return nil, fmt.Errorf("answer %d: %w", m, err)
+		}
+		out.Code[m] = reward
+		if reward.Masked {
+			masked++
+		}
+	}
+	if masked == len(group.Answers) {
+		return nil, ErrAllMasked
+	}
+	setAdvantages(out)
+	if recipe.TrainsTest() {
+		out.TopVar = TopVar(out.Test)
+		out.Deltas = Deltas(group)
+	}
+	return out, nil
+}
+
+func scoreSuites(recipe Recipe, plan *events.Plan, answer *events.ExecutedAnswer) []events.SuiteReward {
+	out := make([]events.SuiteReward, plan.Suites)
+	for n := range out {
+		if answer.Failure != "" || answer.Suites[n].Failure != "" {
+			out[n].Masked = true
+			continue
+		}
+		out[n] = recipe.Suite(plan, answer, &answer.Suites[n])
+	}
+	return out
+}
+
+func scoreAnswer(recipe Recipe, plan *events.Plan, answer *events.ExecutedAnswer, suites []events.SuiteReward) (events.AnswerReward, error) {
+	if answer.Failure != "" {
+		return events.AnswerReward{Masked: true}, nil
+	}
+	var scored []events.SuiteReward
+	for n := range suites {
+		if !suites[n].Masked {
+			scored = append(scored, suites[n])
+		}
+	}
+	// An answer that lost all its suites was measured by none; one that does
+	// not load is worth 0 whatever they would have shown.
+	if recipe.TrainsTest() && answer.Loads && plan.Suites > 0 && len(scored) == 0 {
+		return events.AnswerReward{Loads: true, Masked: true}, nil
+	}
+	reward, err := recipe.Answer(answer, scored)
+	return events.AnswerReward{Reward: reward, Loads: answer.Loads}, err
+}
