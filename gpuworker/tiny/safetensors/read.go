@@ -1,0 +1,159 @@
+package safetensors
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Destination says where a tensor's numbers go: Elements() floats that are
+// overwritten, or nil to skip the tensor. Its error ends the reading.
+type Destination func(t Tensor) ([]float32, error)
+
+// Read reads a file of size bytes from r, handing every tensor in the order of
+// the data to dest, and returns the header. Errors name the tensor; those of
+// the file's own making wrap ErrCorrupt.
+func Read(r io.Reader, size int64, dest Destination) (*Header, error) {
+	h, err := readHeader(r, size)
+	if err != nil {
+		return nil, err
+	}
+	buffered := bufio.NewReaderSize(r, 1<<16)
+	for _, t := range h.Tensors {
+		out, err := dest(t)
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			_, err = io.CopyN(io.Discard, buffered, t.end-t.begin)
+		} else {
+			err = readFloats(buffered, t, out)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
+		}
+	}
+	return h, nil
+}
+
+func readHeader(r io.Reader, size int64) (*Header, error) {
+	var prefix [8]byte
+	if size < int64(len(prefix)) {
+		return nil, fmt.Errorf("%w: %d bytes are too few", ErrCorrupt, size)
+	}
+	if _, err := io.ReadFull(r, prefix[:]); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	n := binary.LittleEndian.Uint64(prefix[:])
+	if n > MaxHeaderBytes || n > uint64(size-8) {
+		return nil, fmt.Errorf("%w: it claims a header of %d bytes in a file of %d", ErrCorrupt, n, size)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	h, err := ParseHeader(text)
+	if err != nil {
+		return nil, err
+	}
+	if got := size - 8 - int64(n); got != h.DataBytes {
+		return nil, fmt.Errorf("%w: %d bytes of data, but its tensors take %d", ErrCorrupt, got, h.DataBytes)
+	}
+	return h, nil
+}
+
+// readFloats converts one tensor into out.
+func readFloats(r io.Reader, t Tensor, out []float32) error {
+	if len(out) != t.Elements() {
+		return fmt.Errorf("destination of %d floats for %d", len(out), t.Elements())
+	}
+	var decode func(b []byte) float32
+	switch t.DType {
+	case F32:
+		decode = func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
+	case BF16:
+		decode = func(b []byte) float32 { return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16) }
+	case F16:
+		decode = func(b []byte) float32 { return halfToFloat(binary.LittleEndian.Uint16(b)) }
+	default:
+		return fmt.Errorf("dtype %s cannot be read as float32", t.DType)
+	}
+	width := int(elementBytes[t.DType])
+	buffer := make([]byte, 1<<15)
+	for len(out) > 0 {
+		n := min(len(out), len(buffer)/width)
+		if _, err := io.ReadFull(r, buffer[:n*width]); err != nil {
+			return err
+		}
+		for i := range n {
+			out[i] = decode(buffer[i*width:])
+		}
+		out = out[n:]
+	}
+	return nil
+}
+
+// halfToFloat widens IEEE 754 binary16.
+func halfToFloat(h uint16) float32 {
+	sign := uint32(h&0x8000) << 16
+	exponent, fraction := uint32(h>>10)&0x1f, uint32(h)&0x3ff
+	switch exponent {
+	case 0: // zero or subnormal: fraction * 2^-24
+		f := float32(fraction) / (1 << 24)
+		return math.Float32frombits(math.Float32bits(f) | sign)
+	case 0x1f:
+		return math.Float32frombits(sign | 0x7f800000 | fraction<<13)
+	}
+	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
+}
+
+// ReadFile reads one file of fsys. Errors name the file.
+func ReadFile(fsys fs.FS, name string, dest Destination) (*Header, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	h, err := Read(f, info.Size(), dest)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return h, nil
+}
+
+// ReadModel reads model.safetensors or, where there is none, the shards that
+// model.safetensors.index.json lists.
+func ReadModel(fsys fs.FS, dest Destination) error {
+	const single, index = "model.safetensors", "model.safetensors.index.json"
+	_, err := ReadFile(fsys, single, dest)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	data, indexErr := fs.ReadFile(fsys, index)
+	if indexErr != nil {
+		return err // a directory with neither lacks the first
+	}
+	var listed struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(data, &listed); err != nil {
+		return fmt.Errorf("%s: %w", index, err)
+	}
+	for _, shard := range slices.Compact(slices.Sorted(maps.Values(listed.WeightMap))) {
+		if _, err := ReadFile(fsys, shard, dest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
