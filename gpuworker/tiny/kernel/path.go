@@ -34,11 +34,11 @@ type path struct {
 	expSum          func(x []float32, max float32) float32            // x = exp(x-max); Σ x
 	scale           func(x []float32, s float32)                      // x *= s
 	softmaxBackward func(dx, p, dp []float32, s float32)              // dx = p*(dp-s)
-	swiglu          func(dst, gate, up []float32)                     //
-	swigluBackward  func(dGate, dUp, gate, up, dOut []float32)        //
+	swiglu          func(dst, gate, up []float32)                     // see SwiGLU
+	swigluBackward  func(dGate, dUp, gate, up, dOut []float32)        // see SwiGLUBackward
 	scaleMul        func(dst, x, w []float32, s float32)              // dst = x*s*w
 	rmsBackward     func(dx, dw, x, w, dy []float32, inv, dn float32) // see RMSNormBackward
-	adamw           func(w, m, v, g []float32, c *adamwFactors)       //
+	adamw           func(w, m, v, g []float32, gradScale, beta1, beta1C, beta2, beta2C, rootScale, epsilon, rate, decay float32)
 }
 
 // tile is a micro-kernel: a block of C of at most rows x 16*panels elements.

@@ -1,4 +1,7 @@
+//go:build !amd64
+
 package kernel
 
-// vectorPaths lists the assembly paths this machine can run, best first.
+// vectorPaths lists the assembly paths this machine can run: none are written
+// for its architecture.
 func vectorPaths() []*path { return nil }

@@ -129,14 +129,17 @@ func rmsBackwardScalar(dx, dw, x, w, dy []float32, inv, down float32) {
 	}
 }
 
-func adamwScalar(w, m, v, g []float32, f *adamwFactors) {
+// adamwScalar takes the factors of one step: the complements 1-beta, rootScale
+// 1/sqrt(1-beta2^t), rate LearningRate/(1-beta1^t) and decay
+// 1-LearningRate*WeightDecay.
+func adamwScalar(w, m, v, g []float32, gradScale, beta1, beta1C, beta2, beta2C, rootScale, epsilon, rate, decay float32) {
 	for i := range w {
-		gi := float32(g[i] * f.gradScale)
-		mi := float32(f.beta1*m[i]) + float32(f.beta1C*gi)
-		vi := float32(f.beta2*v[i]) + float32(f.beta2C*float32(gi*gi))
+		gi := float32(g[i] * gradScale)
+		mi := float32(beta1*m[i]) + float32(beta1C*gi)
+		vi := float32(beta2*v[i]) + float32(beta2C*float32(gi*gi))
 		m[i], v[i] = mi, vi
 		root := float32(math.Sqrt(float64(vi)))
-		step := float32(f.rate*mi) / (float32(root*f.rootScale) + f.epsilon)
-		w[i] = float32(w[i]*f.decay) - step
+		step := float32(rate*mi) / (float32(root*rootScale) + epsilon)
+		w[i] = float32(w[i]*decay) - step
 	}
 }
