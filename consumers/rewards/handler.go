@@ -43,16 +43,27 @@ func (h *Handler) Handle(_ context.Context, e *events.Event) ([]*events.Event, e
 
 func dropped(group *events.CodeExecuted) *events.GroupDropped {
 	detail := ErrAllMasked.Error()
-	for i := range group.Answers {
-		if f := group.Answers[i].Failure; f != "" {
-			detail += "; first: " + f
-			break
-		}
+	if f := firstFailure(group); f != "" {
+		detail += "; first: " + f
 	}
 	return &events.GroupDropped{
 		Purpose: group.Plan.Purpose, Step: group.Plan.Step, Slot: group.Plan.Slot, Groups: group.Plan.Groups,
 		Stage: StageName, Reason: events.DropInfrastructure, Detail: clip(detail),
 	}
+}
+
+func firstFailure(group *events.CodeExecuted) string {
+	for m := range group.Answers {
+		if f := group.Answers[m].Failure; f != "" {
+			return f
+		}
+		for n := range group.Answers[m].Suites {
+			if f := group.Answers[m].Suites[n].Failure; f != "" {
+				return f
+			}
+		}
+	}
+	return ""
 }
 
 func clip(s string) string {
