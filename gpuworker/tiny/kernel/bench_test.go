@@ -71,3 +71,40 @@ func BenchmarkPack(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkVector(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	const n, tokens, dim = 768, 256, 32
+	var x [5][]float32
+	for i := range x {
+		x[i] = normals(rng, n)
+	}
+	for i, v := range x[2] {
+		x[2][i] = v * v // AdamW's second moments
+	}
+	cache := normals(rng, tokens*dim)
+	benchPaths(b, func(b *testing.B) {
+		for _, c := range []struct {
+			name     string
+			elements int
+			run      func()
+		}{
+			{"Dot", n, func() { Dot(x[0], x[1]) }},
+			{"Axpy", n, func() { Axpy(1e-9, x[0], x[1]) }},
+			{"DotRows", tokens * dim, func() { DotRows(x[4][:tokens], x[0][:dim], cache, dim) }},
+			{"AxpyRows", tokens * dim, func() { AxpyRows(x[4][:dim], x[0][:tokens], cache, dim) }},
+			{"Softmax", n, func() { SoftmaxInPlace(x[4]) }},
+			{"SwiGLU", n, func() { SwiGLU(x[4], x[0], x[1]) }},
+			{"SwiGLUBackward", n, func() { SwiGLUBackward(x[3], x[4], x[0], x[1], x[2]) }},
+			{"RMSNorm", n, func() { RMSNorm(x[4], x[0], x[1], 1e-6) }},
+			{"AdamW", n, func() { AdamW(x[4], x[3], x[2], x[0], testStep) }},
+		} {
+			b.Run(c.name, func(b *testing.B) {
+				for b.Loop() {
+					c.run()
+				}
+				reportRate(b, c.elements, "Gelem/s")
+			})
+		}
+	})
+}
