@@ -1,0 +1,112 @@
+package execution
+
+import (
+	"context"
+
+	"codea1/consumers/execution/literal"
+	"codea1/events"
+)
+
+// GoldenPlan is a problem's golden tests, taken apart once and run on any
+// number of programs.
+type GoldenPlan struct {
+	tests   int
+	calls   *calls
+	checks  []goldenCheck
+	scripts []goldenScript
+}
+
+// goldenCheck is a test of the form `assert entry(...) == answer`.
+type goldenCheck struct {
+	test int // place among the golden tests
+	expectation
+}
+
+// goldenScript is any other test.
+type goldenScript struct {
+	test   int
+	source string
+}
+
+// PlanGolden takes golden tests apart; each is one assert or one stand-alone
+// script. `assert entry(...) == answer` becomes a call whose value is compared
+// outside the program's process. Everything else is a script that has to run
+// inside it, and its verdicts say so.
+func (p *Pool) PlanGolden(ctx context.Context, entry string, tests []string) (*GoldenPlan, error) {
+	plan := &GoldenPlan{tests: len(tests), calls: newCalls()}
+	if len(tests) == 0 {
+		return plan, nil
+	}
+	parsed, err := p.parseSuites(ctx, entry, tests, true)
+	if err != nil {
+		return nil, err
+	}
+	for i, statements := range parsed {
+		if len(statements) != 1 || statements[0].reason != "" || !literal.SelfEqual(statements[0].stated) {
+			plan.scripts = append(plan.scripts, goldenScript{i, tests[i]})
+			continue
+		}
+		st := statements[0]
+		plan.calls.add(st.call)
+		plan.checks = append(plan.checks, goldenCheck{i, expectation{st.call, st.stated}})
+	}
+	return plan, nil
+}
+
+// Grade runs golden tests on a program and returns one verdict per test. The
+// error is ctx's, ErrClosed or a *SandboxError.
+func (p *Pool) Grade(ctx context.Context, program Program, plan *GoldenPlan) ([]events.GoldenVerdict, error) {
+	if plan.tests == 0 {
+		return nil, nil
+	}
+	verdicts := make([]events.GoldenVerdict, plan.tests)
+	if len(plan.checks) > 0 {
+		report, err := p.Run(ctx, program, plan.calls.list)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range plan.checks {
+			v := &verdicts[c.test]
+			v.Verdict, v.Detail = judge(report.Outcomes[plan.calls.index[c.call]], c.want)
+		}
+	}
+	if len(plan.scripts) > 0 {
+		// In a process of their own: a script holds expectations.
+		if err := p.runScripts(ctx, program, plan.scripts, verdicts); err != nil {
+			return nil, err
+		}
+	}
+	return verdicts, nil
+}
+
+func (p *Pool) runScripts(ctx context.Context, program Program, scripts []goldenScript, verdicts []events.GoldenVerdict) error {
+	sources := make([]string, len(scripts))
+	for i, s := range scripts {
+		sources[i] = s.source
+	}
+	s, err := p.run(ctx, job{Kind: jobScripts, Code: program.Code, Entry: program.EntryPoint, Items: sources})
+	if err != nil {
+		return err
+	}
+	for i, script := range scripts {
+		v := events.GoldenVerdict{Verdict: events.VerdictNotRun, InProcess: true, Detail: s.loadError}
+		switch {
+		case i >= len(s.replies):
+		case s.replies[i].tag == tagAssertion:
+			v.Verdict, v.Detail = events.VerdictFail, clip(s.replies[i].text)
+		default:
+			v.Verdict, v.Detail = judge(p.outcome(s.replies[i]), literal.Bool(true))
+		}
+		verdicts[script.test] = v
+	}
+	return nil
+}
+
+// Check runs golden tests on a program: PlanGolden and Grade in one.
+func (p *Pool) Check(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
+	plan, err := p.PlanGolden(ctx, entry, tests)
+	if err != nil {
+		return nil, err
+	}
+	return p.Grade(ctx, Program{Code: code, EntryPoint: entry}, plan)
+}

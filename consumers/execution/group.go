@@ -1,0 +1,191 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+
+	"codea1/consumers/execution/literal"
+	"codea1/events"
+)
+
+// Execute validates a group's suites against its ground truth and runs its
+// answers (design steps 4 and 5): each on its own suites' kept tests, on the
+// historical tests, and on the golden tests if the problem carries some.
+//
+// An answer that the sandbox failed on has its Failure set; where it failed on
+// the ground truth or on every answer, so does Execute, with a *SandboxError:
+// nothing is known of the group then. ErrGroundTruth means that the group can
+// never be executed.
+func (p *Pool) Execute(ctx context.Context, in *events.TestsSampled) (*events.CodeExecuted, error) {
+	problem := &in.Posed.Problem
+	historical, err := readHistorical(in.Posed.Historical)
+	if err != nil {
+		return nil, err
+	}
+	suites, err := p.validateSuites(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	golden, err := p.PlanGolden(ctx, problem.EntryPoint, problem.Golden)
+	if err != nil {
+		return nil, err
+	}
+	out := &events.CodeExecuted{
+		Plan: in.Posed.Plan, ProblemID: problem.ID, CodeVersion: in.CodeVersion, TestVersion: in.Version,
+		Given: len(in.Posed.Given) > 0, Historical: in.Posed.Historical,
+		Answers: make([]events.ExecutedAnswer, len(in.Codes)),
+	}
+	failures := make([]error, len(in.Codes))
+	var running errgroup.Group
+	running.SetLimit(p.config.Workers)
+	for i, code := range in.Codes {
+		running.Go(func() error {
+			program := Program{Code: code, EntryPoint: problem.EntryPoint}
+			answer, err := p.answer(ctx, program, suites[i], historical, golden)
+			var failed *SandboxError
+			if errors.As(err, &failed) {
+				out.Answers[i] = events.ExecutedAnswer{Failure: clip(err.Error())}
+				failures[i] = err
+				return nil
+			}
+			measure(answer.Suites, in.Suites[i])
+			out.Answers[i] = answer
+			return err
+		})
+	}
+	if err := running.Wait(); err != nil {
+		return nil, err
+	}
+	for _, failure := range failures {
+		if failure == nil {
+			return out, nil
+		}
+	}
+	return nil, errors.Join(failures...)
+}
+
+// expectation is a call with the value it has to return.
+type expectation struct {
+	call string
+	want literal.Value
+}
+
+func readHistorical(tests []events.HistoricalTest) ([]expectation, error) {
+	expectations := make([]expectation, len(tests))
+	for i, t := range tests {
+		want, err := literal.Parse(t.Expected)
+		if err != nil {
+			return nil, fmt.Errorf("%w: historical test %d, %s: %w", ErrGroundTruth, i, clip(t.Call), err)
+		}
+		expectations[i] = expectation{t.Call, want}
+	}
+	return expectations, nil
+}
+
+// validateSuites returns the validated tests of each suite of each answer. All
+// calls of the group run on the ground truth in one job, each once.
+func (p *Pool) validateSuites(ctx context.Context, in *events.TestsSampled) ([][][]checkedTest, error) {
+	problem := &in.Posed.Problem
+	texts := newCalls()
+	for _, row := range in.Suites {
+		for i := range row {
+			texts.add(SuiteText(row[i].Text))
+		}
+	}
+	suites := make([][][]checkedTest, len(in.Suites))
+	if len(texts.list) == 0 {
+		return suites, nil
+	}
+	parsed, err := p.parseSuites(ctx, problem.EntryPoint, texts.list, false)
+	if err != nil {
+		return nil, err
+	}
+	asked := newCalls()
+	for _, statements := range parsed {
+		for _, st := range statements {
+			if st.reason == "" {
+				asked.add(st.call)
+			}
+		}
+	}
+	report, err := p.Run(ctx, Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, asked.list)
+	if err != nil {
+		return nil, err
+	}
+	if !report.Loads {
+		return nil, fmt.Errorf("%w of problem %s does not load: %s", ErrGroundTruth, problem.ID, report.LoadError)
+	}
+	truth := make(map[string]Outcome, len(asked.list))
+	for i, call := range asked.list {
+		truth[call] = report.Outcomes[i]
+	}
+	for i, row := range in.Suites {
+		suites[i] = make([][]checkedTest, len(row))
+		for j := range row {
+			// Validated once per suite, also where two have the same text: each
+			// has its own verdicts.
+			suites[i][j] = validate(parsed[texts.index[SuiteText(row[j].Text)]], truth)
+		}
+	}
+	return suites, nil
+}
+
+// answer runs one answer on everything that is to run on it. A call that
+// several tests share runs once.
+func (p *Pool) answer(ctx context.Context, program Program, suites [][]checkedTest, historical []expectation, golden *GoldenPlan) (events.ExecutedAnswer, error) {
+	asked := newCalls()
+	for _, h := range historical {
+		asked.add(h.call)
+	}
+	for _, suite := range suites {
+		for i := range suite {
+			if suite[i].want != nil {
+				asked.add(suite[i].Call)
+			}
+		}
+	}
+	report, err := p.Run(ctx, program, asked.list)
+	if err != nil {
+		return events.ExecutedAnswer{}, err
+	}
+	answer := events.ExecutedAnswer{Loads: report.Loads, LoadError: report.LoadError}
+	for _, h := range historical {
+		verdict, _ := judge(report.Outcomes[asked.index[h.call]], h.want)
+		answer.Historical = append(answer.Historical, verdict)
+	}
+	for _, suite := range suites {
+		tests := make([]events.ExecutedTest, len(suite))
+		for i, t := range suite {
+			if t.want != nil && report.Loads {
+				t.Verdict, t.Detail = judge(report.Outcomes[asked.index[t.Call]], t.want)
+			}
+			tests[i] = t.ExecutedTest
+		}
+		answer.Suites = append(answer.Suites, events.ExecutedSuite{Tests: tests})
+	}
+	answer.Golden, err = p.Grade(ctx, program, golden)
+	return answer, err
+}
+
+// measure fills in what the reward needs to know of the responses' text.
+func measure(suites []events.ExecutedSuite, responses []events.Completion) {
+	for i := range suites {
+		text := responses[i].Text
+		suites[i].Chars = utf8.RuneCountInString(text)
+		for _, r := range text {
+			if !isPrintable(r) {
+				suites[i].Unprintable++
+			}
+		}
+	}
+}
+
+// isPrintable reports whether r is in Python's string.printable.
+func isPrintable(r rune) bool {
+	return r >= ' ' && r <= '~' || strings.ContainsRune("\t\n\r\v\f", r)
+}

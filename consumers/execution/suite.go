@@ -1,0 +1,134 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"codea1/consumers/execution/literal"
+	"codea1/events"
+)
+
+// SuiteText returns the test code in a Test LLM's response: all its fenced
+// blocks, or the whole text if there are none.
+func SuiteText(response string) string {
+	blocks := events.FencedBlocks(response)
+	if len(blocks) == 0 {
+		return response
+	}
+	var text strings.Builder
+	for _, b := range blocks {
+		text.WriteString(b.Text)
+		text.WriteByte('\n')
+	}
+	return text.String()
+}
+
+// statement is one statement of a suite. It is a test if reason is empty.
+type statement struct {
+	source string        // as written, cut at a limit
+	reason string        // why it is no test
+	call   string        // normalised by Python's ast
+	stated literal.Value // what the test says the call returns
+}
+
+// maxStatedBytes bounds the literal text of a value that ends up in an event:
+// what a suite states and what the ground truth returns.
+const maxStatedBytes = 4 << 10
+
+// statedPrelude gives a stated answer the two names that are no literals.
+const statedPrelude = "from math import inf, nan\n"
+
+// parseSuites reads each text with Python's ast, in a child of its own. What
+// counts as a test is in harness/suites.py: `assert call == answer` where the
+// call is the entry point's and the answer a literal, or an expression of
+// literals and pure built-in functions, which is computed apart from any
+// program. trusted lifts the limits on the call's arguments.
+func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, trusted bool) ([][]statement, error) {
+	limit := maxStatedBytes
+	if trusted {
+		limit = p.config.ValueBytes
+	}
+	s, err := p.run(ctx, job{Kind: jobSuites, Entry: entry, Items: texts, Trusted: trusted, ValueBytes: limit})
+	if err != nil {
+		return nil, err
+	}
+	suites := make([][]statement, len(texts))
+	computed := newCalls()
+	var open []*statement // those whose stated answer is still to be computed
+	var expressions []string
+	for i, text := range texts {
+		records, reason := readRecords(s.replies, i)
+		if reason != "" {
+			suites[i] = []statement{{source: clip(text), reason: reason}}
+			continue
+		}
+		suites[i] = make([]statement, len(records))
+		for j, r := range records {
+			st := &suites[i][j]
+			*st = statement{source: r.Source, reason: r.Reason, call: r.Call}
+			switch {
+			case r.Reason != "":
+			case r.Expression != "":
+				computed.add(r.Expression)
+				open = append(open, st)
+				expressions = append(expressions, r.Expression)
+			default:
+				if st.stated, err = literal.Parse(r.Stated); err != nil {
+					st.reason = "the stated answer is " + err.Error()
+				}
+			}
+		}
+	}
+	if len(open) == 0 {
+		return suites, nil
+	}
+	report, err := p.Run(ctx, Program{Code: statedPrelude}, computed.list)
+	if err != nil {
+		return nil, err
+	}
+	for i, st := range open {
+		outcome := report.Outcomes[computed.index[expressions[i]]]
+		st.stated = outcome.Value
+		if st.stated == nil {
+			st.reason = "the stated answer cannot be computed: " + outcome.Detail
+		}
+	}
+	return suites, nil
+}
+
+// record is what harness/suites.py says of one statement.
+type record struct {
+	Source     string `json:"source"`
+	Reason     string `json:"reason"`
+	Call       string `json:"call"`
+	Stated     string `json:"stated"`
+	Expression string `json:"expression"`
+}
+
+func readRecords(replies []reply, i int) ([]record, string) {
+	if i >= len(replies) || replies[i].tag != tagValue {
+		return nil, "the text could not be parsed within the limits"
+	}
+	var records []record
+	if err := json.Unmarshal([]byte(replies[i].text), &records); err != nil {
+		return nil, fmt.Sprintf("the parser's answer is no JSON: %v", err)
+	}
+	return records, ""
+}
+
+// calls collects expressions, each once, in the order they first come.
+type calls struct {
+	list  []string
+	index map[string]int
+}
+
+func newCalls() *calls { return &calls{index: map[string]int{}} }
+
+func (c *calls) add(call string) {
+	if _, known := c.index[call]; !known {
+		c.index[call] = len(c.list)
+		c.list = append(c.list, call)
+	}
+}

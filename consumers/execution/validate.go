@@ -1,0 +1,89 @@
+package execution
+
+import (
+	"codea1/consumers/execution/literal"
+	"codea1/events"
+)
+
+// validate decides what becomes of a suite's statements given what the ground
+// truth did on their calls (design step 4). truth maps a call to its outcome.
+//
+//	statement                                              status      wrong
+//	no `assert call == answer`                             unparsable
+//	the ground truth raises, crashes or runs over time     raised
+//	it returns no literal, one too large, or a NaN,        raised
+//	  which no answer could ever equal
+//	same call and true value as an earlier kept test       duplicate
+//	stated answer equals the true value                    kept        no
+//	stated answer differs                                  kept        yes
+//
+// A kept test expects the true value, whatever it stated. Verdicts are left at
+// not_run.
+func validate(statements []statement, truth map[string]Outcome) []checkedTest {
+	tests := make([]checkedTest, len(statements))
+	seen := map[string]bool{}
+	for i, st := range statements {
+		t := &tests[i]
+		t.Source, t.Call, t.Verdict = st.source, st.call, events.VerdictNotRun
+		if st.reason != "" {
+			t.Status, t.Call, t.Detail = events.StatusUnparsable, "", st.reason
+			continue
+		}
+		t.Stated = literal.Text(st.stated)
+		outcome := truth[st.call]
+		if reason := unusable(outcome); reason != "" {
+			t.Status, t.Detail = events.StatusRaised, "ground truth: "+reason
+			continue
+		}
+		// The length of the call keeps its text apart from the value's.
+		key := literal.Key(literal.Tuple{literal.Str(st.call), outcome.Value})
+		if seen[key] {
+			t.Status = events.StatusDuplicate
+			continue
+		}
+		seen[key] = true
+		t.Status = events.StatusKept
+		t.Expected = literal.Text(outcome.Value)
+		t.Wrong = !literal.Equal(st.stated, outcome.Value)
+		t.want = outcome.Value
+	}
+	return tests
+}
+
+// checkedTest is a test with the value it expects, nil unless it was kept.
+type checkedTest struct {
+	events.ExecutedTest
+	want literal.Value
+}
+
+// unusable says why a ground truth's outcome cannot be an expectation.
+func unusable(o Outcome) string {
+	switch {
+	case o.Kind != Returned:
+		return o.Kind.String() + ": " + o.Detail
+	case o.Value == nil:
+		return "returned " + o.Detail
+	case !literal.SelfEqual(o.Value):
+		return "returned a value that does not equal itself"
+	case len(literal.Text(o.Value)) > maxStatedBytes:
+		return "returned a value over the size limit"
+	}
+	return ""
+}
+
+// judge compares what a candidate did with what was expected.
+func judge(o Outcome, want literal.Value) (verdict events.Verdict, detail string) {
+	switch {
+	case o.Kind == NotRun:
+		return events.VerdictNotRun, o.Detail
+	case o.Kind == TimedOut:
+		return events.VerdictTimeout, o.Detail
+	case o.Kind == Raised || o.Kind == Crashed:
+		return events.VerdictRaised, o.Detail
+	case o.Value == nil:
+		return events.VerdictFail, "returned " + o.Detail
+	case literal.Equal(o.Value, want):
+		return events.VerdictPass, ""
+	}
+	return events.VerdictFail, "returned " + clip(literal.Text(o.Value))
+}
