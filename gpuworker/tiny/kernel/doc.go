@@ -29,7 +29,9 @@
 //     the same 16 or 32 virtual lanes. The scalar path rounds products before
 //     adding them, so it differs from both in the last bits, but is itself the
 //     same on every architecture: each product is converted explicitly, which
-//     forbids the compiler to fuse it into a multiply-add.
+//     forbids the compiler to fuse it into a multiply-add. (Package math gives
+//     no such promise for the logarithm in [SoftmaxInPlace] and the powers in
+//     [AdamW].)
 //
 // Start reading at matmul.go; path.go tells how a path is chosen and
 // internal/asm generates the assembly.

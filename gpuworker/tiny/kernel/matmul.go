@@ -75,7 +75,7 @@ type product struct {
 }
 
 // maxTile is the most elements of C that any path's tile covers.
-const maxTile = 1024
+const maxTile = 512
 
 var edges = sync.Pool{New: func() any { return new([maxTile]float32) }}
 

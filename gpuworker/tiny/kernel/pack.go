@@ -77,18 +77,28 @@ func packPanels(dst []float32, panelLen int, b []float32, ldb, k, n int) {
 	}
 }
 
-// packTransposed lays out the [n,k] matrix b as its transpose.
+// packTransposed lays out the [n,k] matrix b as its transpose, four rows of b
+// at a time so that each step writes neighbours.
 func packTransposed(dst, b []float32, ldb, k, n int) {
 	for j := 0; j < packedCols(n); j += panelCols {
 		panel := dst[j*k:][:k*panelCols]
-		if n-j < panelCols {
+		cols := min(panelCols, max(0, n-j))
+		if cols < panelCols {
 			clear(panel)
 		}
-		for col := range min(panelCols, n-j) {
-			row := b[(j+col)*ldb:][:k]
-			out := panel[col:]
-			for p, v := range row {
-				out[p*panelCols] = v
+		col := 0
+		for ; col+4 <= cols; col += 4 {
+			r0 := b[(j+col)*ldb:][:k]
+			r1 := b[(j+col+1)*ldb:][:k]
+			r2 := b[(j+col+2)*ldb:][:k]
+			r3 := b[(j+col+3)*ldb:][:k]
+			for p := range r0 {
+				*(*[4]float32)(panel[p*panelCols+col:]) = [4]float32{r0[p], r1[p], r2[p], r3[p]}
+			}
+		}
+		for ; col < cols; col++ {
+			for p, v := range b[(j+col)*ldb:][:k] {
+				panel[p*panelCols+col] = v
 			}
 		}
 	}

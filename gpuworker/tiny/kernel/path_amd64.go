@@ -4,9 +4,9 @@ import "golang.org/x/sys/cpu"
 
 //go:generate go -C internal/asm run . -out ../../asm_amd64.s -stubs ../../asm_amd64.go -pkg kernel
 
-// vectorPaths lists the assembly paths this machine can run, best first. Each
-// feature implies that the operating system saves the registers it needs, save
-// FMA, which AVX2 covers.
+// vectorPaths lists the assembly paths this machine can run, best first. The
+// flags of AVX2 and AVX-512 also tell that the operating system saves their
+// registers.
 func vectorPaths() []*path {
 	var paths []*path
 	fma := cpu.X86.HasAVX2 && cpu.X86.HasFMA
