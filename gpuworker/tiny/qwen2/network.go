@@ -1,0 +1,55 @@
+package qwen2
+
+import "codea1/gpuworker/tiny/kernel"
+
+// Network is Weights made ready to compute with: matrices packed for package
+// kernel, and the table of rotations. Many passes and decoders may share it;
+// Pack must not run while they do.
+type Network struct {
+	Weights *Weights
+
+	layers []layerPacks
+	head   packs // [H, Vocabulary]
+	rotary rotary
+}
+
+type layerPacks struct {
+	qkv, out, gateUp, down packs
+}
+
+// packs is a linear layer [out, in] in both directions.
+type packs struct {
+	forward  kernel.Packed // x*Wᵀ
+	backward kernel.Packed // dy*W
+}
+
+func (p *packs) pack(weight []float32, out, in int, backward bool) {
+	kernel.Pack(&p.forward, weight, in, out, true)
+	if backward {
+		kernel.Pack(&p.backward, weight, out, in, false)
+	}
+}
+
+// NewNetwork prepares w for forward passes.
+func NewNetwork(w *Weights) *Network {
+	n := &Network{
+		Weights: w,
+		layers:  make([]layerPacks, w.Config.Layers),
+		rotary:  newRotary(w.Config),
+	}
+	n.Pack(false)
+	return n
+}
+
+// Pack takes over changed weights. Backward passes need backward set.
+func (n *Network) Pack(backward bool) {
+	c := n.Weights.Config
+	for i := range n.layers {
+		p, w := &n.layers[i], &n.Weights.layers[i]
+		p.qkv.pack(w.qkv, c.qkvWidth(), c.Hidden, backward)
+		p.out.pack(w.out, c.Hidden, c.queryWidth(), backward)
+		p.gateUp.pack(w.gateUp, 2*c.MLP, c.Hidden, backward)
+		p.down.pack(w.down, c.Hidden, c.MLP, backward)
+	}
+	n.head.pack(n.Weights.head, c.Vocabulary, c.Hidden, backward)
+}
