@@ -11,7 +11,6 @@ import (
 // number of programs.
 type GoldenPlan struct {
 	tests   int
-	calls   *calls
 	checks  []goldenCheck
 	scripts []goldenScript
 }
@@ -33,7 +32,7 @@ type goldenScript struct {
 // outside the program's process. Everything else is a script that has to run
 // inside it, and its verdicts say so.
 func (p *Pool) PlanGolden(ctx context.Context, entry string, tests []string) (*GoldenPlan, error) {
-	plan := &GoldenPlan{tests: len(tests), calls: newCalls()}
+	plan := &GoldenPlan{tests: len(tests)}
 	if len(tests) == 0 {
 		return plan, nil
 	}
@@ -47,7 +46,6 @@ func (p *Pool) PlanGolden(ctx context.Context, entry string, tests []string) (*G
 			continue
 		}
 		st := statements[0]
-		plan.calls.add(st.call)
 		plan.checks = append(plan.checks, goldenCheck{i, expectation{st.call, st.stated}})
 	}
 	return plan, nil
@@ -56,27 +54,38 @@ func (p *Pool) PlanGolden(ctx context.Context, entry string, tests []string) (*G
 // Grade runs golden tests on a program and returns one verdict per test. The
 // error is ctx's, ErrClosed or a *SandboxError.
 func (p *Pool) Grade(ctx context.Context, program Program, plan *GoldenPlan) ([]events.GoldenVerdict, error) {
+	asked := newCalls()
+	plan.ask(asked)
+	report, err := p.Run(ctx, program, asked.list)
+	if err != nil {
+		return nil, err
+	}
+	return p.gradeReport(ctx, program, plan, asked, report)
+}
+
+// ask adds the calls that the plan's checks need.
+func (g *GoldenPlan) ask(asked *calls) {
+	for _, c := range g.checks {
+		asked.add(c.call)
+	}
+}
+
+// gradeReport judges the checks by a report on the calls that were asked for,
+// and runs the scripts.
+func (p *Pool) gradeReport(ctx context.Context, program Program, plan *GoldenPlan, asked *calls, report Report) ([]events.GoldenVerdict, error) {
 	if plan.tests == 0 {
 		return nil, nil
 	}
 	verdicts := make([]events.GoldenVerdict, plan.tests)
-	if len(plan.checks) > 0 {
-		report, err := p.Run(ctx, program, plan.calls.list)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range plan.checks {
-			v := &verdicts[c.test]
-			v.Verdict, v.Detail = judge(report.Outcomes[plan.calls.index[c.call]], c.want)
-		}
+	for _, c := range plan.checks {
+		v := &verdicts[c.test]
+		v.Verdict, v.Detail = judge(report.Outcomes[asked.index[c.call]], c.want)
 	}
-	if len(plan.scripts) > 0 {
-		// In a process of their own: a script holds expectations.
-		if err := p.runScripts(ctx, program, plan.scripts, verdicts); err != nil {
-			return nil, err
-		}
+	if len(plan.scripts) == 0 {
+		return verdicts, nil
 	}
-	return verdicts, nil
+	// In a process of their own: a script holds expectations.
+	return verdicts, p.runScripts(ctx, program, plan.scripts, verdicts)
 }
 
 func (p *Pool) runScripts(ctx context.Context, program Program, scripts []goldenScript, verdicts []events.GoldenVerdict) error {

@@ -149,6 +149,7 @@ func (p *Pool) answer(ctx context.Context, program Program, suites [][]checkedTe
 			}
 		}
 	}
+	golden.ask(asked)
 	report, err := p.Run(ctx, program, asked.list)
 	if err != nil {
 		return events.ExecutedAnswer{}, err
@@ -168,7 +169,7 @@ func (p *Pool) answer(ctx context.Context, program Program, suites [][]checkedTe
 		}
 		answer.Suites = append(answer.Suites, events.ExecutedSuite{Tests: tests})
 	}
-	answer.Golden, err = p.Grade(ctx, program, golden)
+	answer.Golden, err = p.gradeReport(ctx, program, golden, asked, report)
 	return answer, err
 }
 

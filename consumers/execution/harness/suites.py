@@ -10,6 +10,7 @@ import codea1_values as values
 
 MAX_STATEMENTS = 64
 MAX_SOURCE_CHARS = 400
+MAX_CALL_CHARS = 4096
 
 # What a test's arguments and stated answer may use besides literals: built-in
 # functions that only compute. Anything else could tell one program from
@@ -100,6 +101,8 @@ def test(node, target, trusted, max_value_bytes):
         for argument in call.args + call.keywords:
             check_pure(argument)
     record = {"call": ast.unparse(call)}
+    if not trusted and len(record["call"]) > MAX_CALL_CHARS:
+        raise Refused("the call is over the size limit")
     try:
         record["stated"] = values.encode(ast.literal_eval(stated), max_value_bytes)
     except values.Uncomparable as error:

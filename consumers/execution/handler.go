@@ -1,0 +1,35 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"codea1/events"
+)
+
+// StageName is the name of the set of consumers that execute groups.
+const StageName = "execution"
+
+// Handler is the execution stage: it turns a group's answers and suites into
+// what running them showed.
+type Handler struct {
+	Pool   *Pool
+	Source string           // the stage instance, as in the envelope
+	Now    func() time.Time // stamps events; never an input of a verdict
+}
+
+// Handle takes one tests.sampled event and makes one code.executed event. Its
+// error means that nothing is known about the group yet: the sandbox or the
+// ground truth failed.
+func (h *Handler) Handle(ctx context.Context, e *events.Event) ([]*events.Event, error) {
+	sampled, ok := e.Payload.(*events.TestsSampled)
+	if !ok {
+		return nil, fmt.Errorf("execution: want %s, have %s", events.TypeTestsSampled, e.Type)
+	}
+	executed, err := h.Pool.Execute(ctx, sampled)
+	if err != nil {
+		return nil, fmt.Errorf("execution: group %s: %w", e.Group, err)
+	}
+	return []*events.Event{events.Caused(e, h.Source, h.Now(), executed)}, nil
+}
