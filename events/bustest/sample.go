@@ -1,0 +1,160 @@
+package bustest
+
+import (
+	"fmt"
+	"time"
+
+	"codea1/events"
+)
+
+// Source is the source of every sample event.
+const Source = "bustest-0"
+
+// At is the time of the first sample event of a group; each next one is a
+// second later.
+var At = time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)
+
+// Groups is the number of groups in a step of sample events.
+const Groups = 4096
+
+// Plan returns the plan of a training group: 2 answers, 2 suites for each, 2
+// tests wanted in each.
+func Plan(step, slot int) events.Plan {
+	return events.Plan{
+		Purpose: events.PurposeTrain, Step: step, Slot: slot, Groups: Groups,
+		Answers: 2, Suites: 2, Tests: 2,
+		Temperature: 1, CodeTokens: 64, TestTokens: 64,
+		Seed: uint64(step)<<32 | uint64(slot),
+	}
+}
+
+// Posed returns the event that opens a group: a problem about adding numbers.
+func Posed(run string, step, slot int) *events.Event {
+	plan := Plan(step, slot)
+	return encoded(events.New(run, plan.GroupID(), Source, At, &events.ProblemPosed{
+		Plan: plan,
+		Problem: events.Problem{
+			ID:         fmt.Sprintf("add-%d", slot),
+			Question:   fmt.Sprintf("Return the sum of a, b and %d.", slot),
+			EntryPoint: "add",
+			Solution:   fmt.Sprintf("def add(a, b):\n    return a + b + %d\n", slot),
+		},
+		Historical: []events.HistoricalTest{{Call: "add(0, 0)", Expected: fmt.Sprint(slot), Count: 3}},
+	}))
+}
+
+// CodeSampled returns what the Code LLM answers to a Posed: one answer that
+// is right and one that forgets the constant.
+func CodeSampled(posed *events.Event) *events.Event {
+	p := posed.Payload.(*events.ProblemPosed)
+	return next(posed, &events.CodeSampled{
+		Posed:  *p,
+		Prompt: events.Int32s{1, 2, 3},
+		Answers: []events.Completion{
+			completion("```python\n" + p.Problem.Solution + "```"),
+			completion("```python\ndef add(a, b):\n    return a + b\n```"),
+		},
+	})
+}
+
+// TestsSampled returns what the Test LLM writes for a CodeSampled.
+func TestsSampled(sampled *events.Event) *events.Event {
+	p := sampled.Payload.(*events.CodeSampled)
+	t := &events.TestsSampled{Posed: p.Posed, CodeVersion: p.Version}
+	for range p.Answers {
+		t.Codes = append(t.Codes, p.Posed.Problem.Solution)
+		t.Prompts = append(t.Prompts, events.Int32s{4, 5, 6})
+		t.Suites = append(t.Suites, []events.Completion{
+			completion(fmt.Sprintf("```python\nassert add(1, 2) == %d\n```", 3+p.Posed.Plan.Slot)),
+			completion("```python\nassert add(1, 2) == 'three'\n```"),
+		})
+	}
+	return next(sampled, t)
+}
+
+// CodeExecuted returns what running a TestsSampled shows: the first answer
+// passes everything, the second fails everything.
+func CodeExecuted(sampled *events.Event) *events.Event {
+	p := sampled.Payload.(*events.TestsSampled)
+	truth := fmt.Sprint(3 + p.Posed.Plan.Slot)
+	verdicts := []events.Verdict{events.VerdictPass, events.VerdictFail}
+	c := &events.CodeExecuted{
+		Plan: p.Posed.Plan, ProblemID: p.Posed.Problem.ID,
+		CodeVersion: p.CodeVersion, TestVersion: p.Version, Historical: p.Posed.Historical,
+	}
+	for m := range p.Suites {
+		a := events.ExecutedAnswer{Loads: true, Historical: []events.Verdict{verdicts[m%2]}}
+		for n := range p.Suites[m] {
+			a.Suites = append(a.Suites, events.ExecutedSuite{
+				Chars: len(p.Suites[m][n].Text),
+				Tests: []events.ExecutedTest{{
+					Source: "assert add(1, 2) == " + truth, Status: events.StatusKept, Call: "add(1, 2)",
+					Stated: truth, Expected: truth, Wrong: n == 1, Verdict: verdicts[m%2],
+				}},
+			})
+		}
+		c.Answers = append(c.Answers, a)
+	}
+	return next(sampled, c)
+}
+
+// GroupRewarded returns rewards for a CodeExecuted. They are valid, not the
+// ones of any recipe.
+func GroupRewarded(executed *events.Event) *events.Event {
+	p := executed.Payload.(*events.CodeExecuted)
+	g := &events.GroupRewarded{
+		Plan: p.Plan, ProblemID: p.ProblemID, CodeVersion: p.CodeVersion, TestVersion: p.TestVersion,
+		Recipe: "a1", Alpha: 0.5, TopVar: 1,
+		Deltas: []events.BookDelta{
+			{Call: "add(0, 0)", Expected: fmt.Sprint(p.Plan.Slot), Change: -1},
+			{Call: "add(1, 2)", Expected: fmt.Sprint(3 + p.Plan.Slot), Change: 2},
+		},
+	}
+	for m := range p.Answers {
+		g.Code = append(g.Code, events.AnswerReward{Reward: float64(1 - m%2), Advantage: 0.5 - float64(m%2), Loads: true})
+		g.Test = append(g.Test, make([]events.SuiteReward, len(p.Answers[m].Suites)))
+		for n := range g.Test[m] {
+			g.Test[m][n] = events.SuiteReward{Reward: 0.25 * float64(m+n), Advantage: float64(n) - 0.5, Valid: 1, Invalid: n}
+		}
+	}
+	return next(executed, g)
+}
+
+// Chain returns the five events a group goes through, from problem.posed to
+// group.rewarded.
+func Chain(run string, step, slot int) []*events.Event {
+	posed := Posed(run, step, slot)
+	code := CodeSampled(posed)
+	tests := TestsSampled(code)
+	executed := CodeExecuted(tests)
+	return []*events.Event{posed, code, tests, executed, GroupRewarded(executed)}
+}
+
+// Encode returns the wire form of an event; it panics on one that is not
+// valid, which a sample never is.
+func Encode(e *events.Event) events.Message {
+	m, err := events.Encode(e)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func next(cause *events.Event, payload events.Payload) *events.Event {
+	return encoded(events.Caused(cause, Source, cause.Time.Add(time.Second), payload))
+}
+
+// encoded fixes the event's hash, so that it can be a cause.
+func encoded(e *events.Event) *events.Event {
+	Encode(e)
+	return e
+}
+
+func completion(text string) events.Completion {
+	c := events.Completion{Text: text, Finish: events.FinishStop}
+	for i, r := range []byte(text) {
+		c.Tokens = append(c.Tokens, int32(r))
+		c.LogProbs = append(c.LogProbs, -float32(i%7)/8)
+	}
+	return c
+}

@@ -1,0 +1,187 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"codea1/events"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/semaphore"
+)
+
+// Bus is an events.Bus over NATS JetStream.
+type Bus struct {
+	config Config
+	logger *slog.Logger
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	link   *link
+	window *semaphore.Weighted // bytes of payload published and not confirmed
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	streams map[string]jetstream.Stream // by run
+	open    map[closer]struct{}         // consumers and readers
+}
+
+var _ events.Bus = (*Bus)(nil)
+
+type closer interface{ Close() error }
+
+const (
+	// publishWindow is how many messages one Publish has unconfirmed at most:
+	// beyond 256 the measured rate rises by less than a fifth.
+	publishWindow = 256
+	// publishWindowBytes bounds the payload of all unconfirmed messages.
+	publishWindowBytes = 64 << 20
+	// publishTimeout ends the wait for one confirmation.
+	publishTimeout = 30 * time.Second
+	// requestTimeout ends the wait for an answer of JetStream's API.
+	requestTimeout = 10 * time.Second
+	// closeTimeout is how long Close waits for what was written to reach the
+	// server; acknowledgements are written without waiting.
+	closeTimeout = 2 * time.Second
+	// retryPause is the wait between two attempts on a server that is there
+	// and does not serve yet.
+	retryPause = 100 * time.Millisecond
+)
+
+// Connect reaches a server within config.ConnectTimeout and ctx. Afterwards
+// the bus reconnects by itself, for ever: Publish fails during an outage,
+// Fetch and Next wait it out.
+func Connect(ctx context.Context, config Config) (*Bus, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	opts, err := config.options()
+	if err != nil {
+		return nil, err
+	}
+	b := &Bus{
+		config:  config,
+		logger:  config.Logger,
+		link:    newLink(config.Logger),
+		window:  semaphore.NewWeighted(publishWindowBytes),
+		streams: make(map[string]jetstream.Stream),
+		open:    make(map[closer]struct{}),
+	}
+	opts = append(opts,
+		nats.DisconnectErrHandler(func(c *nats.Conn, err error) { b.link.disconnected(c.ConnectedUrlRedacted(), err) }),
+		nats.ReconnectHandler(func(c *nats.Conn) { b.link.reconnected(c.ConnectedUrlRedacted()) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			b.logger.Warn("nats: asynchronous error", "error", err)
+		}),
+	)
+	if b.conn, err = dial(ctx, config, opts); err != nil {
+		return nil, err
+	}
+	b.js, err = jetstream.New(b.conn,
+		jetstream.WithPublishAsyncTimeout(publishTimeout),
+		jetstream.WithDefaultTimeout(requestTimeout))
+	if err != nil {
+		b.conn.Close()
+		return nil, fmt.Errorf("nats: %w", err)
+	}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return b, nil
+}
+
+// dial repeats the first connection until it succeeds, is refused for good or
+// ConnectTimeout has passed: in a cluster workers may start before the server.
+func dial(ctx context.Context, config Config, opts []nats.Option) (*nats.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, config.ConnectTimeout)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		conn, err := nats.Connect(config.URL, opts...)
+		if err == nil {
+			return conn, nil
+		}
+		err = fmt.Errorf("nats: cannot connect to %s: %w", config.URL, err)
+		if !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) {
+			return nil, err
+		}
+		if pause(limited, context.Background(), reconnectDelay(attempt)) != nil {
+			return nil, errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// Close ends all consumers and readers, sends what is buffered and releases
+// the connection. A second Close does nothing.
+func (b *Bus) Close() error {
+	b.mu.Lock()
+	if b.ctx.Err() != nil {
+		b.mu.Unlock()
+		return nil
+	}
+	b.cancel()
+	open := make([]closer, 0, len(b.open))
+	for c := range b.open {
+		open = append(open, c)
+	}
+	b.mu.Unlock()
+
+	var errs []error
+	for _, c := range open {
+		errs = append(errs, c.Close())
+	}
+	b.link.close()
+	if b.conn.IsConnected() {
+		if err := b.conn.FlushTimeout(closeTimeout); err != nil {
+			errs = append(errs, fmt.Errorf("nats: flush: %w", err))
+		}
+	}
+	b.conn.Close()
+	return errors.Join(errs...)
+}
+
+// track remembers what Close has to close; it fails on a closed bus.
+func (b *Bus) track(c closer) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ctx.Err() != nil {
+		return events.ErrClosed
+	}
+	b.open[c] = struct{}{}
+	return nil
+}
+
+func (b *Bus) forget(c closer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.open, c)
+}
+
+// Lag implements events.Bus. It fails for a name that nobody has consumed
+// under yet.
+func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
+	if err := ended(ctx, b.ctx); err != nil {
+		return events.Lag{}, err
+	}
+	if err := validNames(run, name); err != nil {
+		return events.Lag{}, err
+	}
+	consumer, err := b.js.Consumer(ctx, streamName(run), name)
+	if err != nil {
+		return events.Lag{}, fmt.Errorf("nats: lag of %q in run %q: %w", name, run, b.orClosed(err))
+	}
+	info := consumer.CachedInfo()
+	return events.Lag{Pending: int64(info.NumPending), InFlight: int64(info.NumAckPending)}, nil
+}
+
+// orClosed turns the connection's own word for it into ErrClosed.
+func (b *Bus) orClosed(err error) error {
+	if errors.Is(err, nats.ErrConnectionClosed) || b.ctx.Err() != nil {
+		return events.ErrClosed
+	}
+	return err
+}

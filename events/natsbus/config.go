@@ -1,0 +1,160 @@
+package natsbus
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"codea1/events"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Config says how to reach a server and how large a run's stream may grow.
+// The zero value is a server on this machine's default port.
+type Config struct {
+	// URL is one address or a comma-separated list; nats://127.0.0.1:4222 by
+	// default.
+	URL string
+	// Server is an embedded server to join without a socket. URL is not used.
+	Server *Server
+	// Name is what the server calls this connection in its monitoring.
+	Name string
+
+	// At most one of these ways to identify oneself.
+	CredsFile string // JWT and seed, as written by nsc
+	NKeyFile  string // seed of an nkey
+	Token     string
+	User      string
+	Password  string
+
+	// TLS, when the server's certificate is not signed by a system root or when
+	// it asks for one of ours. PEM files.
+	CAFile   string
+	CertFile string
+	KeyFile  string
+
+	// ConnectTimeout bounds the first connection; once connected, the bus
+	// reconnects for ever. 10 s by default.
+	ConnectTimeout time.Duration
+
+	// MaxStreamBytes and MaxStreamMessages bound a run's stream. A full stream
+	// refuses new events and never forgets old ones. 64 GiB and 16 million by
+	// default.
+	MaxStreamBytes    int64
+	MaxStreamMessages int64
+	// Replicas of a new run's stream; 1 by default. An embedded server has one.
+	Replicas int
+
+	// Logger gets outages and messages that are no events; none by default.
+	Logger *slog.Logger
+}
+
+const (
+	defaultConnectTimeout    = 10 * time.Second
+	defaultMaxStreamBytes    = 64 << 30
+	defaultMaxStreamMessages = 16 << 20
+
+	// maxHeaderBytes is room for the envelope: ten headers, each under
+	// events.MaxTokenBytes and its name.
+	maxHeaderBytes = 64 << 10
+	// maxMessageBytes is the largest message of a stream, headers included.
+	maxMessageBytes = events.MaxPayloadBytes + maxHeaderBytes
+)
+
+func (c Config) withDefaults() Config {
+	if c.URL == "" {
+		c.URL = nats.DefaultURL
+	}
+	if c.Name == "" {
+		c.Name = "codea1"
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = defaultConnectTimeout
+	}
+	if c.MaxStreamBytes == 0 {
+		c.MaxStreamBytes = defaultMaxStreamBytes
+	}
+	if c.MaxStreamMessages == 0 {
+		c.MaxStreamMessages = defaultMaxStreamMessages
+	}
+	if c.Replicas == 0 {
+		c.Replicas = 1
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	ways := 0
+	for _, set := range []bool{c.CredsFile != "", c.NKeyFile != "", c.Token != "", c.User != ""} {
+		if set {
+			ways++
+		}
+	}
+	switch {
+	case ways > 1:
+		return errors.New("nats: give at most one of creds file, nkey file, token and user")
+	case c.User == "" && c.Password != "":
+		return errors.New("nats: a password needs a user")
+	case (c.CertFile == "") != (c.KeyFile == ""):
+		return errors.New("nats: a TLS certificate and its key come together")
+	case c.ConnectTimeout < 0:
+		return fmt.Errorf("nats: connect timeout %v is negative", c.ConnectTimeout)
+	case c.MaxStreamBytes < maxMessageBytes:
+		return fmt.Errorf("nats: a stream of %d bytes cannot hold one message of %d", c.MaxStreamBytes, maxMessageBytes)
+	case c.MaxStreamMessages < 1:
+		return fmt.Errorf("nats: a stream of %d messages holds nothing", c.MaxStreamMessages)
+	case c.Replicas < 1 || c.Replicas > 5:
+		return fmt.Errorf("nats: %d replicas, want 1 to 5", c.Replicas)
+	}
+	return nil
+}
+
+func (c Config) options() ([]nats.Option, error) {
+	opts := []nats.Option{
+		nats.Name(c.Name),
+		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(),
+		// Without a buffer a publish during an outage fails at once instead of
+		// being sent at some later time, behind the caller's back and possibly
+		// behind its own retry.
+		nats.ReconnectBufSize(-1),
+		nats.CustomReconnectDelay(reconnectDelay),
+		nats.Timeout(c.ConnectTimeout),
+		nats.PingInterval(20 * time.Second),
+		nats.MaxPingsOutstanding(3),
+	}
+	if c.Server != nil {
+		opts = append(opts, nats.InProcessServer(c.Server.server))
+	}
+	switch {
+	case c.CredsFile != "":
+		opts = append(opts, nats.UserCredentials(c.CredsFile))
+	case c.NKeyFile != "":
+		o, err := nats.NkeyOptionFromSeed(c.NKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("nats: nkey file %s: %w", c.NKeyFile, err)
+		}
+		opts = append(opts, o)
+	case c.Token != "":
+		opts = append(opts, nats.Token(c.Token))
+	case c.User != "":
+		opts = append(opts, nats.UserInfo(c.User, c.Password))
+	}
+	if c.CAFile != "" {
+		opts = append(opts, nats.RootCAs(c.CAFile))
+	}
+	if c.CertFile != "" {
+		opts = append(opts, nats.ClientCert(c.CertFile, c.KeyFile))
+	}
+	return opts, nil
+}
+
+// reconnectDelay doubles from 50 ms to 2 s.
+func reconnectDelay(attempts int) time.Duration {
+	return min(50*time.Millisecond<<min(max(attempts-1, 0), 6), 2*time.Second)
+}

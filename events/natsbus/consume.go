@@ -1,0 +1,279 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"codea1/events"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// maxFetch bounds one Fetch.
+	maxFetch = 1024
+	// minLinger is how long a request for what is there stays open. JetStream's
+	// own request without waiting is not answered at all while the set has
+	// MaxInFlight messages unanswered.
+	minLinger = time.Millisecond
+)
+
+// Consume implements events.Bus: it joins, and where needed creates, the
+// durable pull consumer config.Name of the run. Redelivery is unlimited; who
+// consumes decides when to give up.
+func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.Consumer, error) {
+	if err := ended(ctx, b.ctx); err != nil {
+		return nil, err
+	}
+	if err := validNames(config.Run, config.Name); err != nil {
+		return nil, err
+	}
+	if config.AckWait <= 0 || config.MaxInFlight < 1 {
+		return nil, fmt.Errorf("nats: consume %s: ack wait %v and max in flight %d must be positive",
+			config.Name, config.AckWait, config.MaxInFlight)
+	}
+	stream, err := b.stream(ctx, config.Run)
+	if err != nil {
+		return nil, err
+	}
+	durable, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+		Durable:        config.Name,
+		DeliverPolicy:  jetstream.DeliverAllPolicy,
+		AckPolicy:      jetstream.AckExplicitPolicy,
+		AckWait:        config.AckWait,
+		MaxDeliver:     -1,
+		MaxAckPending:  config.MaxInFlight,
+		FilterSubjects: filterOf(config.Run, config.Types),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nats: consume %s of run %s: %w", config.Name, config.Run, b.orClosed(err))
+	}
+	c := &consumer{bus: b, durable: durable, turn: make(chan struct{}, 1)}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	if err := b.track(c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+type consumer struct {
+	bus     *Bus
+	durable jetstream.Consumer
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+
+	turn chan struct{} // holds a token while a Fetch is in progress
+	// waiting is a request for one message that has not been answered. It
+	// outlives the Fetch that made it when that Fetch's context ends: the
+	// message that answers it belongs to the next Fetch, not to nobody.
+	waiting *request
+}
+
+type request struct {
+	batch  jetstream.MessageBatch
+	cancel context.CancelFunc
+}
+
+// Fetch implements events.Consumer. It asks only for what it returns: no
+// message waits here, out of reach of other members and with its AckWait
+// running. It waits out a lost connection.
+func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([]events.Delivery, error) {
+	if most < 1 {
+		return nil, fmt.Errorf("nats: fetch: most is %d, want 1 or more", most)
+	}
+	most = min(most, maxFetch)
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-c.ctx.Done():
+		return nil, events.ErrClosed
+	}
+	for {
+		deliveries, err := c.next(ctx, most, max(linger, minLinger))
+		if err != nil || len(deliveries) > 0 {
+			return deliveries, err
+		}
+		// What came was no event.
+	}
+}
+
+// next asks for a whole batch first, which is one round trip when there is a
+// backlog. When nothing is there it waits for one message, and asks for the
+// rest of the batch once that has come.
+func (c *consumer) next(ctx context.Context, most int, linger time.Duration) ([]events.Delivery, error) {
+	for {
+		if err := ended(ctx, c.ctx); err != nil {
+			return nil, err
+		}
+		if c.waiting == nil {
+			live, err := c.bus.link.wait(ctx, c.ctx)
+			if err != nil {
+				return nil, err
+			}
+			if most > 1 {
+				var got []events.Delivery
+				if got, err = c.batch(most, linger, nil); len(got) > 0 {
+					return got, nil
+				}
+			}
+			if err == nil {
+				err = c.request(live)
+			}
+			if err != nil {
+				if err := c.recover(ctx, err); err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.ctx.Done():
+			return nil, events.ErrClosed
+		case msg, ok := <-c.waiting.batch.Messages():
+			w := c.waiting
+			c.waiting = nil
+			w.cancel()
+			if ok {
+				got := c.deliver(msg, nil)
+				if most > 1 {
+					// An error here comes again, in the next Fetch.
+					got, _ = c.batch(most-1, linger, got)
+				}
+				return got, nil
+			}
+			if err := w.batch.Error(); err != nil {
+				if err := c.recover(ctx, err); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+}
+
+// batch appends up to most deliveries that come within linger. It is the
+// server that ends the wait, so none is on its way when it has ended.
+func (c *consumer) batch(most int, linger time.Duration, into []events.Delivery) ([]events.Delivery, error) {
+	batch, err := c.durable.Fetch(most, jetstream.FetchMaxWait(linger))
+	if err != nil {
+		return into, err
+	}
+	for msg := range batch.Messages() {
+		into = c.deliver(msg, into)
+	}
+	return into, batch.Error()
+}
+
+// request asks for one message, to be waited for as long as it takes.
+func (c *consumer) request(live context.Context) error {
+	ctx, cancel := both(c.ctx, live)
+	batch, err := c.durable.Fetch(1, jetstream.FetchContext(ctx))
+	if err != nil {
+		cancel()
+		return err
+	}
+	c.waiting = &request{batch, cancel}
+	return nil
+}
+
+// deliver appends the delivery of msg. What is no event will not become one
+// by being delivered again: it is dropped here and reported.
+func (c *consumer) deliver(msg jetstream.Msg, into []events.Delivery) []events.Delivery {
+	m, err := fromNATS(msg)
+	if err == nil {
+		var meta *jetstream.MsgMetadata
+		if meta, err = msg.Metadata(); err == nil {
+			return append(into, &delivery{bus: c.bus, msg: msg, message: m, attempt: int(meta.NumDelivered)})
+		}
+	}
+	c.bus.logger.Error("nats: dropped a message that is no event", "error", err)
+	if err := msg.Term(); err != nil {
+		c.bus.logger.Warn("nats: drop", "error", err)
+	}
+	return into
+}
+
+// recover waits a moment after an error that passes, and returns one that
+// does not.
+func (c *consumer) recover(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return events.ErrClosed
+	case errors.Is(err, nats.ErrNoResponders):
+		// Either JetStream is not up yet or the consumer is gone.
+		_, err = c.durable.Info(ctx)
+	}
+	for _, final := range []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound, jetstream.ErrBadRequest} {
+		if errors.Is(err, final) {
+			return fmt.Errorf("nats: fetch: %w", err)
+		}
+	}
+	return pause(ctx, c.ctx, retryPause)
+}
+
+// Close implements events.Consumer. Unanswered deliveries go to other members
+// when their AckWait has passed.
+func (c *consumer) Close() error {
+	if c.ctx.Err() != nil {
+		return nil
+	}
+	c.cancel()
+	c.turn <- struct{}{} // an ongoing Fetch ends first
+	defer func() { <-c.turn }()
+	if w := c.waiting; w != nil {
+		c.waiting = nil
+		for msg := range w.batch.Messages() {
+			_ = msg.Nak() // without an answer it is delivered again all the same
+		}
+		w.cancel()
+	}
+	c.bus.forget(c)
+	return nil
+}
+
+type delivery struct {
+	bus     *Bus
+	msg     jetstream.Msg
+	message events.Message
+	attempt int
+}
+
+var _ events.Delivery = (*delivery)(nil)
+
+// Message implements events.Delivery.
+func (d *delivery) Message() events.Message { return d.message }
+
+// Attempt implements events.Delivery.
+func (d *delivery) Attempt() int { return d.attempt }
+
+// Ack implements events.Delivery. The answer is written, not confirmed.
+func (d *delivery) Ack(ctx context.Context) error { return d.answer(ctx, "ack", d.msg.Ack) }
+
+// Retry implements events.Delivery.
+func (d *delivery) Retry(ctx context.Context, after time.Duration) error {
+	return d.answer(ctx, "retry", func() error { return d.msg.NakWithDelay(max(after, 0)) })
+}
+
+// Drop implements events.Delivery.
+func (d *delivery) Drop(ctx context.Context) error { return d.answer(ctx, "drop", d.msg.Term) }
+
+// Extend implements events.Delivery.
+func (d *delivery) Extend(ctx context.Context) error {
+	return d.answer(ctx, "extend", d.msg.InProgress)
+}
+
+func (d *delivery) answer(ctx context.Context, verb string, do func() error) error {
+	if err := ended(ctx, d.bus.ctx); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return fmt.Errorf("nats: %s %s %s: %w", verb, d.message.Type, d.message.Group, d.bus.orClosed(err))
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"codea1/events"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Publish implements events.Bus. It keeps up to publishWindow messages on
+// their way, but never two of one group: should the connection fail between
+// them, the second could be stored before the retry of the first.
+//
+// It fails at once while there is no connection, and with ErrLineage when
+// another event of the same type and group is stored already: that is no
+// repetition but a contradiction.
+func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
+	if err := ended(ctx, b.ctx); err != nil {
+		return err
+	}
+	if len(messages) > events.MaxPublishBatch {
+		return fmt.Errorf("nats: publish: %d messages, limit %d", len(messages), events.MaxPublishBatch)
+	}
+	for i := range messages {
+		m := &messages[i]
+		if err := m.Validate(); err != nil {
+			return fmt.Errorf("nats: publish %s %s: %w", m.Type, m.Group, err)
+		}
+		if len(m.Data) > events.MaxPayloadBytes {
+			return fmt.Errorf("nats: publish %s %s: %w: %d bytes, limit %d",
+				m.Type, m.Group, events.ErrTooLarge, len(m.Data), events.MaxPayloadBytes)
+		}
+	}
+	p := publication{bus: b, groups: make(map[string]bool, min(len(messages), publishWindow))}
+	defer p.release()
+	for i := range messages {
+		if err := p.send(ctx, &messages[i]); err != nil {
+			return err
+		}
+	}
+	for len(p.queue) > 0 {
+		if err := p.settleOldest(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publication is one call of Publish on its way: the messages sent and not
+// confirmed yet, oldest first.
+type publication struct {
+	bus    *Bus
+	queue  []sent
+	groups map[string]bool // groups of the queue
+}
+
+type sent struct {
+	message *events.Message
+	future  jetstream.PubAckFuture
+}
+
+func groupKey(m *events.Message) string { return m.Run + "." + m.Group }
+
+func (p *publication) send(ctx context.Context, m *events.Message) error {
+	if _, err := p.bus.stream(ctx, m.Run); err != nil {
+		return err
+	}
+	for p.groups[groupKey(m)] || len(p.queue) >= publishWindow {
+		if err := p.settleOldest(ctx); err != nil {
+			return err
+		}
+	}
+	// Waiting for room while holding some could be for ever: every other
+	// publication might be doing the same.
+	for !p.bus.window.TryAcquire(weight(m)) {
+		if len(p.queue) == 0 {
+			if err := p.bus.window.Acquire(ctx, weight(m)); err != nil {
+				return err
+			}
+			break
+		}
+		if err := p.settleOldest(ctx); err != nil {
+			return err
+		}
+	}
+	future, err := p.bus.js.PublishMsgAsync(toNATS(m),
+		jetstream.WithMsgID(m.ID),
+		jetstream.WithExpectLastSequencePerSubject(0),
+		// The client's own retry would send this message after later ones.
+		jetstream.WithRetryAttempts(0))
+	if err != nil {
+		p.bus.window.Release(weight(m))
+		return p.fail(m, err)
+	}
+	p.queue = append(p.queue, sent{m, future})
+	p.groups[groupKey(m)] = true
+	return nil
+}
+
+// settleOldest waits for the confirmation of the oldest message.
+func (p *publication) settleOldest(ctx context.Context) error {
+	s := p.queue[0]
+	select {
+	case <-s.future.Ok():
+		p.drop()
+		return nil
+	case err := <-s.future.Err():
+		p.drop()
+		if isTaken(err) {
+			return p.bus.checkStored(ctx, s.message)
+		}
+		return p.fail(s.message, err)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.bus.ctx.Done():
+		return events.ErrClosed
+	}
+}
+
+func (p *publication) drop() {
+	m := p.queue[0].message
+	p.queue = p.queue[1:]
+	delete(p.groups, groupKey(m))
+	p.bus.window.Release(weight(m))
+}
+
+// release gives back the window of what is still on its way after a failure.
+func (p *publication) release() {
+	for len(p.queue) > 0 {
+		p.drop()
+	}
+}
+
+func (p *publication) fail(m *events.Message, err error) error {
+	return fmt.Errorf("nats: publish %s %s: %w", m.Type, m.Group, p.bus.orClosed(err))
+}
+
+func weight(m *events.Message) int64 { return int64(len(m.Data)) + 1 }
+
+// isTaken reports whether the server refused a message because its subject
+// holds one already.
+func isTaken(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
+		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+// checkStored returns nil when the subject of m holds the event m.
+func (b *Bus) checkStored(ctx context.Context, m *events.Message) error {
+	s, err := b.stream(ctx, m.Run)
+	if err != nil {
+		return err
+	}
+	stored, err := s.GetLastMsgForSubject(ctx, subjectOf(m))
+	if err != nil {
+		return fmt.Errorf("nats: publish %s %s: look up the stored event: %w", m.Type, m.Group, b.orClosed(err))
+	}
+	if id := stored.Header.Get(headerPrefix + "id"); id != m.ID {
+		return fmt.Errorf("nats: publish %s %s: %w: stored %s, refused %s", m.Type, m.Group, events.ErrLineage, id, m.ID)
+	}
+	return nil
+}

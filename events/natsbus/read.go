@@ -1,0 +1,233 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"codea1/events"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrPastEnd is returned by Read and Next when the reader's position lies past
+// the end of the run's stream: the stream is not the one the position was
+// taken from, or its server has lost what it had confirmed.
+var ErrPastEnd = errors.New("position is past the end of the stream")
+
+const (
+	// readBatch and readBatchBytes bound what a reader holds ready.
+	readBatch      = 256
+	readBatchBytes = 2 * maxMessageBytes
+	// readerIdle is how long the server keeps the state of a reader that asks
+	// for nothing, for example while its owner trains a model. Then the reader
+	// makes it anew.
+	readerIdle = 10 * time.Minute
+)
+
+// Read implements events.Bus. A Position is a decimal stream sequence.
+func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader, error) {
+	if err := ended(ctx, b.ctx); err != nil {
+		return nil, err
+	}
+	r := &reader{bus: b, run: config.Run, subjects: filterOf(config.Run, config.Types), turn: make(chan struct{}, 1)}
+	if config.From != events.Start {
+		var err error
+		if r.last, err = strconv.ParseUint(string(config.From), 10, 63); err != nil {
+			return nil, fmt.Errorf("nats: read run %s: position %q is not a stream sequence", config.Run, config.From)
+		}
+	}
+	if _, err := b.stream(ctx, config.Run); err != nil {
+		return nil, err
+	}
+	if err := r.checkPosition(ctx); err != nil {
+		return nil, err
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	if err := b.track(r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// reader reads through an ephemeral consumer without acknowledgements. Every
+// doubt about that consumer (a gap in its numbering, a lost connection, no
+// answer) is settled the same way: by a new one that starts after the last
+// message returned.
+type reader struct {
+	bus      *Bus
+	run      string
+	subjects []string
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+
+	turn      chan struct{} // holds a token while a Next is in progress
+	last      uint64        // stream sequence of the last message returned
+	consumer  jetstream.Consumer
+	delivered uint64   // messages the consumer has given
+	ahead     *request // messages on their way or here
+}
+
+// Next implements events.Reader. It waits out a lost connection, and skips
+// and reports a message that is no event.
+func (r *reader) Next(ctx context.Context) (events.Message, events.Position, error) {
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return events.Message{}, "", ctx.Err()
+	case <-r.ctx.Done():
+		return events.Message{}, "", events.ErrClosed
+	}
+	for {
+		msg, err := r.next(ctx)
+		if err != nil {
+			return events.Message{}, "", err
+		}
+		m, err := fromNATS(msg)
+		if err != nil {
+			r.bus.logger.Error("nats: skipped a message that is no event", "position", r.last, "error", err)
+			continue
+		}
+		return m, events.Position(strconv.FormatUint(r.last, 10)), nil
+	}
+}
+
+func (r *reader) next(ctx context.Context) (jetstream.Msg, error) {
+	for {
+		if err := ended(ctx, r.ctx); err != nil {
+			return nil, err
+		}
+		if r.ahead == nil {
+			if err := r.ask(ctx); err != nil {
+				if err := r.recover(ctx, err); err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-r.ctx.Done():
+			return nil, events.ErrClosed
+		case msg, ok := <-r.ahead.batch.Messages():
+			if !ok {
+				err := r.ahead.batch.Error()
+				r.ahead.cancel()
+				r.ahead = nil
+				if err != nil {
+					if err := r.recover(ctx, err); err != nil {
+						return nil, err
+					}
+				}
+				continue
+			}
+			meta, err := msg.Metadata()
+			if err != nil || meta.Sequence.Consumer != r.delivered+1 {
+				r.abandon()
+				continue
+			}
+			r.delivered++
+			r.last = meta.Sequence.Stream
+			return msg, nil
+		}
+	}
+}
+
+// ask requests the next messages, from a new consumer where there is none.
+func (r *reader) ask(ctx context.Context) error {
+	live, err := r.bus.link.wait(ctx, r.ctx)
+	if err != nil {
+		return err
+	}
+	if r.consumer == nil {
+		if err := r.checkPosition(ctx); err != nil {
+			return err
+		}
+		r.delivered = 0
+		r.consumer, err = r.bus.js.CreateConsumer(ctx, streamName(r.run), jetstream.ConsumerConfig{
+			DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+			OptStartSeq:       r.last + 1,
+			AckPolicy:         jetstream.AckNonePolicy,
+			FilterSubjects:    r.subjects,
+			InactiveThreshold: readerIdle,
+			MemoryStorage:     true,
+			Replicas:          1,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	batchCtx, cancel := both(r.ctx, live)
+	batch, err := r.consumer.Fetch(readBatch, jetstream.FetchMaxBytes(readBatchBytes), jetstream.FetchContext(batchCtx))
+	if err != nil {
+		cancel()
+		return err
+	}
+	r.ahead = &request{batch, cancel}
+	return nil
+}
+
+// checkPosition asks the server, not the cache, how far the stream goes.
+func (r *reader) checkPosition(ctx context.Context) error {
+	if r.last == 0 {
+		return nil
+	}
+	s, err := r.bus.js.Stream(ctx, streamName(r.run))
+	if err != nil {
+		return r.bus.streamError(r.run, err)
+	}
+	if end := s.CachedInfo().State.LastSeq; r.last > end {
+		return fmt.Errorf("nats: read run %s: %w: position %d, end %d", r.run, ErrPastEnd, r.last, end)
+	}
+	return nil
+}
+
+// abandon gives up the consumer and what it has sent.
+func (r *reader) abandon() {
+	if w := r.ahead; w != nil {
+		r.ahead = nil
+		w.cancel()
+		for range w.batch.Messages() { // until its goroutine is gone
+		}
+	}
+	r.consumer = nil
+}
+
+// recover prepares another attempt after an error that passes, and returns
+// one that does not.
+func (r *reader) recover(ctx context.Context, err error) error {
+	r.abandon()
+	switch {
+	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, events.ErrClosed):
+		return events.ErrClosed
+	case errors.Is(err, ErrPastEnd):
+		return err
+	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrBadRequest):
+		return fmt.Errorf("nats: read run %s: %w", r.run, err)
+	}
+	return pause(ctx, r.ctx, retryPause)
+}
+
+// Close implements events.Reader.
+func (r *reader) Close() error {
+	if r.ctx.Err() != nil {
+		return nil
+	}
+	r.cancel()
+	r.turn <- struct{}{} // an ongoing Next ends first
+	defer func() { <-r.turn }()
+	if c := r.consumer; c != nil && r.bus.conn.IsConnected() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		// It would expire by itself after readerIdle.
+		_ = r.bus.js.DeleteConsumer(ctx, streamName(r.run), c.CachedInfo().Name)
+	}
+	r.abandon()
+	r.bus.forget(r)
+	return nil
+}
