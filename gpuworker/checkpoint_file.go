@@ -1,0 +1,51 @@
+package gpuworker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// fileSHA256 returns a file's SHA-256 in hex; ctx ends it early.
+func fileSHA256(ctx context.Context, path string) (sum string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := sha256.New()
+	const chunkBytes = 8 << 20
+	for {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		if _, err := io.CopyN(h, f, chunkBytes); err == io.EOF {
+			return hex.EncodeToString(h.Sum(nil)), nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+}
+
+func readLimited(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > most {
+		return nil, fmt.Errorf("%d bytes, over the limit of %d", info.Size(), most)
+	}
+	return os.ReadFile(path)
+}
+
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,268 @@
+package gpuworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"codea1/events"
+)
+
+// FollowerConfig says which policy a Follower keeps up with.
+type FollowerConfig struct {
+	Bus     events.Bus
+	Run     string
+	Role    events.Role
+	Sampler Sampler // holds version 0 of the policy: where the run started
+	// CheckpointWait is how long a checkpoint that policy.updated names may be
+	// missing: a trainer that was set back one checkpoint makes it again.
+	// Default 2 minutes.
+	CheckpointWait time.Duration
+	Logger         *slog.Logger // default: none
+}
+
+// Follower is a Sampler that always samples from the newest policy version it
+// could load, and says from which.
+//
+// It is safe for concurrent use; calls of the engine take turns, so weights
+// are never replaced under a running Sample.
+type Follower struct {
+	config FollowerConfig
+
+	// engine holds one token: who takes it may call the Sampler. A mutex would
+	// not let go when a context ends.
+	engine chan struct{}
+
+	mu      sync.Mutex
+	version int           // loaded into the Sampler
+	changed chan struct{} // closed when version rises
+}
+
+// NewFollower returns a Follower at version 0.
+func NewFollower(config FollowerConfig) (*Follower, error) {
+	if config.Bus == nil || config.Sampler == nil {
+		return nil, errors.New("policy follower: a bus and a sampler are needed")
+	}
+	if err := config.Role.Validate(); err != nil {
+		return nil, fmt.Errorf("policy follower: %w", err)
+	}
+	if config.CheckpointWait == 0 {
+		config.CheckpointWait = 2 * time.Minute
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	f := &Follower{config: config, engine: make(chan struct{}, 1), changed: make(chan struct{})}
+	f.engine <- struct{}{}
+	return f, nil
+}
+
+// Version returns the policy version that is loaded.
+func (f *Follower) Version() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.version
+}
+
+// WaitVersion waits until the loaded version is least or above.
+func (f *Follower) WaitVersion(ctx context.Context, least int) error {
+	for {
+		f.mu.Lock()
+		version, changed := f.version, f.changed
+		f.mu.Unlock()
+		if version >= least {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// EncodePrompt is Sampler.EncodePrompt. It waits while a Sample is running.
+func (f *Follower) EncodePrompt(ctx context.Context, messages []Message) ([]int32, error) {
+	if err := f.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer f.release()
+	tokens, err := f.config.Sampler.EncodePrompt(messages)
+	return tokens, engineError("encode prompt", err)
+}
+
+// Sample is Sampler.Sample, and returns the policy version sampled from.
+func (f *Follower) Sample(ctx context.Context, requests []SampleRequest, params SamplingParams) ([][]events.Completion, int, error) {
+	if err := f.acquire(ctx); err != nil {
+		return nil, 0, err
+	}
+	defer f.release()
+	completions, err := f.config.Sampler.Sample(ctx, requests, params)
+	if err == nil {
+		err = checkCompletions(requests, completions)
+	}
+	// The version cannot change here: loading needs the engine.
+	return completions, f.Version(), engineError("sample", err)
+}
+
+func checkCompletions(requests []SampleRequest, completions [][]events.Completion) error {
+	if len(completions) != len(requests) {
+		return fmt.Errorf("%d results for %d requests", len(completions), len(requests))
+	}
+	for i := range requests {
+		if len(completions[i]) != len(requests[i].Seeds) {
+			return fmt.Errorf("request %d: %d completions for %d seeds", i, len(completions[i]), len(requests[i].Seeds))
+		}
+	}
+	return nil
+}
+
+// Run follows policy.updated from the start of the run and loads the newest
+// version, skipping those that newer ones have overtaken. It returns nil when
+// ctx ends, and an error when a checkpoint cannot be used.
+func (f *Follower) Run(ctx context.Context) error {
+	reader, err := f.config.Bus.Read(ctx, events.ReadConfig{
+		Run: f.config.Run, Types: []events.Type{events.TypePolicyUpdated}, From: events.Start,
+	})
+	if err != nil {
+		return fmt.Errorf("policy follower %s: %w", f.config.Role, err)
+	}
+	// Reading goes on while a checkpoint loads, so that the mailbox always
+	// holds the newest version.
+	newest := make(chan *events.PolicyUpdated, 1)
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.read(groupCtx, reader, newest) })
+	group.Go(func() error { return f.load(groupCtx, newest) })
+	err = group.Wait()
+	if closeErr := reader.Close(); err == nil {
+		err = closeErr
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("policy follower %s: %w", f.config.Role, err)
+	}
+	return nil
+}
+
+// read puts the newest version of the role into the mailbox.
+func (f *Follower) read(ctx context.Context, reader events.Reader, newest chan *events.PolicyUpdated) error {
+	seen := 0
+	for {
+		m, _, err := reader.Next(ctx)
+		if err != nil {
+			return err
+		}
+		e, err := m.Decode()
+		if err != nil {
+			return err
+		}
+		p := e.Payload.(*events.PolicyUpdated)
+		if p.Role != f.config.Role || p.Version <= seen {
+			continue
+		}
+		seen = p.Version
+		select {
+		case <-newest: // overtaken before it was loaded
+		default:
+		}
+		newest <- p
+	}
+}
+
+func (f *Follower) load(ctx context.Context, newest <-chan *events.PolicyUpdated) error {
+	for {
+		select {
+		case p := <-newest:
+			if err := f.loadOrSkip(ctx, p, newest); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// loadOrSkip loads a version. Where its directory is missing, it waits for it
+// to come, or for a newer version: the trainer's retention deletes old ones.
+func (f *Follower) loadOrSkip(ctx context.Context, p *events.PolicyUpdated, newest <-chan *events.PolicyUpdated) error {
+	const retryEvery = 200 * time.Millisecond
+	deadline := time.NewTimer(f.config.CheckpointWait)
+	defer deadline.Stop()
+	retry := time.NewTicker(retryEvery)
+	defer retry.Stop()
+	waiting := false
+	for {
+		err := f.loadVersion(ctx, p)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if !waiting {
+			waiting = true
+			f.config.Logger.Warn("policy checkpoint is missing, waiting for it",
+				"role", p.Role, "version", p.Version, "uri", p.Checkpoint.URI, "at_most", f.config.CheckpointWait)
+		}
+		select {
+		case p = <-newest:
+			waiting = false
+			deadline.Reset(f.config.CheckpointWait)
+		case <-retry.C:
+		case <-deadline.C:
+			return fmt.Errorf("%w; restore it, or delete newer checkpoints so that the trainer makes it again", err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// loadVersion loads a checkpoint after checking that it is the one the event
+// names.
+func (f *Follower) loadVersion(ctx context.Context, p *events.PolicyUpdated) error {
+	dir, err := CheckpointDir(p.Checkpoint.URI)
+	if err != nil {
+		return err
+	}
+	sum, err := fileSHA256(ctx, filepath.Join(dir, weightsFile))
+	if err != nil {
+		return fmt.Errorf("version %d: %w", p.Version, err)
+	}
+	if sum != p.Checkpoint.SHA256 {
+		return &CheckpointError{Dir: dir, File: weightsFile,
+			Reason: fmt.Sprintf("has SHA-256 %.12s..., but policy.updated of version %d says %.12s...", sum, p.Version, p.Checkpoint.SHA256),
+			Remedy: "delete directory " + dir + " so that the trainer makes it again"}
+	}
+	started := time.Now()
+	if err := f.acquire(ctx); err != nil {
+		return err
+	}
+	defer f.release()
+	if err := f.config.Sampler.LoadWeights(ctx, dir); err != nil {
+		return engineError("load weights", err)
+	}
+	f.mu.Lock()
+	f.version = p.Version
+	close(f.changed)
+	f.changed = make(chan struct{})
+	f.mu.Unlock()
+	f.config.Logger.Debug("policy loaded", "role", p.Role, "version", p.Version, "seconds", time.Since(started).Seconds())
+	return nil
+}
+
+func (f *Follower) acquire(ctx context.Context) error {
+	select {
+	case <-f.engine:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *Follower) release() { f.engine <- struct{}{} }

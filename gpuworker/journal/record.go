@@ -1,0 +1,83 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"codea1/events"
+)
+
+// A record is one msgpack map: the message's headers by their CloudEvents
+// names, each a string, and its payload under dataKey as a bin. Headers and
+// ParseMessage are the one place that knows an envelope's fields; the data is
+// kept as it travels, so publishing it again repeats every byte.
+const (
+	dataKey          = "data"
+	maxRecordHeaders = 32
+)
+
+// errRecord is wrapped by every error about a value that is not a record.
+var errRecord = errors.New("not a journal record")
+
+func encodeRecord(m *events.Message) ([]byte, error) {
+	var names, values []string
+	m.Headers("", func(name, value string) {
+		names = append(names, name)
+		values = append(values, value)
+	})
+	var buf bytes.Buffer
+	buf.Grow(len(m.Data) + 1<<10)
+	enc := msgpack.NewEncoder(&buf)
+	if err := enc.EncodeMapLen(len(names) + 1); err != nil {
+		return nil, err
+	}
+	for i := range names {
+		if err := errors.Join(enc.EncodeString(names[i]), enc.EncodeString(values[i])); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(enc.EncodeString(dataKey), enc.EncodeBytes(m.Data)); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+func decodeRecord(raw []byte) (events.Message, error) {
+	r := bytes.NewReader(raw)
+	dec := msgpack.NewDecoder(r)
+	n, err := dec.DecodeMapLen()
+	if err != nil {
+		return events.Message{}, fmt.Errorf("%w: %w", errRecord, err)
+	}
+	if n < 1 || n > maxRecordHeaders {
+		return events.Message{}, fmt.Errorf("%w: a map of %d entries", errRecord, n)
+	}
+	headers := make(map[string]string, n)
+	var data []byte
+	for range n {
+		name, err := dec.DecodeString()
+		if err != nil {
+			return events.Message{}, fmt.Errorf("%w: %w", errRecord, err)
+		}
+		if name == dataKey {
+			if data, err = dec.DecodeBytes(); err != nil {
+				return events.Message{}, fmt.Errorf("%w: data: %w", errRecord, err)
+			}
+			continue
+		}
+		if headers[name], err = dec.DecodeString(); err != nil {
+			return events.Message{}, fmt.Errorf("%w: header %q: %w", errRecord, name, err)
+		}
+	}
+	if r.Len() > 0 {
+		return events.Message{}, fmt.Errorf("%w: %d bytes follow it", errRecord, r.Len())
+	}
+	m, err := events.ParseMessage("", func(name string) string { return headers[name] }, data)
+	if err != nil {
+		return events.Message{}, fmt.Errorf("%w: %w", errRecord, err)
+	}
+	return m, nil
+}

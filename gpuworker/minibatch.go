@@ -1,0 +1,109 @@
+package gpuworker
+
+import (
+	"fmt"
+
+	"codea1/events"
+)
+
+// lesson is what a step teaches one role: its mini-batches in canonical order.
+type lesson struct {
+	batches     []miniBatch // those without a sequence left out
+	groups      []string    // consumed, in slot order
+	dropped     []string    // left out, in slot order
+	stale       int         // of those, sampled by too old a version
+	temperature float64     // the responses were sampled at
+	rewardMean  float64     // over the sequences
+	sequences   int
+}
+
+// miniBatch is what one optimizer step learns from.
+type miniBatch struct{ sequences []Sequence }
+
+// newLesson turns a complete step into mini-batches of groupsPerBatch slots
+// each (the last may have fewer). Dropped groups leave their mini-batch
+// smaller, so the others stay together whatever was lost.
+//
+// Role code learns from the M answers of a group, role test from the N suites
+// of the answer TOPVAR chose (design step 8); masked ones are left out.
+func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStaleness int) (*lesson, error) {
+	l := &lesson{temperature: 1}
+	temperatureOf := ""
+	var rewards float64
+	for first := 0; first < len(step.groups); first += groupsPerBatch {
+		var batch miniBatch
+		for _, g := range step.groups[first:min(first+groupsPerBatch, len(step.groups))] {
+			// Version v was trained on step v, so a step's groups are sampled by
+			// step-1 when nothing is stale.
+			stale := g.lost == "" && g.rollout.version < step.number-1-maxStaleness
+			if stale {
+				l.stale++
+			}
+			if stale || g.lost != "" {
+				l.dropped = append(l.dropped, g.name)
+				continue
+			}
+			if temperatureOf == "" {
+				l.temperature, temperatureOf = g.temperature, g.name
+			} else if g.temperature != l.temperature {
+				return nil, fmt.Errorf("step %d: group %s was sampled at temperature %v, %s at %v",
+					step.number, g.name, g.temperature, temperatureOf, l.temperature)
+			}
+			examples, err := sequencesOf(role, g)
+			if err != nil {
+				return nil, fmt.Errorf("step %d: group %s: %w", step.number, g.name, err)
+			}
+			l.groups = append(l.groups, g.name)
+			for _, e := range examples {
+				batch.sequences = append(batch.sequences, e.sequence)
+				rewards += e.reward
+			}
+		}
+		if len(batch.sequences) > 0 {
+			l.batches = append(l.batches, batch)
+			l.sequences += len(batch.sequences)
+		}
+	}
+	if l.sequences > 0 {
+		l.rewardMean = rewards / float64(l.sequences)
+	}
+	return l, nil
+}
+
+type example struct {
+	sequence Sequence
+	reward   float64
+}
+
+func sequencesOf(role events.Role, g *openGroup) ([]example, error) {
+	var out []example
+	add := func(prompt events.Int32s, c *events.Completion, reward, advantage float64, masked bool) {
+		if masked || len(c.Tokens) == 0 {
+			return
+		}
+		out = append(out, example{Sequence{Prompt: prompt, Tokens: c.Tokens, OldProbs: c.LogProbs, Advantage: advantage}, reward})
+	}
+	if role == events.RoleCode {
+		answers := g.rollout.rows[0]
+		if len(answers) != len(g.rewards.Code) {
+			return nil, fmt.Errorf("%d answers, %d rewards", len(answers), len(g.rewards.Code))
+		}
+		for i := range answers {
+			r := &g.rewards.Code[i]
+			add(g.rollout.prompts[0], &answers[i], r.Reward, r.Advantage, r.Masked)
+		}
+		return out, nil
+	}
+	chosen := g.rewards.TopVar
+	if chosen < 0 {
+		return nil, nil
+	}
+	if chosen >= len(g.rollout.rows) || len(g.rollout.rows[chosen]) != len(g.rewards.Test[chosen]) {
+		return nil, fmt.Errorf("the rewards of answer %d do not fit its suites", chosen)
+	}
+	for i := range g.rollout.rows[chosen] {
+		r := &g.rewards.Test[chosen][i]
+		add(g.rollout.prompts[chosen], &g.rollout.rows[chosen][i], r.Reward, r.Advantage, r.Masked)
+	}
+	return out, nil
+}

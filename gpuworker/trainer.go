@@ -1,0 +1,241 @@
+package gpuworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"codea1/events"
+)
+
+// Trainer makes one role's policy versions: version s by training version s-1
+// on the groups of step s.
+//
+// It is a projection with weights for a state. A version's weights, optimizer
+// state and bus position are one checkpoint directory: killed at any moment, it
+// goes on from the newest one, trains no step twice and skips none.
+type Trainer struct {
+	config TrainerConfig
+	store  checkpoints
+
+	collector      *collector
+	version        int
+	optimizerSteps int
+	position       events.Position // after the last message read
+}
+
+// NewTrainer returns a trainer; Run does all the work.
+func NewTrainer(config TrainerConfig) (*Trainer, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, fmt.Errorf("trainer: %w", err)
+	}
+	return &Trainer{config: config, store: checkpoints{folder: config.Checkpoints, run: config.Run, role: config.Role}}, nil
+}
+
+// Run restores the newest checkpoint, publishes it once more, and trains step
+// after step. It returns nil after the last step, and when ctx ends; a step cut
+// short by that is trained again from its start.
+func (t *Trainer) Run(ctx context.Context) error {
+	err := t.run(ctx)
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("trainer %s: %w", t.config.Role, err)
+}
+
+func (t *Trainer) run(ctx context.Context) (err error) {
+	if err := t.restore(ctx); err != nil {
+		return err
+	}
+	if t.version >= t.config.Steps {
+		return nil
+	}
+	reader, err := t.config.Bus.Read(ctx, events.ReadConfig{
+		Run: t.config.Run, Types: collectedTypes(t.config.Role), From: t.position,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := reader.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	for t.version < t.config.Steps {
+		if err := t.collect(ctx, reader); err != nil {
+			return err
+		}
+		// One message can complete only its own step, but steps after it may
+		// have been complete before.
+		for t.version < t.config.Steps {
+			step, ok := t.collector.next()
+			if !ok {
+				break
+			}
+			if err := t.train(ctx, step); err != nil {
+				return fmt.Errorf("step %d: %w", step.number, err)
+			}
+		}
+	}
+	return nil
+}
+
+// restore brings learner, collector and position to where the newest
+// checkpoint stands.
+func (t *Trainer) restore(ctx context.Context) error {
+	versions, err := t.store.open()
+	if err != nil {
+		return err
+	}
+	t.version, t.optimizerSteps, t.position = 0, 0, events.Start
+	dir := t.config.Initial
+	var record *trainerRecord
+	if n := len(versions); n > 0 && versions[n-1] > 0 {
+		t.version = versions[n-1]
+		dir = t.store.dir(t.version)
+		if record, err = t.store.read(ctx, t.version); err != nil {
+			return err
+		}
+		t.optimizerSteps, t.position = record.OptimizerSteps, events.Position(record.Position)
+	}
+	t.collector = newCollector(t.config.Role, t.version)
+	if err := t.config.Learner.Load(ctx, dir); err != nil {
+		return engineError("load checkpoint "+dir, err)
+	}
+	if t.config.Hyper.KLCoef > 0 {
+		if err := t.config.Learner.LoadReference(ctx, t.config.Initial); err != nil {
+			return engineError("load reference "+t.config.Initial, err)
+		}
+	}
+	t.config.Logger.Info("trainer ready", "role", t.config.Role, "version", t.version, "checkpoint", dir)
+	if record == nil {
+		return nil
+	}
+	// It may have been killed before it published; the bus knows the event if
+	// not.
+	return t.publish(ctx, record)
+}
+
+// collect reads one message into the collector.
+func (t *Trainer) collect(ctx context.Context, reader events.Reader) error {
+	m, after, err := reader.Next(ctx)
+	if err != nil {
+		return err
+	}
+	before := t.position
+	t.position = after
+	e, err := m.Decode()
+	if errors.Is(err, events.ErrNewerSchema) {
+		return fmt.Errorf("event %s: %w", m.ID, err)
+	}
+	if err != nil {
+		t.config.Logger.Warn("event cannot be decoded, its group is left out", "id", m.ID, "type", m.Type, "group", m.Group, "error", err)
+		t.collector.malformed(&m.Envelope)
+		return nil
+	}
+	return t.collector.apply(e, before)
+}
+
+// train takes the optimizer steps of one step, saves the version and publishes
+// it. A step that teaches nothing makes a version too, with the same weights.
+func (t *Trainer) train(ctx context.Context, step collectedStep) error {
+	started := t.config.Now()
+	hyper := &t.config.Hyper
+	lesson, err := newLesson(t.config.Role, step, hyper.GroupsPerBatch, hyper.MaxStaleness)
+	if err != nil {
+		return err
+	}
+	var metrics metricsMean
+	schedule := hyper.Schedule()
+	for _, batch := range lesson.batches {
+		rate := schedule.At(t.optimizerSteps)
+		stats, err := t.update(ctx, batch.sequences, hyper.update(rate, lesson.temperature))
+		if err != nil {
+			return err
+		}
+		t.optimizerSteps++
+		metrics.add(&stats, rate)
+	}
+	t.version = step.number
+	ended := t.config.Now()
+	record := &trainerRecord{
+		Format: checkpointFormat, Run: t.config.Run, Role: t.config.Role,
+		Version: t.version, Step: step.number, OptimizerSteps: t.optimizerSteps,
+		Position: string(t.collector.finish(t.position)),
+		Groups:   lesson.groups, Dropped: lesson.dropped,
+		Metrics: metrics.record(lesson, t.optimizerSteps, ended.Sub(started)),
+		Source:  t.config.Source, Time: ended.UTC(),
+	}
+	if err := t.store.write(ctx, record, func(dir string) error {
+		return engineError("save", t.config.Learner.Save(ctx, dir))
+	}); err != nil {
+		return err
+	}
+	if err := t.publish(ctx, record); err != nil {
+		return err
+	}
+	t.config.Logger.Info("policy updated", "role", t.config.Role, "version", t.version,
+		"groups", len(lesson.groups), "dropped", len(lesson.dropped), "stale", lesson.stale,
+		"sequences", lesson.sequences, "tokens", record.Metrics.Tokens,
+		"reward", record.Metrics.RewardMean, "loss", record.Metrics.Loss, "seconds", record.Metrics.Seconds)
+	// Only now: no event names an older version as the newest any more.
+	return t.store.retain(t.config.KeepLast, t.config.KeepEvery)
+}
+
+func (t *Trainer) update(ctx context.Context, sequences []Sequence, config UpdateConfig) (UpdateStats, error) {
+	learner := t.config.Learner
+	if config.KLCoef > 0 {
+		reference, err := learner.LogProbs(ctx, Reference, sequences, config.Temperature)
+		if err != nil {
+			return UpdateStats{}, engineError("reference log-probs", err)
+		}
+		if len(reference) != len(sequences) {
+			return UpdateStats{}, engineError("reference log-probs", fmt.Errorf("%d results for %d sequences", len(reference), len(sequences)))
+		}
+		for i := range sequences {
+			sequences[i].RefProbs = reference[i]
+		}
+	}
+	stats, err := learner.Update(ctx, sequences, config)
+	if err != nil {
+		return UpdateStats{}, engineError("update", err)
+	}
+	for _, v := range []float64{stats.Loss, stats.KL, stats.ClipFraction, stats.RatioMean, stats.Entropy, stats.GradNorm} {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return UpdateStats{}, fmt.Errorf("%w: optimizer step %d: loss %v, gradient norm %v, KL %v",
+				ErrDiverged, t.optimizerSteps+1, stats.Loss, stats.GradNorm, stats.KL)
+		}
+	}
+	return stats, nil
+}
+
+// publish says that a version is there. It goes on trying while the bus is
+// away: the version is on disk, and nothing else can be done before it is known.
+func (t *Trainer) publish(ctx context.Context, record *trainerRecord) error {
+	e, err := record.updated(t.store.dir(record.Version))
+	if err != nil {
+		return err
+	}
+	m, err := events.Encode(e)
+	if err != nil {
+		return err
+	}
+	const firstWait, longestWait = 100 * time.Millisecond, 5 * time.Second
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		err := t.config.Bus.Publish(ctx, m)
+		if err == nil || errors.Is(err, events.ErrTooLarge) || errors.Is(err, events.ErrLineage) || errors.Is(err, events.ErrClosed) {
+			return err
+		}
+		if wait == firstWait {
+			t.config.Logger.Warn("policy.updated cannot be published, trying again", "version", record.Version, "error", err)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
