@@ -3,6 +3,7 @@ package minipy
 import (
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // Exception is a Python exception by the name of its class.
@@ -36,13 +37,18 @@ func (f *Func) Call(arguments ...Value) (Value, error) {
 	if len(arguments) != len(f.Params) {
 		return nil, ErrType
 	}
-	m := machine{names: append(make([]string, 0, 8), f.Params...), values: append(make([]Value, 0, 8), arguments...)}
+	m := machines.Get().(*machine)
+	defer machines.Put(m)
+	m.names, m.values, m.steps = append(m.names[:0], f.Params...), append(m.values[:0], arguments...), 0
 	result, err := m.block(f.Body)
 	if err == nil && result == nil {
 		result = None{}
 	}
 	return result, err
 }
+
+// machines are reused: sets are made of some hundred thousand short calls.
+var machines = sync.Pool{New: func() any { return &machine{} }}
 
 // machine holds the variables of one call, innermost last.
 type machine struct {
@@ -60,6 +66,11 @@ func (m *machine) lookup(name string) (Value, bool) {
 	return nil, false
 }
 
+// declare adds a variable that hides others of its name.
+func (m *machine) declare(name string, v Value) {
+	m.names, m.values = append(m.names, name), append(m.values, v)
+}
+
 func (m *machine) assign(name string, v Value) {
 	for i := len(m.names) - 1; i >= 0; i-- {
 		if m.names[i] == name {
@@ -67,7 +78,7 @@ func (m *machine) assign(name string, v Value) {
 			return
 		}
 	}
-	m.names, m.values = append(m.names, name), append(m.values, v)
+	m.declare(name, v)
 }
 
 // block runs statements; a nil value means that none of them returned.
@@ -262,9 +273,7 @@ func (m *machine) comprehension(n *Node) (Value, error) {
 	result := make(List, 0, len(items))
 	for _, item := range items {
 		m.names, m.values = m.names[:scope], m.values[:scope]
-		if err := unpack(n.Vars, item, func(name string, v Value) {
-			m.names, m.values = append(m.names, name), append(m.values, v)
-		}); err != nil {
+		if err := unpack(n.Vars, item, m.declare); err != nil {
 			return nil, err
 		}
 		if n.Kids[2] != nil {

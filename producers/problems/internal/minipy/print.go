@@ -8,7 +8,7 @@ import (
 // Source returns the function as Python source, ending without a newline.
 func (f *Func) Source() string {
 	var b strings.Builder
-	b.WriteString("def " + f.Name + "(" + strings.Join(f.Params, ", ") + "):")
+	b.WriteString(f.Header())
 	p := printer{&b}
 	p.block(f.Body, indentSpaces)
 	return b.String()
@@ -185,4 +185,9 @@ func (p printer) slice(n *Node) {
 		}
 	}
 	p.WriteString("]")
+}
+
+// Header returns the first line of Source, up to its colon.
+func (f *Func) Header() string {
+	return "def " + f.Name + "(" + strings.Join(f.Params, ", ") + "):"
 }

@@ -1,0 +1,154 @@
+package grammar
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	py "codea1/producers/problems/internal/minipy"
+	"codea1/producers/problems/internal/mutant"
+)
+
+const (
+	seed = 20261120
+	// maxDrawsPerProblem bounds the search: a family that accepts less than one
+	// draft in this many is a mistake in its parts.
+	maxDrawsPerProblem = 40
+	// heldOutOneIn is how many compositions there are to each held-out one.
+	heldOutOneIn = 10
+	// minWrong is how many slips, at least, must change a problem's behaviour.
+	minWrong = 4
+	// commonest is the largest share of the probes, in percent, that may give
+	// one and the same result.
+	commonest = 80
+)
+
+// Problem is one problem of the built-in sets.
+type Problem struct {
+	ID       string
+	Family   string
+	Skeleton string   // the composition, without its constants
+	Parts    []string // the parts it is composed of
+	Domain   *Domain
+	Say      Phrase
+	Func     *py.Func
+	// Fingerprint stands for the results on all probes of the domain.
+	Fingerprint uint64
+}
+
+// Sets returns the training and the held-out problems. They are made on the
+// first call, are the same in every process, and must not be changed.
+var Sets = sync.OnceValues(func() (training, heldOut []*Problem) {
+	drawn := make([][]*Problem, len(families))
+	var wg sync.WaitGroup
+	for i, f := range families {
+		wg.Go(func() { drawn[i] = f.problems() })
+	}
+	wg.Wait()
+	seen := map[uint64]bool{}
+	var held []*Problem
+	for _, problems := range drawn {
+		for _, p := range problems {
+			if seen[p.Fingerprint] {
+				continue
+			}
+			seen[p.Fingerprint] = true
+			if isHeldOut(p.Skeleton) {
+				held = append(held, p)
+			} else {
+				training = append(training, p)
+			}
+		}
+	}
+	known := map[string]bool{}
+	for i, p := range training {
+		p.ID = fmt.Sprintf("train-%04d", i+1)
+		for _, part := range p.Parts {
+			known[part] = true
+		}
+	}
+	for _, p := range held {
+		if allKnown(p.Parts, known) {
+			heldOut = append(heldOut, p)
+			p.ID = fmt.Sprintf("heldout-%04d", len(heldOut))
+		}
+	}
+	return training, heldOut
+})
+
+var heldOutFingerprints = sync.OnceValue(func() map[uint64]bool {
+	_, heldOut := Sets()
+	prints := make(map[uint64]bool, len(heldOut))
+	for _, p := range heldOut {
+		prints[p.Fingerprint] = true
+	}
+	return prints
+})
+
+func allKnown(parts []string, known map[string]bool) bool {
+	for _, part := range parts {
+		if !known[part] {
+			return false
+		}
+	}
+	return true
+}
+
+// isHeldOut decides by the composition alone, so that a held-out composition
+// never occurs in training with another constant.
+func isHeldOut(skeleton string) bool {
+	return hashOf([]byte(skeleton))>>8%heldOutOneIn == 0
+}
+
+// problems draws until the quota is reached, keeping drafts that say exactly
+// what matters and behave like no draft before them.
+func (f family) problems() []*Problem {
+	r := rand.New(rand.NewPCG(seed, hashOf([]byte(f.name))))
+	seen := map[uint64]bool{}
+	var problems []*Problem
+	for range f.quota * maxDrawsPerProblem {
+		if len(problems) == f.quota {
+			break
+		}
+		d := f.draw(r)
+		p := d.problem()
+		if p == nil || seen[p.Fingerprint] {
+			continue
+		}
+		seen[p.Fingerprint] = true
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// problem returns nil for a draft that raises, hardly ever changes its result,
+// has a part that makes no difference, or can hardly be got wrong.
+func (d draft) problem() *Problem {
+	function, err := py.Parse(d.source())
+	if err != nil {
+		panic(fmt.Sprintf("grammar: the parts of %s do not fit together: %v\n%s", d.skeleton(), err, d.source()))
+	}
+	b := behaviourOf(function, d.domain)
+	if !b.telling() {
+		return nil
+	}
+	wrong := 0
+	for _, m := range mutant.Slips(function) {
+		if wrong >= minWrong && !m.Bug.Omission() {
+			continue
+		}
+		switch shared := b.sharedBy(m.Func, d.domain); {
+		case !shared:
+			wrong++
+		case m.Bug.Omission():
+			return nil
+		}
+	}
+	if wrong < minWrong {
+		return nil
+	}
+	return &Problem{
+		Family: d.family, Skeleton: d.skeleton(), Parts: d.parts(), Domain: d.domain, Say: d.say,
+		Func: function, Fingerprint: b.fingerprint(d.domain),
+	}
+}
