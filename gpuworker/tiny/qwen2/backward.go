@@ -45,7 +45,7 @@ func (p *Pass) headBackward(temperature float64, grad *Weights, dLogProb func(Sc
 			_, logSum := kernel.SoftmaxInPlace(row)
 			slope := float32(dLogProb(Score{
 				Response: t.response, Token: t.token,
-				LogProb: float64(tempered[t.id] - logSum),
+				LogProb: float64(min(0, tempered[t.id]-logSum)),
 				Entropy: float64(logSum - kernel.Dot(row, tempered)),
 			}) / temperature)
 			for j := range row {

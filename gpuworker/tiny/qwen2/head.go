@@ -42,7 +42,7 @@ func (p *Pass) LogProbs(g Group, temperature float64, visit func(Score)) {
 			temper(row, temperature)
 			chosen := row[t.id]
 			_, logSum := kernel.SoftmaxInPlace(row)
-			visit(Score{Response: t.response, Token: t.token, LogProb: float64(chosen - logSum)})
+			visit(Score{Response: t.response, Token: t.token, LogProb: float64(min(0, chosen-logSum))})
 		}
 	}
 }

@@ -1,0 +1,64 @@
+package tiny
+
+import (
+	"fmt"
+
+	"codea1/gpuworker"
+	"codea1/gpuworker/tiny/tokenizer"
+)
+
+// chatTemplate is ChatML, the chat format of Qwen2, for Hugging Face's
+// transformers. chat.encode is the same in Go.
+const chatTemplate = `{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
+
+// chat renders messages as tokens and knows what ends a turn.
+type chat struct {
+	tokenizer                     *tokenizer.Tokenizer
+	turnStart, turnEnd, endOfText int32
+}
+
+func newChat(t *tokenizer.Tokenizer) (chat, error) {
+	c := chat{tokenizer: t}
+	for token, id := range map[string]*int32{
+		tokenizer.TurnStart: &c.turnStart, tokenizer.TurnEnd: &c.turnEnd, tokenizer.EndOfText: &c.endOfText,
+	} {
+		var ok bool
+		if *id, ok = t.ID(token); !ok {
+			return chat{}, fmt.Errorf("tokenizer.json has no %s", token)
+		}
+	}
+	return c, nil
+}
+
+// encode renders messages and the header of the assistant's turn. Content is
+// ordinary text: it cannot spell a special token.
+func (c chat) encode(messages []gpuworker.Message) ([]int32, error) {
+	var ids []int32
+	for i, m := range messages {
+		switch m.Role {
+		case "system", "user", "assistant":
+		default:
+			return nil, fmt.Errorf("%w: message %d has the role %q", ErrBadRequest, i, m.Role)
+		}
+		ids = append(ids, c.turnStart)
+		ids = c.tokenizer.AppendOrdinary(ids, m.Role+"\n"+m.Content)
+		ids = append(ids, c.turnEnd)
+		ids = c.tokenizer.AppendOrdinary(ids, "\n")
+	}
+	ids = append(ids, c.turnStart)
+	return c.tokenizer.AppendOrdinary(ids, "assistant\n"), nil
+}
+
+// encodeResponse renders the assistant's turn after its header, the end token
+// included: what a model is trained to say.
+func (c chat) encodeResponse(text string) []int32 {
+	return append(c.tokenizer.EncodeOrdinary(text), c.turnEnd)
+}
+
+// ends reports whether sampling stops at a token.
+func (c chat) ends(id int32) bool { return id == c.turnEnd || id == c.endOfText }
+
+// EncodePrompt implements gpuworker.Sampler.
+func (e *Engine) EncodePrompt(messages []gpuworker.Message) ([]int32, error) {
+	return e.chat.encode(messages)
+}

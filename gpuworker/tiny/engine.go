@@ -1,0 +1,118 @@
+package tiny
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
+
+	"codea1/gpuworker"
+	"codea1/gpuworker/tiny/kernel"
+	"codea1/gpuworker/tiny/qwen2"
+	"codea1/gpuworker/tiny/tokenizer"
+)
+
+// Reasons for which the engine refuses a call.
+var (
+	ErrBadRequest  = errors.New("bad request")
+	ErrNoReference = errors.New("no reference policy is loaded")
+	ErrMismatch    = errors.New("checkpoint of another model")
+	ErrDiverged    = errors.New("the model's numbers are no longer finite")
+)
+
+// Options tune an Engine; the zero value is good. They change no result.
+type Options struct {
+	Threads int // goroutines of one call; GOMAXPROCS when 0
+	Slots   int // sequences a thread decodes at once; 32 when 0
+}
+
+// Engine is one policy on the CPU, with its reference and optimizer if it is
+// trained. Sampling and scoring may run concurrently; what changes weights
+// waits for them and is waited for.
+type Engine struct {
+	threads, slots int
+	files          carried
+	tokenizer      *tokenizer.Tokenizer
+	chat           chat
+
+	mu        sync.RWMutex
+	current   *model
+	reference *model           // nil until LoadReference
+	optimizer *optimizer       // nil until the first Update
+	gradients []*qwen2.Weights // scratch of Update, one per shard
+}
+
+var (
+	_ gpuworker.Sampler = (*Engine)(nil)
+	_ gpuworker.Learner = (*Engine)(nil)
+)
+
+// model is a network and the passes that compute over it.
+type model struct {
+	net    *qwen2.Network
+	passes sync.Pool // of *qwen2.Pass
+}
+
+func newModel(w *qwen2.Weights) *model {
+	m := &model{net: qwen2.NewNetwork(w)}
+	m.passes.New = func() any { return qwen2.NewPass(m.net) }
+	return m
+}
+
+// Open opens a checkpoint directory: weights, tokenizer, and optimizer state if
+// there is one.
+func Open(dir string, options Options) (*Engine, error) {
+	e, err := OpenFS(os.DirFS(dir), options)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %s: %w", dir, err)
+	}
+	return e, nil
+}
+
+// OpenFS is Open for a checkpoint at the root of a file system, such as one
+// embedded in the program.
+func OpenFS(fsys fs.FS, options Options) (*Engine, error) {
+	c, err := readCheckpoint(fsys, true)
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEngine(c.files, c.tokenizer, c.weights, options)
+	if err != nil {
+		return nil, err
+	}
+	e.optimizer = c.optimizer
+	return e, nil
+}
+
+func newEngine(files carried, t *tokenizer.Tokenizer, w *qwen2.Weights, options Options) (*Engine, error) {
+	if err := kernel.Check(); err != nil {
+		return nil, err
+	}
+	format, err := newChat(t)
+	if err != nil {
+		return nil, err
+	}
+	if options.Threads < 1 {
+		options.Threads = runtime.GOMAXPROCS(0)
+	}
+	if options.Slots < 1 {
+		options.Slots = 32
+	}
+	return &Engine{
+		threads: options.Threads, slots: options.Slots,
+		files: files, tokenizer: t, chat: format, current: newModel(w),
+	}, nil
+}
+
+// Parameters returns how many numbers are trained.
+func (e *Engine) Parameters() int {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return len(e.current.net.Weights.Data)
+}
+
+// Close implements gpuworker.Sampler and gpuworker.Learner. The engine holds
+// nothing but memory.
+func (e *Engine) Close() error { return nil }

@@ -1,0 +1,294 @@
+package tiny
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"codea1/gpuworker"
+	"codea1/gpuworker/tiny/qwen2"
+	"codea1/gpuworker/tiny/safetensors"
+	"codea1/gpuworker/tiny/tokenizer"
+)
+
+// SFTCommand is train-sft: it trains a checkpoint on written responses, from
+// nothing or from another checkpoint. The same files, flags and machine give
+// the same checkpoint, bit for bit.
+type SFTCommand struct {
+	Data []string `arg:"" type:"existingfile" help:"JSONL files; a row is {\"prompt\": ..., \"response\": ...} or {\"messages\": [...]} that end with the assistant's."`
+	Out  string   `required:"" short:"o" type:"path" help:"Checkpoint directory to write; must not exist."`
+
+	From      string `type:"existingdir" help:"Checkpoint directory to continue from; its shape and tokenizer hold."`
+	Tokenizer string `type:"existingfile" help:"tokenizer.json to use; one is trained on the data when absent."`
+
+	Vocab     int  `default:"768" help:"Tokens of a trained tokenizer, at most."`
+	Hidden    int  `default:"128" help:"Width of the residual stream."`
+	Layers    int  `default:"4" help:"Decoder layers."`
+	Heads     int  `default:"4" help:"Attention heads; they divide the width."`
+	KVHeads   int  `name:"kv-heads" default:"2" help:"Key/value heads; they divide the attention heads."`
+	MLP       int  `name:"mlp" default:"352" help:"Width of the feed-forward layers."`
+	Positions int  `default:"1024" help:"Longest sequence in tokens, prompt and response."`
+	Untied    bool `help:"Give the output layer a matrix of its own."`
+
+	Epochs       int     `default:"3" help:"Passes over the data."`
+	BatchTokens  int     `default:"4096" help:"Tokens of an optimizer step, prompts included."`
+	LearningRate float64 `name:"lr" default:"0.003" help:"Peak learning rate."`
+	FinalRate    float64 `default:"0.05" help:"Learning rate of the last step, as a share of the peak."`
+	Warmup       int     `default:"50" help:"Steps of linear warm-up before the cosine."`
+	WeightDecay  float64 `default:"0.05" help:"Decoupled weight decay of matrices."`
+	Beta1        float64 `default:"0.9" help:"AdamW's decay of the first moment."`
+	Beta2        float64 `default:"0.98" help:"AdamW's decay of the second moment."`
+	GradClip     float64 `default:"1" help:"Largest gradient norm; 0 never clips."`
+	Seed         uint64  `default:"1" help:"Seed of the initial weights, the hold-out and the order of the data."`
+	Holdout      float64 `default:"0.02" help:"Share of the rows kept out of training to measure the loss."`
+
+	DType string `name:"dtype" enum:"bfloat16,float32" default:"bfloat16" help:"How weights are stored: bfloat16 or float32."`
+}
+
+// Run trains, with progress on standard error.
+func (c *SFTCommand) Run(ctx context.Context) error {
+	_, err := c.Train(ctx, os.Stderr)
+	return err
+}
+
+// SFTReport is what a training run came to; losses are nats per response token.
+type SFTReport struct {
+	Parameters    int
+	Rows, Heldout int
+	Tokens        int // trained on, prompts and repetitions included
+	Steps         int
+	TrainLoss     float64 // mean of the last epoch
+	HoldoutLoss   float64 // NaN without held-out rows
+	Took          time.Duration
+}
+
+// Train trains and writes the checkpoint, with progress on w.
+func (c *SFTCommand) Train(ctx context.Context, w io.Writer) (SFTReport, error) {
+	if err := c.check(); err != nil {
+		return SFTReport{}, err
+	}
+	rows, err := readRows(c.Data)
+	if err != nil {
+		return SFTReport{}, err
+	}
+	engine, err := c.engine(rows)
+	if err != nil {
+		return SFTReport{}, err
+	}
+	sequences, err := encodeRows(engine, rows)
+	if err != nil {
+		return SFTReport{}, err
+	}
+	training, heldOut := splitHoldout(sequences, c.Holdout, c.Seed)
+	if len(training) == 0 {
+		return SFTReport{}, errors.New("no rows to train on")
+	}
+	run := &sftRun{command: c, engine: engine, training: training, heldOut: heldOut, out: w}
+	report, err := run.train(ctx)
+	if err != nil {
+		return report, err
+	}
+	return report, c.write(ctx, engine)
+}
+
+func (c *SFTCommand) check() error {
+	if _, err := os.Lstat(c.Out); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--out %s exists already", c.Out)
+	}
+	switch {
+	case c.From != "" && c.Tokenizer != "":
+		return errors.New("--tokenizer does not go with --from, which has its own")
+	case c.Epochs < 1 || c.BatchTokens < 1 || c.Warmup < 0:
+		return errors.New("--epochs and --batch-tokens must be at least 1, --warmup at least 0")
+	case !(c.LearningRate > 0) || !(c.FinalRate >= 0 && c.FinalRate <= 1):
+		return errors.New("--lr must be above 0 and --final-rate within 0 to 1")
+	case !(c.Holdout >= 0 && c.Holdout < 1):
+		return errors.New("--holdout must be at least 0 and below 1")
+	case !(c.Beta1 >= 0 && c.Beta1 < 1) || !(c.Beta2 >= 0 && c.Beta2 < 1):
+		return errors.New("--beta1 and --beta2 must be at least 0 and below 1")
+	case !(c.WeightDecay >= 0) || !(c.GradClip >= 0):
+		return errors.New("--weight-decay and --grad-clip must not be negative")
+	}
+	return nil
+}
+
+// engine opens --from or makes a model of the asked shape.
+func (c *SFTCommand) engine(rows []row) (*Engine, error) {
+	if c.From != "" {
+		e, err := Open(c.From, Options{})
+		if err != nil {
+			return nil, err
+		}
+		e.optimizer = nil // the steps before are another run's
+		return e, nil
+	}
+	t, err := c.tokenizer(rows)
+	if err != nil {
+		return nil, err
+	}
+	format, err := newChat(t)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Tokenizer, err)
+	}
+	if c.Heads < 1 || c.Hidden%c.Heads != 0 {
+		return nil, fmt.Errorf("--hidden %d does not divide among --heads %d", c.Hidden, c.Heads)
+	}
+	config := qwen2.Config{
+		Vocabulary: t.Size(), Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,
+		HeadSize: c.Hidden / c.Heads, MLP: c.MLP, Positions: c.Positions,
+		RopeTheta: 10000, NormEpsilon: 1e-6, TieEmbeddings: !c.Untied, InitStd: 0.02,
+		EndOfText: format.endOfText, EndOfTurn: format.turnEnd,
+	}
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	files, err := newFiles(t, format, c.Positions)
+	if err != nil {
+		return nil, err
+	}
+	weights := qwen2.NewWeights(config)
+	weights.Initialize(c.Seed)
+	return newEngine(files, t, weights, Options{})
+}
+
+func (c *SFTCommand) tokenizer(rows []row) (*tokenizer.Tokenizer, error) {
+	if c.Tokenizer == "" {
+		return tokenizer.Train(rowTexts(rows), c.Vocab)
+	}
+	text, err := os.ReadFile(c.Tokenizer)
+	if err != nil {
+		return nil, err
+	}
+	t, err := tokenizer.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Tokenizer, err)
+	}
+	return t, nil
+}
+
+// write puts the checkpoint in place in one move, so that --out never holds
+// half of one.
+func (c *SFTCommand) write(ctx context.Context, engine *Engine) (err error) {
+	parent := filepath.Dir(c.Out)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(parent, ".train-sft-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	dtype := safetensors.BF16
+	if c.DType == "float32" {
+		dtype = safetensors.F32
+	}
+	if err := engine.Export(ctx, dir, dtype); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, c.Out); err != nil {
+		return err
+	}
+	return syncDir(parent)
+}
+
+// sftRun is one training in progress.
+type sftRun struct {
+	command  *SFTCommand
+	engine   *Engine
+	training []gpuworker.Sequence
+	heldOut  []gpuworker.Sequence
+	out      io.Writer
+}
+
+func (r *sftRun) train(ctx context.Context) (SFTReport, error) {
+	c, began := r.command, time.Now()
+	report := SFTReport{
+		Parameters: r.engine.Parameters(), Rows: len(r.training), Heldout: len(r.heldOut), HoldoutLoss: math.NaN(),
+	}
+	epochs := make([][][]gpuworker.Sequence, c.Epochs)
+	steps := 0
+	for i := range epochs {
+		epochs[i] = makeBatches(r.training, c.BatchTokens, c.Seed, i)
+		steps += len(epochs[i])
+	}
+	fmt.Fprintf(r.out, "%d parameters, %d rows to train on and %d held out, %d steps\n", report.Parameters, report.Rows, report.Heldout, steps)
+	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(r.out), progressbar.OptionThrottle(200*time.Millisecond),
+		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
+	for epoch, batches := range epochs {
+		loss, tokens := 0.0, 0
+		for _, batch := range batches {
+			stats, err := r.engine.Update(ctx, batch, c.update(report.Steps, steps))
+			if err != nil {
+				return report, errors.Join(err, bar.Exit())
+			}
+			report.Steps++
+			report.Tokens += countTokens(batch)
+			loss += stats.Loss * float64(stats.Tokens)
+			tokens += stats.Tokens
+			bar.Describe(fmt.Sprintf("epoch %d/%d loss %.3f", epoch+1, c.Epochs, stats.Loss))
+			if err := bar.Add(1); err != nil {
+				return report, err
+			}
+		}
+		report.TrainLoss = loss / float64(tokens)
+		var err error
+		if report.HoldoutLoss, err = r.holdoutLoss(ctx); err != nil {
+			return report, errors.Join(err, bar.Exit())
+		}
+		if err := bar.Clear(); err != nil {
+			return report, err
+		}
+		fmt.Fprintf(r.out, "epoch %d/%d: loss %.4f, held out %.4f, %.0f tokens/s\n", epoch+1, c.Epochs,
+			report.TrainLoss, report.HoldoutLoss, float64(report.Tokens)/time.Since(began).Seconds())
+	}
+	report.Took = time.Since(began)
+	return report, bar.Finish()
+}
+
+// update returns the settings of step (from 0) of steps.
+func (c *SFTCommand) update(step, steps int) gpuworker.UpdateConfig {
+	return gpuworker.UpdateConfig{
+		Loss: gpuworker.LossSFT, LearningRate: c.rate(step, steps), WeightDecay: c.WeightDecay,
+		Beta1: c.Beta1, Beta2: c.Beta2, Epsilon: 1e-8, GradClip: c.GradClip,
+	}
+}
+
+// rate is linear warm-up, then half a cosine down to FinalRate.
+func (c *SFTCommand) rate(step, steps int) float64 {
+	if step < c.Warmup {
+		return c.LearningRate * float64(step+1) / float64(c.Warmup)
+	}
+	progress := float64(step-c.Warmup) / float64(max(1, steps-1-c.Warmup))
+	cosine := (1 + math.Cos(math.Pi*min(1, progress))) / 2
+	return c.LearningRate * (c.FinalRate + (1-c.FinalRate)*cosine)
+}
+
+func (r *sftRun) holdoutLoss(ctx context.Context) (float64, error) {
+	scored, err := r.engine.LogProbs(ctx, gpuworker.Current, r.heldOut, 1)
+	if err != nil {
+		return 0, err
+	}
+	sum, tokens := 0.0, 0
+	for _, row := range scored {
+		for _, p := range row {
+			sum -= float64(p)
+		}
+		tokens += len(row)
+	}
+	return sum / float64(tokens), nil // NaN when nothing is held out
+}

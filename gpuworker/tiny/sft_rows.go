@@ -1,0 +1,176 @@
+package tiny
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"strings"
+
+	"codea1/gpuworker"
+)
+
+// maxRowBytes bounds a line of training data.
+const maxRowBytes = 16 << 20
+
+// row is one line of training data: a conversation and the response to learn.
+type row struct {
+	file     string
+	line     int
+	messages []gpuworker.Message
+	response string
+}
+
+func (r row) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %w", r.file, r.line, fmt.Errorf(format, args...))
+}
+
+// readRows reads JSONL files. Errors name file and line.
+func readRows(files []string) ([]row, error) {
+	var rows []row
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		got, err := parseRows(name, f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		rows = append(rows, got...)
+	}
+	return rows, nil
+}
+
+func parseRows(name string, r io.Reader) ([]row, error) {
+	var rows []row
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxRowBytes)
+	at := row{file: name}
+	for lines.Scan() {
+		at.line++
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		parsed, err := at.parse(lines.Bytes())
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, parsed)
+	}
+	if err := lines.Err(); err != nil {
+		at.line++
+		return nil, at.errorf("%w", err)
+	}
+	return rows, nil
+}
+
+func (r row) parse(line []byte) (row, error) {
+	var fields struct {
+		Prompt   *string `json:"prompt"`
+		Response *string `json:"response"`
+		Messages []struct {
+			Role    string `json:"role"`
+			Content string `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return row{}, r.errorf("%w", err)
+	}
+	switch n := len(fields.Messages); {
+	case n > 0 && (fields.Prompt != nil || fields.Response != nil):
+		return row{}, r.errorf("both messages and prompt or response")
+	case n > 0:
+		for _, m := range fields.Messages {
+			r.messages = append(r.messages, gpuworker.Message{Role: m.Role, Content: m.Content})
+		}
+		last := r.messages[n-1]
+		if last.Role != "assistant" || n < 2 {
+			return row{}, r.errorf("messages do not end with the assistant's response to another")
+		}
+		r.messages, r.response = r.messages[:n-1], last.Content
+	case fields.Prompt == nil || fields.Response == nil:
+		return row{}, r.errorf("neither prompt and response nor messages")
+	default:
+		r.messages, r.response = []gpuworker.Message{{Role: "user", Content: *fields.Prompt}}, *fields.Response
+	}
+	return r, nil
+}
+
+// rowTexts yields the ordinary text of the rows, as the chat format cuts it.
+func rowTexts(rows []row) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, r := range rows {
+			for _, m := range r.messages {
+				if !yield(m.Role + "\n" + m.Content) {
+					return
+				}
+			}
+			if !yield("assistant\n") || !yield(r.response) {
+				return
+			}
+		}
+	}
+}
+
+// encodeRows turns rows into sequences, the end token included.
+func encodeRows(e *Engine, rows []row) ([]gpuworker.Sequence, error) {
+	positions := e.current.net.Weights.Config.Positions
+	out := make([]gpuworker.Sequence, len(rows))
+	for i, r := range rows {
+		prompt, err := e.chat.encode(r.messages)
+		if err != nil {
+			return nil, r.errorf("%w", err)
+		}
+		out[i] = gpuworker.Sequence{Prompt: prompt, Tokens: e.chat.encodeResponse(r.response)}
+		if n := len(prompt) + len(out[i].Tokens); n > positions {
+			return nil, r.errorf("%d tokens exceed the model's %d positions", n, positions)
+		}
+	}
+	return out, nil
+}
+
+// splitHoldout keeps a share of the sequences, drawn by seed, out of training.
+func splitHoldout(all []gpuworker.Sequence, share float64, seed uint64) (training, heldOut []gpuworker.Sequence) {
+	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(all))
+	n := int(share * float64(len(all)))
+	for i, index := range order {
+		if i < n {
+			heldOut = append(heldOut, all[index])
+		} else {
+			training = append(training, all[index])
+		}
+	}
+	return training, heldOut
+}
+
+// makeBatches shuffles the sequences for an epoch and cuts them into batches of
+// at most so many tokens, of one sequence at least. Lengths are left mixed:
+// nothing is padded, so that sorting them would gain nothing.
+func makeBatches(sequences []gpuworker.Sequence, tokens int, seed uint64, epoch int) [][]gpuworker.Sequence {
+	var batches [][]gpuworker.Sequence
+	var batch []gpuworker.Sequence
+	used := 0
+	for _, i := range rand.New(rand.NewPCG(seed, uint64(epoch)+1)).Perm(len(sequences)) {
+		n := len(sequences[i].Prompt) + len(sequences[i].Tokens)
+		if len(batch) > 0 && used+n > tokens {
+			batches = append(batches, batch)
+			batch, used = nil, 0
+		}
+		batch = append(batch, sequences[i])
+		used += n
+	}
+	return append(batches, batch)
+}
+
+func countTokens(sequences []gpuworker.Sequence) int {
+	n := 0
+	for _, s := range sequences {
+		n += len(s.Prompt) + len(s.Tokens)
+	}
+	return n
+}
