@@ -1,0 +1,36 @@
+package stage
+
+import (
+	"context"
+	"hash/fnv"
+	"strconv"
+	"time"
+)
+
+// delay returns the wait after the n-th failure, n from 1, of what key names.
+// The jitter follows from key and n: it spreads a herd of events and is the
+// same in every test and every replay.
+func (b Backoff) delay(key string, n int) time.Duration {
+	d := b.Initial
+	for i := 1; i < n && d < b.Max; i++ {
+		d *= 2
+	}
+	d = min(d, b.Max)
+	h := fnv.New64a()
+	h.Write([]byte(key))
+	h.Write([]byte(strconv.Itoa(n)))
+	share := float64(h.Sum64()>>11) / (1 << 53)
+	return d - time.Duration(b.Jitter*share*float64(d))
+}
+
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,248 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"codea1/events"
+)
+
+// handle takes one batch through the handler, publishes what follows and
+// answers its deliveries. It returns without answering when ctx ends first.
+func (s *Stage) handle(ctx context.Context, deliveries []events.Delivery) {
+	began := s.config.Now()
+	s.metrics.begin(len(deliveries), began)
+	defer func() { s.metrics.end(len(deliveries), began, s.config.Now()) }()
+
+	inputs := s.decode(deliveries)
+	alive, stopExtending := context.WithCancel(ctx)
+	var extending sync.WaitGroup
+	extending.Go(func() { extend(alive, deliveries, s.config.AckWait/extendsPerAckWait) })
+
+	decisions := s.decideAll(ctx, inputs)
+	if decisions != nil && s.publishAll(ctx, inputs, decisions) != nil {
+		decisions = nil
+	}
+	stopExtending()
+	extending.Wait()
+	if decisions == nil { // ctx has ended: hand everything back
+		s.giveBack(deliveries)
+		return
+	}
+	for i, d := range deliveries {
+		s.settle(ctx, d, inputs[i], decisions[i])
+	}
+}
+
+func (s *Stage) decode(deliveries []events.Delivery) []input {
+	inputs := make([]input, len(deliveries))
+	for i, d := range deliveries {
+		m := d.Message()
+		e, err := m.Decode()
+		inputs[i] = input{message: m, event: e, err: err, failures: s.failures.of(m.ID), now: s.config.Now()}
+	}
+	return inputs
+}
+
+// decideAll calls the handler and decides on its results. It returns nil when
+// ctx ended meanwhile: then an error says nothing about the event.
+func (s *Stage) decideAll(ctx context.Context, inputs []input) []decision {
+	var batch []*events.Event
+	for _, in := range inputs {
+		if in.err == nil {
+			batch = append(batch, in.event)
+		}
+	}
+	var results []Result
+	if len(batch) > 0 {
+		results = s.call(ctx, batch)
+	}
+	decisions := make([]decision, len(inputs))
+	for i, in := range inputs {
+		var result Result
+		if in.err == nil {
+			result, results = results[0], results[1:]
+		}
+		if result.Err != nil && ctx.Err() != nil {
+			return nil
+		}
+		in.now = s.config.Now()
+		decisions[i] = s.rules.decide(in, result)
+	}
+	return decisions
+}
+
+// call runs the handler on a batch. Should the whole batch fail, it runs again
+// on each event alone, so that one event does not take the others with it.
+func (s *Stage) call(ctx context.Context, batch []*events.Event) []Result {
+	results, err := s.callOnce(ctx, batch)
+	if err == nil {
+		return results
+	}
+	if len(batch) == 1 || ctx.Err() != nil {
+		results = make([]Result, len(batch))
+		for i := range results {
+			results[i].Err = err
+		}
+		return results
+	}
+	s.logger.Warn("a batch failed as a whole, handling its events one by one", "events", len(batch), "error", err)
+	results = nil
+	for _, e := range batch {
+		results = append(results, s.call(ctx, []*events.Event{e})...)
+	}
+	return results
+}
+
+// callOnce turns a panic, and a number of results that does not fit, into an
+// error.
+func (s *Stage) callOnce(ctx context.Context, batch []*events.Event) (results []Result, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.config.HandleTimeout,
+		fmt.Errorf("handler ran over %v: %w", s.config.HandleTimeout, context.DeadlineExceeded))
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			s.logger.Error("handler panicked", "panic", p, "stack", string(debug.Stack()))
+			results, err = nil, fmt.Errorf("handler panicked: %v", p)
+		}
+	}()
+	results = s.config.Handler(ctx, slices.Clone(batch))
+	if len(results) != len(batch) {
+		return nil, fmt.Errorf("handler returned %d results for %d events", len(results), len(batch))
+	}
+	return results, nil
+}
+
+// publishAll publishes what all decisions ask for, before any is answered. An
+// input whose successor contradicts what is stored is dropped instead.
+func (s *Stage) publishAll(ctx context.Context, inputs []input, decisions []decision) error {
+	var all []events.Message
+	for _, d := range decisions {
+		all = append(all, d.publish...)
+	}
+	err := s.publish(ctx, all)
+	if !errors.Is(err, events.ErrLineage) {
+		return err
+	}
+	for i := range decisions {
+		err := s.publish(ctx, decisions[i].publish)
+		if errors.Is(err, events.ErrLineage) && decisions[i].reason == "" {
+			decisions[i] = s.rules.drop(inputs[i], events.DropLineage, err.Error())
+			err = s.publish(ctx, decisions[i].publish)
+		}
+		// Another stage, or another cause, has dropped the group already: the
+		// first group.dropped stands.
+		if err != nil && !errors.Is(err, events.ErrLineage) {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish tries until the messages are stored, ctx ends, or trying again
+// cannot help.
+func (s *Stage) publish(ctx context.Context, messages []events.Message) error {
+	for chunk := range slices.Chunk(messages, events.MaxPublishBatch) {
+		for failures := 0; ; {
+			err := s.config.Bus.Publish(ctx, chunk...)
+			if err == nil {
+				if failures > 0 {
+					s.logger.Info("published after all", "failures", failures)
+				}
+				break
+			}
+			if ctx.Err() != nil || errors.Is(err, events.ErrLineage) || errors.Is(err, events.ErrClosed) {
+				return err
+			}
+			failures++
+			if failures == 1 {
+				s.logger.Warn("cannot publish, trying again until it works", "error", err)
+			}
+			if err := sleep(ctx, s.config.Backoff.delay(chunk[0].ID, failures)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// settle answers one delivery. An answer the bus does not take is repeated
+// until AckWait has passed: from then on the event is delivered again anyway.
+func (s *Stage) settle(ctx context.Context, d events.Delivery, in input, what decision) {
+	s.metrics.count(what)
+	s.log(in, what)
+	if what.answer == answerRetry {
+		if what.failure != nil {
+			s.failures.add(in.message.ID)
+		}
+	} else {
+		s.failures.forget(in.message.ID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.AckWait)
+	defer cancel()
+	for failures := 1; ; failures++ {
+		var err error
+		switch what.answer {
+		case answerAck:
+			err = d.Ack(ctx)
+		case answerRetry:
+			err = d.Retry(ctx, what.after)
+		case answerDrop:
+			err = d.Drop(ctx)
+		}
+		if err == nil {
+			return
+		}
+		if errors.Is(err, events.ErrClosed) || sleep(ctx, s.config.Backoff.delay(in.message.ID, failures)) != nil {
+			s.logger.Info("not answered, the event will be delivered again", "type", in.message.Type, "group", in.message.Group, "error", err)
+			return
+		}
+	}
+}
+
+func (s *Stage) log(in input, what decision) {
+	l := s.logger.With("type", in.message.Type, "group", in.message.Group)
+	switch {
+	case what.reason != "":
+		l.Warn("group dropped", "reason", what.reason, "error", what.failure)
+	case what.failure != nil:
+		l.Warn("attempt failed", "failures", in.failures+1, "again_in", what.after, "error", what.failure)
+	case what.answer == answerRetry:
+		l.Debug("snoozed", "again_in", what.after)
+	}
+}
+
+// giveBackTimeout bounds what is only a courtesy to other instances.
+const giveBackTimeout = 2 * time.Second
+
+func (s *Stage) giveBack(deliveries []events.Delivery) {
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackTimeout)
+	defer cancel()
+	for _, d := range deliveries {
+		if d.Retry(ctx, 0) != nil {
+			return // AckWait does it
+		}
+	}
+}
+
+// extend restarts the deliveries' AckWait every so often until ctx ends. What
+// cannot be extended is delivered again, which is safe.
+func extend(ctx context.Context, deliveries []events.Delivery, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			for _, d := range deliveries {
+				_ = d.Extend(ctx)
+			}
+		}
+	}
+}

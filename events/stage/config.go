@@ -1,0 +1,172 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"codea1/events"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config describes one instance of a stage. All instances of a stage share
+// everything but Instance, Logger, Registerer and Now.
+type Config struct {
+	Bus      events.Bus
+	Run      string        // the run whose events are consumed
+	Name     string        // the stage, for example "execution": the name of the consumers
+	Instance string        // tells instances of a stage apart; "0" by default
+	Types    []events.Type // event types consumed
+	Handler  Handler
+
+	Concurrency int           // batches handled at the same time; 1 by default
+	Batch       int           // events handed to one call of Handler, at most; 1 by default
+	Linger      time.Duration // how long a batch waits to fill up once it has one event; 0 by default
+
+	// AckWait is how long the bus waits before it gives an event to another
+	// instance. The stage extends it while it works, so it only has to outlast
+	// a pause of the process, not the handler. 30 s by default.
+	AckWait time.Duration
+	// MaxInFlight bounds the events that all instances together have not
+	// answered, snoozed ones included. 1024 by default, or four times what this
+	// instance handles at once if that is more.
+	MaxInFlight int
+
+	// MaxAttempts is how often this instance lets an event fail before the
+	// group is dropped; 5 by default. It counts failures it has seen itself,
+	// not deliveries: a snooze, a crash of the process or a lost
+	// acknowledgement deliver an event again without anything being wrong
+	// with it.
+	MaxAttempts int
+	// Backoff is the wait after a failure, and between two attempts to publish.
+	Backoff Backoff
+	// HandleTimeout bounds one call of Handler; 10 min by default.
+	HandleTimeout time.Duration
+	// DrainTimeout is how long Run lets work in flight finish after its
+	// context has ended; 30 s by default.
+	DrainTimeout time.Duration
+	// HeartbeatEvery is the interval of stage.heartbeat events; 0 for none.
+	HeartbeatEvery time.Duration
+
+	Logger     *slog.Logger          // none by default
+	Registerer prometheus.Registerer // where metrics are registered; nowhere by default
+	Now        func() time.Time      // time of published events; time.Now by default
+}
+
+const (
+	defaultAckWait       = 30 * time.Second
+	defaultMaxInFlight   = 1024
+	defaultMaxAttempts   = 5
+	defaultHandleTimeout = 10 * time.Minute
+	defaultDrainTimeout  = 30 * time.Second
+
+	maxConcurrency = 1024
+	maxBatch       = 1024
+	// extendsPerAckWait is how often AckWait is restarted while it runs: two
+	// may be lost.
+	extendsPerAckWait = 3
+)
+
+func (c Config) withDefaults() Config {
+	if c.Instance == "" {
+		c.Instance = "0"
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = 1
+	}
+	if c.Batch == 0 {
+		c.Batch = 1
+	}
+	if c.AckWait == 0 {
+		c.AckWait = defaultAckWait
+	}
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = max(defaultMaxInFlight, 4*c.Concurrency*c.Batch)
+	}
+	if c.MaxAttempts == 0 {
+		c.MaxAttempts = defaultMaxAttempts
+	}
+	if c.Backoff == (Backoff{}) {
+		c.Backoff = defaultBackoff
+	}
+	if c.HandleTimeout == 0 {
+		c.HandleTimeout = defaultHandleTimeout
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = defaultDrainTimeout
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("stage %s: %w", c.Name, fmt.Errorf(format, args...))
+	}
+	if c.Bus == nil || c.Handler == nil {
+		return fail("needs a bus and a handler")
+	}
+	for _, name := range []string{c.Run, c.Name, c.Instance} {
+		if err := events.ValidName(name); err != nil {
+			return fail("run, name or instance: %w", err)
+		}
+	}
+	if n := len(c.source()); n > events.MaxTokenBytes/2 {
+		return fail("name and instance have %d bytes, limit %d", n, events.MaxTokenBytes/2)
+	}
+	if len(c.Types) == 0 {
+		return fail("consumes no event types")
+	}
+	for _, t := range c.Types {
+		if events.CurrentVersion(t) == 0 {
+			return fail("%w: %q", events.ErrUnknownType, t)
+		}
+	}
+	if c.Concurrency < 1 || c.Concurrency > maxConcurrency {
+		return fail("concurrency %d is outside 1 to %d", c.Concurrency, maxConcurrency)
+	}
+	if c.Batch < 1 || c.Batch > maxBatch {
+		return fail("batch %d is outside 1 to %d", c.Batch, maxBatch)
+	}
+	if c.MaxInFlight < 1 || c.MaxAttempts < 1 {
+		return fail("max in flight %d and max attempts %d must be positive", c.MaxInFlight, c.MaxAttempts)
+	}
+	for _, d := range []time.Duration{c.AckWait, c.HandleTimeout, c.DrainTimeout} {
+		if d <= 0 {
+			return fail("ack wait, handle timeout and drain timeout must be positive")
+		}
+	}
+	if c.Linger < 0 || c.HeartbeatEvery < 0 {
+		return fail("linger and heartbeat interval must not be negative")
+	}
+	if err := c.Backoff.validate(); err != nil {
+		return fail("%w", err)
+	}
+	return nil
+}
+
+func (c Config) source() string { return c.Name + "-" + c.Instance }
+
+// Backoff says how long to wait after the n-th failure: Initial, doubled each
+// time up to Max, shortened by up to Jitter of it.
+type Backoff struct {
+	Initial time.Duration
+	Max     time.Duration
+	Jitter  float64 // 0 to 1
+}
+
+var defaultBackoff = Backoff{Initial: 200 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.2}
+
+func (b Backoff) validate() error {
+	if b.Initial <= 0 || b.Max < b.Initial || b.Jitter < 0 || b.Jitter > 1 {
+		return errors.New("backoff wants 0 < initial <= max and jitter from 0 to 1")
+	}
+	return nil
+}

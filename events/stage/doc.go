@@ -1,0 +1,20 @@
+// Package stage is the one loop that all workers share: consume a batch of
+// events, handle it, publish what follows, acknowledge.
+//
+// A Stage owns when and how often a handler is called; the handler owns what
+// an event means. Between them there are four answers: the events that follow,
+// an error (try again, with backoff, until MaxAttempts), Snooze (try again
+// later; nothing is wrong) and Drop (the group leaves the pipeline, and why).
+// A group that the stage gives up on becomes a group.dropped event: nothing
+// vanishes silently.
+//
+// An event may be handled more than once: after a crash, a lost
+// acknowledgement or a failure elsewhere in its batch. What follows from it is
+// published before it is acknowledged and has IDs derived from its own, so
+// handling it again repeats nothing that others see.
+//
+// The package must not know which bus is in use, nor any stage in particular.
+//
+// Start reading at Config and Handler, then decide.go for what becomes of each
+// outcome, then stage.go for the loop.
+package stage

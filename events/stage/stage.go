@@ -1,0 +1,170 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"codea1/events"
+)
+
+// Stage is one instance of a worker. Run it once.
+type Stage struct {
+	config   Config
+	logger   *slog.Logger
+	rules    rules
+	metrics  *metrics
+	failures failureCounts
+}
+
+// New checks the configuration and registers the stage's metrics.
+func New(config Config) (*Stage, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(config.Registerer, config.Name)
+	if err != nil {
+		return nil, fmt.Errorf("stage %s: metrics: %w", config.Name, err)
+	}
+	return &Stage{
+		config:  config,
+		logger:  config.Logger.With("stage", config.source()),
+		rules:   rules{stage: config.Name, source: config.source(), maxAttempts: config.MaxAttempts, backoff: config.Backoff},
+		metrics: m,
+	}, nil
+}
+
+// Run handles events until ctx ends. It then fetches no more, lets what is in
+// flight finish within DrainTimeout, and returns nil; after DrainTimeout it
+// ends the handlers' context, waits for them and returns an error. What was
+// not acknowledged is delivered again, to whoever consumes next.
+//
+// Run outlasts any outage of the bus. It returns early only with an error:
+// when it cannot begin to consume, or when the bus was closed.
+func (s *Stage) Run(ctx context.Context) error {
+	consumer, err := s.consume(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("stage %s: %w", s.config.Name, err)
+	}
+	// Work outlives ctx by the drain.
+	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stopWork(nil)
+
+	var beats sync.WaitGroup
+	if s.config.HeartbeatEvery > 0 {
+		beats.Go(func() { s.heartbeat(ctx) })
+	}
+	var batches sync.WaitGroup
+	consumer, err = s.fetch(ctx, consumer, func(deliveries []events.Delivery, done func()) {
+		batches.Go(func() {
+			defer done()
+			s.handle(work, deliveries)
+		})
+	})
+
+	timer := time.AfterFunc(s.config.DrainTimeout, func() { stopWork(errDrain) })
+	batches.Wait()
+	if !timer.Stop() && err == nil {
+		err = errDrain
+	}
+	beats.Wait()
+	if consumer != nil {
+		err = errors.Join(err, consumer.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("stage %s: %w", s.config.Name, err)
+	}
+	return nil
+}
+
+var errDrain = errors.New("work in flight did not finish within the drain timeout")
+
+func (s *Stage) consume(ctx context.Context) (events.Consumer, error) {
+	return s.config.Bus.Consume(ctx, events.ConsumeConfig{
+		Run: s.config.Run, Name: s.config.Name, Types: s.config.Types,
+		AckWait: s.config.AckWait, MaxInFlight: s.config.MaxInFlight,
+	})
+}
+
+// fetch starts a batch whenever a slot is free, until ctx ends (nil) or the
+// bus is closed (ErrClosed). It returns the consumer in use, which is another
+// one after an error, or nil.
+func (s *Stage) fetch(ctx context.Context, consumer events.Consumer, start func([]events.Delivery, func())) (events.Consumer, error) {
+	slots := make(chan struct{}, s.config.Concurrency)
+	for failures := 0; ; {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return consumer, nil
+		}
+		var deliveries []events.Delivery
+		var err error
+		if consumer == nil {
+			consumer, err = s.consume(ctx)
+		}
+		if err == nil {
+			deliveries, err = consumer.Fetch(ctx, s.config.Batch, s.config.Linger)
+		}
+		switch {
+		case err == nil:
+			failures = 0
+			start(deliveries, func() { <-slots })
+			continue
+		case ctx.Err() != nil:
+			return consumer, nil
+		case errors.Is(err, events.ErrClosed):
+			return consumer, err
+		}
+		<-slots
+		failures++
+		if failures == 1 {
+			s.logger.Warn("cannot fetch events, trying again", "error", err)
+		}
+		// The consumer may be gone for good; a new one costs nothing.
+		if consumer != nil {
+			consumer.Close()
+			consumer = nil
+		}
+		if sleep(ctx, s.config.Backoff.delay(s.config.Name, failures)) != nil {
+			return nil, nil
+		}
+	}
+}
+
+// failureCounts remembers how often events have failed here. It forgets an
+// event that is answered for good and, should it ever hold too many, all of
+// them: then some are retried more often than they need to be.
+type failureCounts struct {
+	mu    sync.Mutex
+	count map[string]int // by event ID
+}
+
+const maxFailureCounts = 1 << 16
+
+func (f *failureCounts) of(id string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count[id]
+}
+
+func (f *failureCounts) add(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.count == nil || len(f.count) >= maxFailureCounts {
+		f.count = make(map[string]int)
+	}
+	f.count[id]++
+}
+
+func (f *failureCounts) forget(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.count, id)
+}
