@@ -1,0 +1,156 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// BarConfig says where and how often progress is shown.
+type BarConfig struct {
+	Out      io.Writer     // usually stderr
+	Terminal bool          // draw a bar in place; else write lines
+	Every    time.Duration // at most once in this time; 0 for 200 ms on a terminal, 10 s elsewhere
+}
+
+func (c BarConfig) withDefaults() BarConfig {
+	if c.Every <= 0 {
+		c.Every = 10 * time.Second
+		if c.Terminal {
+			c.Every = 200 * time.Millisecond
+		}
+	}
+	return c
+}
+
+// Bar shows the progress of what a follower follows.
+type Bar struct {
+	config   BarConfig
+	follower *Follower
+	bar      *progressbar.ProgressBar // of the phase; nil without one
+	phase    string
+	line     string // the last line written
+}
+
+// NewBar returns a bar that shows nothing before Run.
+func NewBar(follower *Follower, config BarConfig) *Bar {
+	return &Bar{config: config.withDefaults(), follower: follower}
+}
+
+// Run shows progress until the run is finished or ctx ends, and leaves the
+// cursor at the start of a line. It fails only when Out does.
+func (b *Bar) Run(ctx context.Context) error {
+	changes, unsubscribe := b.follower.Subscribe()
+	defer unsubscribe()
+	tick := time.NewTicker(b.config.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return errors.Join(b.show(), b.end())
+		case <-changes:
+		}
+		if err := b.show(); err != nil {
+			return err
+		}
+		if finished := b.finished(); finished {
+			return b.end()
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(b.show(), b.end())
+		case <-tick.C:
+		}
+	}
+}
+
+func (b *Bar) finished() (yes bool) {
+	b.follower.View(func(s *State) { yes = s.Finished != "" })
+	return yes
+}
+
+func (b *Bar) show() error {
+	var p Progress
+	var text string
+	b.follower.View(func(s *State) { p, text = s.Progress(), describe(s) })
+	if !b.config.Terminal {
+		if text == b.line {
+			return nil
+		}
+		b.line = text
+		_, err := fmt.Fprintln(b.config.Out, text)
+		return err
+	}
+	if phase := fmt.Sprint(p.Phase, p.Tag, p.Total); phase != b.phase {
+		if err := b.end(); err != nil {
+			return err
+		}
+		b.phase = phase
+	}
+	if p.Total <= 0 || p.Phase == PhaseFinished {
+		return nil
+	}
+	if b.bar == nil {
+		b.bar = progressbar.NewOptions64(int64(p.Total),
+			progressbar.OptionSetWriter(b.config.Out),
+			progressbar.OptionFullWidth(),
+			progressbar.OptionSetPredictTime(false), // its guess is of groups, not of steps: ours is in the text
+			progressbar.OptionSetElapsedTime(false),
+			progressbar.OptionUseANSICodes(true),
+			progressbar.OptionSetTheme(progressbar.ThemeASCII),
+		)
+	}
+	// A bar that reaches its total is finished and draws no more, while the
+	// step it stands for may still be under way.
+	b.bar.Describe(text)
+	return b.bar.Set64(int64(min(p.Done, p.Total-1)))
+}
+
+// end leaves the bar as it is and goes to the next line.
+func (b *Bar) end() error {
+	if b.bar == nil {
+		return nil
+	}
+	b.bar = nil
+	_, err := fmt.Fprintln(b.config.Out)
+	return err
+}
+
+// describe says in one line where a run stands: of the newest step, the share
+// of new and of historical tests passed and the mean reward of either role.
+func describe(s *State) string {
+	p := s.Progress()
+	var b strings.Builder
+	switch p.Phase {
+	case PhaseStarting:
+		return "starting"
+	case PhaseEvaluating:
+		fmt.Fprintf(&b, "evaluate %s  %d/%d groups", p.Tag, p.Done, p.Total)
+		if avg := s.evaluating().Avg(); !math.IsNaN(avg) {
+			fmt.Fprintf(&b, "  avg@%d %s", s.evaluating().Answers, percent(avg))
+		}
+	case PhaseTraining:
+		fmt.Fprintf(&b, "step %d/%d", p.Step, p.Steps)
+		_, point := s.History.Last()
+		for _, m := range []struct {
+			name string
+			mean Mean
+		}{{"pass", point.PassNew}, {"hist", point.PassHist}, {"code", point.Code}, {"test", point.Test}} {
+			if v := m.mean.Value(); !math.IsNaN(v) {
+				fmt.Fprintf(&b, "  %s %.2f", m.name, v)
+			}
+		}
+	case PhaseFinished:
+		return fmt.Sprintf("%s after %d of %d steps", s.Finished, s.Trained(), s.Steps)
+	}
+	if p.Known && p.Phase == PhaseTraining {
+		fmt.Fprintf(&b, "  %s left", duration(p.Left))
+	}
+	return b.String()
+}

@@ -1,0 +1,182 @@
+// The page shows one snapshot of the state after another, as server-sent
+// events bring them. It keeps nothing but its charts.
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+const setText = (id, text) => { byId(id).textContent = text; };
+
+// Numbers: null is what the run does not know yet.
+const none = "–";
+const fixed = (x, digits) => (x === null ? none : x.toFixed(digits));
+const percent = (x) => (x === null ? none : (100 * x).toFixed(1) + "%");
+const whole = (n) => n.toLocaleString("en");
+const short = (x) => (x === null ? none : Number(x.toPrecision(3)).toString());
+const clock = (iso) => new Date(iso).toLocaleTimeString("en-GB");
+
+function duration(seconds) {
+  const s = Math.round(seconds);
+  if (s < 60) return s + "s";
+  const pad = (n) => String(n).padStart(2, "0");
+  if (s < 3600) return Math.floor(s / 60) + "m" + pad(s % 60) + "s";
+  return Math.floor(s / 3600) + "h" + pad(Math.floor((s % 3600) / 60)) + "m";
+}
+
+// Charts: for each, the columns of the series it draws.
+const charts = {
+  reward: { lines: [["Code LLM", "reward_code"], ["Test LLM", "reward_test"]], digits: 3 },
+  pass: { lines: [["new tests", "pass_new"], ["historical tests", "pass_hist"]], digits: 3, range: [0, 1] },
+  tests: { lines: [["valid", "valid"], ["invalid", "invalid"]], digits: 2, fromZero: true },
+  book: { lines: [["tests", "book_size"]], digits: 0, fromZero: true },
+};
+const plots = new Map(); // element -> uPlot
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function chartOptions(chart, element) {
+  const axis = { stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false } };
+  const colours = [css("--first"), css("--second")];
+  return {
+    width: element.clientWidth,
+    height: 220,
+    cursor: { y: false },
+    scales: {
+      x: { time: false },
+      y: {
+        range: (_, low, high) => {
+          if (chart.range) return chart.range;
+          if (low === null) return [0, 1];
+          return uPlot.rangeNum(chart.fromZero ? 0 : low, high, 0.1, !chart.fromZero);
+        },
+      },
+    },
+    axes: [
+      { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000] },
+      { ...axis, size: 56 },
+    ],
+    series: [
+      { label: "step" },
+      ...chart.lines.map(([label], i) => ({
+        label, stroke: colours[i], width: 2, spanGaps: true,
+        value: (_, v) => (v === null || v === undefined ? none : v.toFixed(chart.digits)),
+      })),
+    ],
+  };
+}
+
+let lastSeries = null;
+
+function drawCharts(series) {
+  lastSeries = series;
+  for (const element of document.querySelectorAll(".chart")) {
+    const chart = charts[element.dataset.chart];
+    const data = [series.step, ...chart.lines.map(([, column]) => series[column])];
+    element.dataset.rows = series.step.length;
+    const plot = plots.get(element);
+    if (plot) plot.setData(data);
+    else plots.set(element, new uPlot(chartOptions(chart, element), data, element));
+  }
+}
+
+function redrawCharts() {
+  for (const plot of plots.values()) plot.destroy();
+  plots.clear();
+  if (lastSeries) drawCharts(lastSeries);
+}
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawCharts);
+new ResizeObserver(() => {
+  for (const [element, plot] of plots) {
+    if (plot.width !== element.clientWidth) plot.setSize({ width: element.clientWidth, height: 220 });
+  }
+}).observe(document.body);
+
+// Tables: rows of cells; a cell is a text, or [text, class].
+function fill(id, rows, nothing) {
+  const table = byId(id);
+  const body = document.createElement("tbody");
+  if (rows.length === 0) {
+    const cell = body.insertRow().insertCell();
+    cell.colSpan = table.tHead.rows[0].cells.length;
+    cell.className = "none";
+    cell.textContent = nothing;
+  }
+  for (const row of rows) {
+    const tr = body.insertRow();
+    for (const cell of row) {
+      const td = tr.insertCell();
+      const [text, name] = Array.isArray(cell) ? cell : [cell, ""];
+      td.textContent = text;
+      td.className = name;
+    }
+  }
+  table.replaceChild(body, table.tBodies[0]);
+}
+
+const n = (text) => [text, "n"];
+
+function where(s) {
+  switch (s.phase) {
+    case "evaluating": return `evaluating “${s.tag}”: ${whole(s.done)} of ${whole(s.total)} groups`;
+    case "training": return `step ${whole(s.step)} of ${whole(s.steps)}`;
+    case "finished": return `${s.reason} after ${whole(s.step)} of ${whole(s.steps)} steps`;
+  }
+  return "starting";
+}
+
+let updates = 0;
+
+function show(s) {
+  setText("run", s.run || none);
+  document.title = s.run ? `${where(s)} – ${s.run}` : "codea1";
+  setText("where", where(s));
+  setText("left", s.seconds_left === null || s.phase === "finished" ? "" : duration(s.seconds_left) + " left");
+  const progress = byId("progress");
+  progress.max = s.total || 1;
+  progress.value = s.phase === "finished" ? progress.max : s.done;
+
+  setText("reward_code", fixed(s.latest.reward_code, 3));
+  setText("reward_test", fixed(s.latest.reward_test, 3));
+  setText("pass_new", percent(s.latest.pass_new));
+  setText("pass_hist", percent(s.latest.pass_hist));
+  setText("book_size", whole(s.book.size));
+  setText("rewarded", whole(s.rewarded));
+  setText("dropped", whole(s.dropped));
+  setText("events_per_second", fixed(s.events_per_second, 1));
+
+  drawCharts(s.series);
+
+  const k = Math.max(0, ...s.evals.map((e) => e.answers));
+  setText("avg", "avg@" + (k || "k"));
+  fill("evals", s.evals.map((e) => [
+    e.tag, n(whole(e.step)), n(`${whole(e.scored)}/${whole(e.groups)}`), n(percent(e.avg)), n(percent(e.validity)), n(percent(e.defect_finding)),
+  ]), "no evaluation yet");
+  fill("policies", s.policies.map((p) => [
+    p.role, n(whole(p.version)), n(short(p.loss)), n(short(p.kl)), n(short(p.entropy)), n(percent(p.clip_fraction)), n(short(p.grad_norm)), n(short(p.lr)),
+  ]), "no policy was updated yet");
+  const now = s.last ? new Date(s.last) : null;
+  fill("stages", s.stages.map((t) => [
+    t.instance, n(whole(t.lag)), n(whole(t.in_flight)), n(fixed(t.per_second, 1)), n(whole(t.handled)),
+    [whole(t.failed), t.failed > 0 ? "n bad" : "n"], n(percent(t.busy)), n(duration(Math.max(0, (now - new Date(t.at)) / 1000)) + " ago"),
+  ]), "no heartbeat yet");
+  fill("drops", s.recent_drops.map((d) => [clock(d.at), d.group, d.stage, d.reason, [d.detail, "long"]]), "none");
+  fill("events", s.events.map((e) => [e.name, n(whole(e.count))]), "none");
+
+  const meta = [];
+  if (s.problem_set) meta.push(`${whole(s.problems)} problems of ${s.problem_set}`);
+  if (s.attempt > 1) meta.push(`attempt ${s.attempt}`);
+  if (s.unreadable > 0) meta.push(`${whole(s.unreadable)} events could not be read`);
+  if (s.series.stride > 1) meta.push(`a point stands for ${s.series.stride} steps`);
+  setText("meta", meta.length ? meta.join(" · ") + " ·" : "");
+  setText("updates", String(++updates));
+}
+
+function connection(state, text) {
+  const element = byId("connection");
+  element.className = state;
+  element.textContent = text;
+}
+
+const source = new EventSource("events");
+source.addEventListener("open", () => connection("live", "live"));
+source.addEventListener("state", (message) => show(JSON.parse(message.data)));
+source.addEventListener("error", () => connection("lost", source.readyState === EventSource.CLOSED ? "disconnected: reload the page" : "connection lost, trying again"));

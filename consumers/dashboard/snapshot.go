@@ -1,0 +1,226 @@
+package dashboard
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"codea1/events"
+)
+
+// Snapshot is a State as the page and /api/state show it. Numbers that are not
+// known are null. Times are RFC 3339, durations seconds, shares 0 to 1.
+type Snapshot struct {
+	Run             string       `json:"run"`
+	Attempt         int          `json:"attempt"`
+	Started         *time.Time   `json:"started"`
+	Last            *time.Time   `json:"last"`
+	ProblemSet      string       `json:"problem_set"`
+	Problems        int          `json:"problems"`
+	Phase           Phase        `json:"phase"`
+	Tag             string       `json:"tag"`    // the evaluation under way
+	Reason          string       `json:"reason"` // why the run finished
+	Step            int          `json:"step"`
+	Steps           int          `json:"steps"`
+	Done            int          `json:"done"`
+	Total           int          `json:"total"`
+	SecondsLeft     number       `json:"seconds_left"`
+	EventsPerSecond number       `json:"events_per_second"`
+	EventCount      int64        `json:"event_count"`
+	Unreadable      int64        `json:"unreadable"`
+	Events          []namedCount `json:"events"`
+	Rewarded        int64        `json:"rewarded"`
+	Dropped         int64        `json:"dropped"`
+	Drops           []namedCount `json:"drops"`
+	RecentDrops     []dropView   `json:"recent_drops"` // newest first
+	Book            bookView     `json:"book"`
+	Latest          means        `json:"latest"` // of the newest step with a rewarded group
+	Policies        []policyView `json:"policies"`
+	Stages          []stageView  `json:"stages"`
+	Evals           []evalView   `json:"evals"`
+	Series          series       `json:"series"`
+}
+
+// number is a float64 with the digits that are worth sending, null for NaN
+// and infinities, which JSON has no word for.
+type number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n number) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(n), 'g', 5, 64), nil
+}
+
+type namedCount struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+}
+
+type dropView struct {
+	At     time.Time `json:"at"`
+	Group  string    `json:"group"`
+	Stage  string    `json:"stage"`
+	Reason string    `json:"reason"`
+	Detail string    `json:"detail"`
+}
+
+type bookView struct {
+	Size    int `json:"size"`
+	Entered int `json:"entered"`
+	Left    int `json:"left"`
+}
+
+type means struct {
+	Step     int    `json:"step"`
+	Code     number `json:"reward_code"`
+	Test     number `json:"reward_test"`
+	PassNew  number `json:"pass_new"`
+	PassHist number `json:"pass_hist"`
+	Valid    number `json:"valid"`
+	Invalid  number `json:"invalid"`
+}
+
+type policyView struct {
+	Role         string `json:"role"`
+	Version      int    `json:"version"`
+	Step         int    `json:"step"`
+	Loss         number `json:"loss"`
+	KL           number `json:"kl"`
+	Entropy      number `json:"entropy"`
+	ClipFraction number `json:"clip_fraction"`
+	GradNorm     number `json:"grad_norm"`
+	LearningRate number `json:"lr"`
+	Seconds      number `json:"seconds"`
+}
+
+type stageView struct {
+	Instance  string    `json:"instance"`
+	Stage     string    `json:"stage"`
+	At        time.Time `json:"at"`
+	Handled   int64     `json:"handled"`
+	Failed    int64     `json:"failed"`
+	InFlight  int       `json:"in_flight"`
+	Lag       int64     `json:"lag"`
+	Busy      number    `json:"busy"`
+	PerSecond number    `json:"per_second"`
+}
+
+type evalView struct {
+	Tag           string `json:"tag"`
+	Step          int    `json:"step"`
+	Groups        int    `json:"groups"`
+	Scored        int    `json:"scored"`
+	Dropped       int    `json:"dropped"`
+	Problems      int    `json:"problems"`
+	Answers       int    `json:"answers"` // k of avg@k
+	Avg           number `json:"avg"`
+	Validity      number `json:"validity"`
+	DefectFinding number `json:"defect_finding"`
+}
+
+// series holds one column per line of a chart; all are as long as Step.
+type series struct {
+	Stride   int      `json:"stride"` // steps per row
+	Step     []int    `json:"step"`   // first step of a row
+	Code     []number `json:"reward_code"`
+	Test     []number `json:"reward_test"`
+	PassNew  []number `json:"pass_new"`
+	PassHist []number `json:"pass_hist"`
+	Valid    []number `json:"valid"`
+	Invalid  []number `json:"invalid"`
+	Size     []int    `json:"book_size"`
+	Entered  []int    `json:"book_entered"`
+	Left     []int    `json:"book_left"`
+}
+
+// Snapshot returns the state as it is shown, sharing nothing with it.
+func (s *State) Snapshot() Snapshot {
+	p := s.Progress()
+	out := Snapshot{
+		Run: s.Run, Attempt: s.Attempt, Started: known(s.Started), Last: known(s.Last),
+		ProblemSet: s.ProblemSet, Problems: s.Problems,
+		Phase: p.Phase, Tag: p.Tag, Reason: s.Finished, Step: p.Step, Steps: p.Steps, Done: p.Done, Total: p.Total,
+		SecondsLeft: number(math.NaN()), EventsPerSecond: number(s.PerSecond()), EventCount: s.Total(), Unreadable: s.Unreadable,
+		Events: counts(s.Events), Rewarded: s.Rewarded, Dropped: s.Dropped, Drops: counts(s.Drops),
+		RecentDrops: []dropView{}, Policies: []policyView{}, Stages: []stageView{}, Evals: []evalView{},
+		Book:   bookView{Size: s.Book.Size(), Entered: s.Book.Entered, Left: s.Book.Left},
+		Series: s.History.series(),
+	}
+	if p.Known {
+		out.SecondsLeft = number(p.Left.Seconds())
+	}
+	step, point := s.History.Last()
+	out.Latest = means{
+		Step: step, Code: point.Code.number(), Test: point.Test.number(),
+		PassNew: point.PassNew.number(), PassHist: point.PassHist.number(),
+		Valid: point.Valid.number(), Invalid: point.Invalid.number(),
+	}
+	for _, d := range slices.Backward(s.RecentDrops) {
+		out.RecentDrops = append(out.RecentDrops, dropView{d.At, d.Group, d.Stage, string(d.Reason), d.Detail})
+	}
+	for _, role := range slices.Sorted(maps.Keys(s.Policies)) {
+		policy := s.Policies[role]
+		m := policy.Metrics
+		out.Policies = append(out.Policies, policyView{
+			Role: string(role), Version: policy.Version, Step: policy.Step,
+			Loss: number(m.Loss), KL: number(m.KL), Entropy: number(m.Entropy), ClipFraction: number(m.ClipFraction),
+			GradNorm: number(m.GradNorm), LearningRate: number(m.LearningRate), Seconds: number(m.Seconds),
+		})
+	}
+	for source, stage := range s.Stages {
+		out.Stages = append(out.Stages, stageView{
+			Instance: source, Stage: stage.Name, At: stage.At, Handled: stage.Handled, Failed: stage.Failed,
+			InFlight: stage.InFlight, Lag: stage.Pending, Busy: number(stage.Busy), PerSecond: number(stage.PerSecond),
+		})
+	}
+	slices.SortFunc(out.Stages, func(a, b stageView) int { return strings.Compare(a.Instance, b.Instance) })
+	for _, e := range s.evals {
+		out.Evals = append(out.Evals, evalView{
+			Tag: e.Tag, Step: e.Step, Groups: e.Groups, Scored: e.Scored, Dropped: e.Dropped,
+			Problems: e.Problems(), Answers: e.Answers,
+			Avg: number(e.Avg()), Validity: number(e.Validity()), DefectFinding: number(e.DefectFinding()),
+		})
+	}
+	return out
+}
+
+func (h *History) series() series {
+	n := len(h.points)
+	out := series{
+		Stride: h.stride, Step: make([]int, n),
+		Code: make([]number, n), Test: make([]number, n), PassNew: make([]number, n), PassHist: make([]number, n),
+		Valid: make([]number, n), Invalid: make([]number, n),
+		Size: make([]int, n), Entered: make([]int, n), Left: make([]int, n),
+	}
+	for i := range h.points {
+		p := &h.points[i]
+		out.Step[i] = 1 + i*h.stride
+		out.Code[i], out.Test[i] = p.Code.number(), p.Test.number()
+		out.PassNew[i], out.PassHist[i] = p.PassNew.number(), p.PassHist.number()
+		out.Valid[i], out.Invalid[i] = p.Valid.number(), p.Invalid.number()
+		out.Size[i], out.Entered[i], out.Left[i] = p.Size, p.Entered, p.Left
+	}
+	return out
+}
+
+func (m Mean) number() number { return number(m.Value()) }
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func counts[K events.Type | events.DropReason](of map[K]int64) []namedCount {
+	out := []namedCount{}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		out = append(out, namedCount{string(name), of[name]})
+	}
+	return out
+}

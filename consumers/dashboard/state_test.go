@@ -1,0 +1,224 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"codea1/events"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestNeedsNamesTheTypesThatAreRead(t *testing.T) {
+	read := map[events.Type]bool{
+		events.TypeRunStarted: true, events.TypeRunFinished: true, events.TypeGroupRewarded: true, events.TypeGroupDropped: true,
+		events.TypePolicyUpdated: true, events.TypeEvalScored: true, events.TypeStageHeartbeat: true,
+	}
+	for _, typ := range events.Types() {
+		if Needs(typ) != read[typ] {
+			t.Errorf("%s: have %v, want %v", typ, Needs(typ), read[typ])
+		}
+	}
+}
+
+func TestGoldenRunTrainsOneRole(t *testing.T) {
+	s, state := &script{at: noon}, NewState()
+	state.Apply(s.started(1, 2))
+	e := s.rewarded(1, 0, 1, 1, 0)
+	g := e.Payload.(*events.GroupRewarded)
+	g.Plan.Suites, g.Test = 0, [][]events.SuiteReward{{}, {}}
+	state.Apply(e)
+	state.Apply(s.updated(events.RoleCode, 1))
+	if state.Trained() != 1 {
+		t.Errorf("%d steps trained, want 1: there is no Test LLM to wait for", state.Trained())
+	}
+	if _, p := state.History.Last(); !math.IsNaN(p.Test.Value()) {
+		t.Errorf("a mean of no suites is %v", p.Test.Value())
+	}
+}
+
+func TestHeartbeats(t *testing.T) {
+	s, state := &script{at: noon}, NewState()
+	state.Apply(s.beat("execution-0", 1, 100, 7))
+	s.at = s.at.Add(4 * time.Second)
+	state.Apply(s.beat("execution-0", 2, 120, 3))
+	if got := state.Stages["execution-0"]; got.PerSecond != 5 || got.Pending != 3 || got.Name != "execution" {
+		t.Errorf("have %+v, want 20 events in 4 s and a lag of 3", got)
+	}
+	s.at = s.at.Add(4 * time.Second)
+	state.Apply(s.beat("execution-0", 1, 5, 0)) // the process was started again
+	if got := state.Stages["execution-0"]; got.PerSecond != 0 || got.Handled != 5 {
+		t.Errorf("have %+v, want no rate across a restart", got)
+	}
+	for i := range 2 * maxInstances {
+		s.at = s.at.Add(time.Second)
+		state.Apply(s.beat(fmt.Sprintf("rewards-%d", i), 1, 1, 0))
+	}
+	if len(state.Stages) != maxInstances {
+		t.Errorf("%d instances are kept, want %d", len(state.Stages), maxInstances)
+	}
+	if _, ok := state.Stages[fmt.Sprintf("rewards-%d", 2*maxInstances-1)]; !ok {
+		t.Error("the newest instance is not kept")
+	}
+}
+
+// TestStateIsBounded feeds a state what would grow without bounds.
+func TestStateIsBounded(t *testing.T) {
+	s, state := &script{at: noon}, NewState()
+	state.Apply(s.started(1, 100_000))
+	for i := range 6000 {
+		s.at = s.at.Add(time.Second)
+		state.Apply(s.dropped(events.PurposeTrain, fmt.Sprintf("s%06d-q0000", i+1), i+1, 0, 1, events.DropRetries))
+		state.Apply(s.scored(fmt.Sprintf("t%d", i), i, 0, 1, events.EvalScored{Correct: []bool{true}}))
+	}
+	if n := len(state.RecentDrops); n != maxRecentDrops {
+		t.Errorf("%d drops are kept", n)
+	}
+	if last := state.RecentDrops[maxRecentDrops-1].Group; last != "s006000-q0000" {
+		t.Errorf("the newest drop kept is %s", last)
+	}
+	if n := len(state.Evals()); n != maxEvals || state.Before() == nil || state.After().Tag != "t5999" {
+		t.Errorf("%d evaluations are kept, before %v, after %v", n, state.Before(), state.After())
+	}
+	if n := len(state.open); n > maxOpenSteps {
+		t.Errorf("%d open steps are kept", n)
+	}
+	if n := len(state.History.points); n > maxPoints {
+		t.Errorf("%d points are kept", n)
+	}
+	out, err := json.Marshal(state.Snapshot())
+	if err != nil || len(out) > 256<<10 {
+		t.Errorf("a snapshot of %d bytes, %v", len(out), err)
+	}
+}
+
+// TestHistoryLosesNothing: however steps are merged, the sums over all points
+// are the sums over all groups, and a step is found in the point that says so.
+func TestHistoryLosesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHistory()
+		groups, sum, drops := 0, 0.0, 0
+		last := 0
+		for range rapid.IntRange(1, 60).Draw(t, "groups") {
+			step := rapid.IntRange(1, 6*maxPoints).Draw(t, "step")
+			last = max(last, step)
+			if rapid.IntRange(0, 4).Draw(t, "dropped") == 0 {
+				h.drop(step)
+				drops++
+				continue
+			}
+			reward := float64(rapid.IntRange(0, 8).Draw(t, "reward")) / 8
+			h.reward(&events.GroupRewarded{
+				Plan: events.Plan{Step: step}, Code: []events.AnswerReward{{Reward: reward}}, Test: [][]events.SuiteReward{{}},
+			}, 1, 0, 1)
+			groups++
+			sum += reward
+		}
+		var all Point
+		for _, p := range h.points {
+			all.merge(p)
+		}
+		if all.Groups != groups || all.Dropped != drops || all.Code.sum != sum || all.Entered != groups {
+			t.Fatalf("have %+v, want %d groups, %d drops, a sum of %v", all, groups, drops, sum)
+		}
+		if n := len(h.points); n > maxPoints || n != (last-1)/h.stride+1 {
+			t.Fatalf("%d points of %d steps each for %d steps", n, h.stride, last)
+		}
+	})
+}
+
+// TestBookFollowsTheRule compares sizes with a map that is changed by the
+// design's rule, one delta after another.
+func TestBookFollowsTheRule(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		book, model := newBook(), map[string]int{}
+		for range rapid.IntRange(1, 30).Draw(t, "groups") {
+			problem := rapid.SampledFrom([]string{"p", "pp"}).Draw(t, "problem")
+			var deltas []events.BookDelta
+			for range rapid.IntRange(0, 4).Draw(t, "deltas") {
+				d := events.BookDelta{
+					Call:     rapid.SampledFrom([]string{"f", "pf"}).Draw(t, "call"),
+					Expected: rapid.SampledFrom([]string{"1", "2"}).Draw(t, "expected"),
+					Change:   rapid.SampledFrom([]int{-2, -1, 1, 2}).Draw(t, "change"),
+				}
+				deltas = append(deltas, d)
+				key := problem + "|" + d.Call + "|" + d.Expected
+				if model[key] += d.Change; model[key] <= 0 {
+					delete(model, key)
+				}
+			}
+			book.apply(problem, deltas)
+			if book.Size() != len(model) || book.Entered-book.Left != book.Size() {
+				t.Fatalf("size %d (%d entered, %d left), want %d", book.Size(), book.Entered, book.Left, len(model))
+			}
+		}
+	})
+}
+
+func TestRate(t *testing.T) {
+	var r rate
+	for i := range 60 { // 2 events a second for a minute
+		r.add(noon.Add(time.Duration(i) * time.Second / 2))
+		r.add(noon.Add(time.Duration(i) * time.Second))
+	}
+	r.add(noon.Add(-time.Hour)) // too old to count
+	if got := r.perSecond(); got < 1 || got > 2.1 {
+		t.Errorf("have %v events per second", got)
+	}
+	var young rate
+	young.add(noon)
+	young.add(noon)
+	if got := young.perSecond(); got != 2 {
+		t.Errorf("two events in the first second: have %v", got)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for x, want := range map[float64]string{
+		0: "0", 0.5: "0.5", 1.0 / 3: "0.33333", 1e-6: "1e-06", 123456789: "1.2346e+08",
+		math.Inf(1): "null", math.Inf(-1): "null",
+	} {
+		if got, err := json.Marshal(number(x)); err != nil || string(got) != want {
+			t.Errorf("%v: have %s, %v, want %s", x, got, err, want)
+		}
+	}
+	if got, _ := json.Marshal(number(math.NaN())); string(got) != "null" {
+		t.Errorf("NaN: have %s", got)
+	}
+}
+
+func TestTableText(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1234: "-1,234"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d: have %s", n, got)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		1400 * time.Millisecond: "1s", 59 * time.Second: "59s", 65 * time.Second: "1m05s", 2*time.Hour + 3*time.Minute: "2h03m",
+	} {
+		if got := duration(d); got != want {
+			t.Errorf("%v: have %s", d, got)
+		}
+	}
+}
+
+// TestChangesArePaired: the interval is over the same problems before and
+// after.
+func TestChangesArePaired(t *testing.T) {
+	s, state := &script{at: noon}, NewState()
+	score := func(tag string, step, slot int, correct ...bool) {
+		state.Apply(s.scored(tag, step, slot, 3, events.EvalScored{Correct: correct}))
+	}
+	score("before", 0, 0, true, false)
+	score("before", 0, 1, false, false)
+	score("before", 0, 2, true, true) // has no counterpart
+	score("after", 9, 1, true, true)
+	score("after", 9, 0, true, false)
+	if diff := cmp.Diff([]float64{0, 1}, changes(state.Before(), state.After())); diff != "" {
+		t.Error(diff)
+	}
+}
