@@ -47,7 +47,7 @@ func Posed(run string, step, slot int) *events.Event {
 // is right and one that forgets the constant.
 func CodeSampled(posed *events.Event) *events.Event {
 	p := posed.Payload.(*events.ProblemPosed)
-	return next(posed, &events.CodeSampled{
+	return follow(posed, &events.CodeSampled{
 		Posed:  *p,
 		Prompt: events.Int32s{1, 2, 3},
 		Answers: []events.Completion{
@@ -69,7 +69,7 @@ func TestsSampled(sampled *events.Event) *events.Event {
 			completion("```python\nassert add(1, 2) == 'three'\n```"),
 		})
 	}
-	return next(sampled, t)
+	return follow(sampled, t)
 }
 
 // CodeExecuted returns what running a TestsSampled shows: the first answer
@@ -95,7 +95,7 @@ func CodeExecuted(sampled *events.Event) *events.Event {
 		}
 		c.Answers = append(c.Answers, a)
 	}
-	return next(sampled, c)
+	return follow(sampled, c)
 }
 
 // GroupRewarded returns rewards for a CodeExecuted. They are valid, not the
@@ -117,7 +117,7 @@ func GroupRewarded(executed *events.Event) *events.Event {
 			g.Test[m][n] = events.SuiteReward{Reward: 0.25 * float64(m+n), Advantage: float64(n) - 0.5, Valid: 1, Invalid: n}
 		}
 	}
-	return next(executed, g)
+	return follow(executed, g)
 }
 
 // Chain returns the five events a group goes through, from problem.posed to
@@ -140,7 +140,7 @@ func Encode(e *events.Event) events.Message {
 	return m
 }
 
-func next(cause *events.Event, payload events.Payload) *events.Event {
+func follow(cause *events.Event, payload events.Payload) *events.Event {
 	return encoded(events.Caused(cause, Source, cause.Time.Add(time.Second), payload))
 }
 

@@ -88,7 +88,14 @@ func StartServer(config ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{storeDir: config.StoreDir, log: &serverLog{logger: config.Logger}, lock: lock}
-	if err := s.start(config, port); err != nil {
+	err = s.start(config, port)
+	if err != nil && config.Port == 0 && port != natsserver.RANDOM_PORT {
+		// Somebody may have taken the default port since it was found free.
+		s.stop()
+		s.log = &serverLog{logger: config.Logger}
+		err = s.start(config, natsserver.RANDOM_PORT)
+	}
+	if err != nil {
 		s.Shutdown()
 		return nil, err
 	}
@@ -196,9 +203,13 @@ func (s *Server) Wait(ctx context.Context) error {
 // Shutdown stops the server and waits until its store is closed. A second
 // Shutdown does nothing.
 func (s *Server) Shutdown() {
+	s.stop()
+	s.lock.Close()
+}
+
+func (s *Server) stop() {
 	if s.server != nil {
 		s.server.Shutdown()
 		s.server.WaitForShutdown()
 	}
-	s.lock.Close()
 }

@@ -1,0 +1,108 @@
+package bustest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"codea1/events"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func (s *suite) closeEndsEverything(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	list := posed(run, 2)
+	publish(t, ctx, bus, list...)
+	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run})
+	held := fetch(t, ctx, c, 2)
+	r := read(t, ctx, bus, events.ReadConfig{Run: run, Types: []events.Type{events.TypeRunFinished}})
+	blocked := make(chan error, 2)
+	go func() {
+		_, err := c.Fetch(ctx, 1, 0)
+		blocked <- err
+	}()
+	go func() {
+		_, _, err := r.Next(ctx)
+		blocked <- err
+	}()
+	time.Sleep(20 * time.Millisecond) // mostly they block by then; either way they must end
+	if err := held[0].Ack(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := bus.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	for range 2 {
+		if err := <-blocked; !errors.Is(err, events.ErrClosed) {
+			t.Errorf("blocked call: %v, want ErrClosed", err)
+		}
+	}
+	closed := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, events.ErrClosed) {
+			t.Errorf("%s on a closed bus: %v, want ErrClosed", what, err)
+		}
+	}
+	closed("publish", bus.Publish(ctx, list[0]))
+	_, err := bus.Consume(ctx, events.ConsumeConfig{Run: run, Name: "worker", Types: events.Types(), AckWait: time.Second, MaxInFlight: 1})
+	closed("consume", err)
+	_, err = bus.Read(ctx, events.ReadConfig{Run: run})
+	closed("read", err)
+	_, err = bus.Lag(ctx, run, "worker")
+	closed("lag", err)
+	_, err = c.Fetch(ctx, 1, 0)
+	closed("fetch", err)
+	_, _, err = r.Next(ctx)
+	closed("next", err)
+	closed("ack", held[1].Ack(ctx))
+	for _, again := range []func() error{c.Close, r.Close, bus.Close} {
+		if err := again(); err != nil {
+			t.Errorf("second close: %v", err)
+		}
+	}
+	// What was answered before Close has been answered.
+	untilLag(t, ctx, s.newBus(t), run, "worker", events.Lag{InFlight: 1})
+}
+
+// restart takes the service away under open consumers and readers.
+func (s *suite) restart(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	list := posed(run, 30)
+	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run, AckWait: 2 * time.Second})
+	r := read(t, ctx, bus, events.ReadConfig{Run: run})
+	var got []string
+	seen := make(map[string]bool)
+	for i := range 3 {
+		from, to := i*10, (i+1)*10
+		// Everything from the start: the bus has to remember.
+		for err := bus.Publish(ctx, list[:to]...); err != nil; err = bus.Publish(ctx, list[:to]...) {
+			if ctx.Err() != nil {
+				t.Fatalf("publish: %v", err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		for range list[from:to] {
+			m, _ := next(t, ctx, r)
+			got = append(got, m.ID)
+		}
+		for len(seen) < to {
+			for _, d := range fetch(t, ctx, c, 1) {
+				seen[d.Message().ID] = true
+				// An answer may be lost with the connection.
+				if d.Ack(ctx) != nil && ctx.Err() != nil {
+					t.Fatal(ctx.Err())
+				}
+			}
+		}
+		s.features.Restart(t)
+	}
+	if d := cmp.Diff(idsOf(list), got); d != "" {
+		t.Errorf("read across restarts (-want +got):\n%s", d)
+	}
+	fresh := s.newBus(t)
+	publish(t, ctx, fresh, list...)
+	if d := cmp.Diff(idsOf(list), stored(t, ctx, fresh, run)); d != "" {
+		t.Errorf("stored (-want +got):\n%s", d)
+	}
+}

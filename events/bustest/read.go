@@ -1,0 +1,211 @@
+package bustest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"codea1/events"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func (s *suite) readersAgree(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	const publishers, each = 4, 40
+	orders := make([][]string, 3)
+	var work sync.WaitGroup
+	for i := range orders {
+		r := read(t, ctx, s.newBus(t), events.ReadConfig{Run: run})
+		work.Go(func() {
+			for range publishers * each {
+				m, _, err := r.Next(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				orders[i] = append(orders[i], m.ID)
+			}
+		})
+	}
+	for p := range publishers {
+		work.Go(func() {
+			for _, m := range posed(run, (p+1)*each)[p*each:] {
+				if err := bus.Publish(ctx, m); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	work.Wait()
+	late := stored(t, ctx, bus, run)
+	for _, order := range orders {
+		if d := cmp.Diff(late, order); d != "" {
+			t.Errorf("two readers disagree:\n%s", d)
+		}
+	}
+}
+
+func (s *suite) resumeFromEveryPosition(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	var list []events.Message
+	for slot := range 4 {
+		for _, e := range Chain(run, 1, slot) {
+			list = append(list, Encode(e))
+		}
+	}
+	publish(t, ctx, bus, list...)
+	for _, types := range [][]events.Type{nil, {events.TypeCodeSampled, events.TypeGroupRewarded}} {
+		r := read(t, ctx, bus, events.ReadConfig{Run: run, Types: types})
+		var want []string
+		positions := []events.Position{events.Start}
+		for _, m := range list {
+			if types != nil && !slices.Contains(types, m.Type) {
+				continue
+			}
+			got, p := next(t, ctx, r)
+			want = append(want, got.ID)
+			positions = append(positions, p)
+		}
+		for i, p := range positions[:len(want)] {
+			r := read(t, ctx, s.newBus(t), events.ReadConfig{Run: run, Types: types, From: p})
+			for _, id := range want[i:] {
+				m, after := next(t, ctx, r)
+				if m.ID != id {
+					t.Fatalf("from %q: read %s %s, want %s", p, m.Type, m.Group, id)
+				}
+				if k := slices.Index(want, id); after != positions[k+1] {
+					t.Fatalf("from %q: position %q, was %q", p, after, positions[k+1])
+				}
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		// The last position is that of an event still to come.
+		r = read(t, ctx, bus, events.ReadConfig{Run: run, Types: types, From: positions[len(want)]})
+		more := Encode(CodeSampled(Posed(run, 2, len(types))))
+		publish(t, ctx, bus, more)
+		if m, _ := next(t, ctx, r); m.ID != more.ID {
+			t.Errorf("read %s %s, want %s", m.Type, m.Group, more.Group)
+		}
+		list = append(list, more)
+	}
+}
+
+func (s *suite) readOnlyTypesAsked(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	var want, got []string
+	r := read(t, ctx, bus, events.ReadConfig{Run: run, Types: []events.Type{events.TypeTestsSampled, events.TypeProblemPosed}})
+	for slot := range 5 {
+		for _, e := range Chain(run, 1, slot) {
+			publish(t, ctx, bus, Encode(e))
+			if e.Type == events.TypeProblemPosed || e.Type == events.TypeTestsSampled {
+				want = append(want, e.ID)
+			}
+		}
+	}
+	for range want {
+		m, _ := next(t, ctx, r)
+		got = append(got, m.ID)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("read (-want +got):\n%s", d)
+	}
+}
+
+func (s *suite) badPosition(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	publish(t, ctx, bus, posed(run, 1)...)
+	for _, p := range []events.Position{"no position", "-1", "99999999999999999999999999"} {
+		if _, err := bus.Read(ctx, events.ReadConfig{Run: run, From: p}); err == nil {
+			t.Errorf("read from %q gave no error", p)
+		}
+	}
+}
+
+func (s *suite) nextUnblocks(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	r := read(t, ctx, bus, events.ReadConfig{Run: run})
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if _, _, err := r.Next(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("next: %v, want context.DeadlineExceeded", err)
+	}
+	unblocked := make(chan error, 1)
+	go func() {
+		_, _, err := r.Next(ctx)
+		unblocked <- err
+	}()
+	time.Sleep(20 * time.Millisecond) // mostly it blocks by then; either way it must end
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-unblocked; !errors.Is(err, events.ErrClosed) {
+		t.Errorf("next: %v, want ErrClosed", err)
+	}
+	if _, _, err := r.Next(ctx); !errors.Is(err, events.ErrClosed) {
+		t.Errorf("next after close: %v, want ErrClosed", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+}
+
+func (s *suite) cancelledNextLosesNothing(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	list := posed(run, 50)
+	r := read(t, ctx, bus, events.ReadConfig{Run: run})
+	var publisher sync.WaitGroup
+	publisher.Go(func() {
+		for _, m := range list {
+			if err := bus.Publish(ctx, m); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	var got []string
+	for len(got) < len(list) && ctx.Err() == nil {
+		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+		m, _, err := r.Next(short)
+		cancel()
+		if err == nil {
+			got = append(got, m.ID)
+		}
+	}
+	publisher.Wait()
+	if d := cmp.Diff(idsOf(list), got); d != "" {
+		t.Errorf("read (-want +got):\n%s", d)
+	}
+}
+
+// slowReaderHoldsLittle opens a reader on far more than it may hold, reads one
+// message, and looks at the heap.
+func (s *suite) slowReaderHoldsLittle(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	const messages, size, limit = 192, 1 << 20, 96 << 20
+	for slot := range messages {
+		publish(t, ctx, bus, sized(run, slot, size))
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before := heap()
+	r := read(t, ctx, s.newBus(t), events.ReadConfig{Run: run})
+	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run, MaxInFlight: messages})
+	for range 10 {
+		next(t, ctx, r)
+		fetch(t, ctx, c, 1)
+		if after := heap(); after > before+limit {
+			t.Fatalf("the heap grew by %d MiB, limit %d", (after-before)>>20, limit>>20)
+		}
+		time.Sleep(10 * time.Millisecond) // time to run ahead of us
+	}
+}

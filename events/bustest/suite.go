@@ -1,0 +1,231 @@
+package bustest
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"testing"
+	"time"
+
+	"codea1/events"
+)
+
+// Features says what a bus can do beyond the promises of events.Bus, and how
+// to take it through what it must survive.
+type Features struct {
+	// Restart stops the service behind the bus and starts it again with what
+	// it had stored. Open buses stay open. nil skips the tests that need it.
+	Restart func(t testing.TB)
+	// RefusesContradiction says that the bus returns ErrLineage for another
+	// event of a type and group of which one is stored.
+	RefusesContradiction bool
+}
+
+// Run takes a bus through every promise of events.Bus. newBus returns a new
+// connection to the one service under test; it closes the connection when the
+// test given to it ends. Tests use runs of their own and take about ten
+// seconds together, most of it waiting at the same time.
+func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Bus) {
+	s := &suite{features: features, newBus: newBus}
+	// First, alone: it measures memory.
+	t.Run("SlowReaderHoldsLittle", s.slowReaderHoldsLittle)
+	t.Run("Together", func(t *testing.T) {
+		for _, c := range []struct {
+			name string
+			test func(*testing.T)
+		}{
+			{"RoundTrip", s.roundTrip},
+			{"LargestPayload", s.largestPayload},
+			{"TooLargeStoresNothing", s.tooLargeStoresNothing},
+			{"InvalidEnvelope", s.invalidEnvelope},
+			{"SameEventOnce", s.sameEventOnce},
+			{"SameEventFromManyPublishers", s.sameEventFromManyPublishers},
+			{"Contradiction", s.contradiction},
+			{"OrderPerGroup", s.orderPerGroup},
+			{"PublishAfterContextEnd", s.publishAfterContextEnd},
+
+			{"CompetingConsumers", s.competingConsumers},
+			{"OnlyTypesAsked", s.onlyTypesAsked},
+			{"NamesAreIndependent", s.namesAreIndependent},
+			{"RedeliveryAfterAckWait", s.redeliveryAfterAckWait},
+			{"RetryNoSoonerThan", s.retryNoSoonerThan},
+			{"DropAndAckAreFinal", s.dropAndAckAreFinal},
+			{"ExtendKeeps", s.extendKeeps},
+			{"MaxInFlight", s.maxInFlight},
+			{"FetchLingers", s.fetchLingers},
+			{"CancelledFetchLosesNothing", s.cancelledFetchLosesNothing},
+			{"ConsumerResumes", s.consumerResumes},
+			{"Lag", s.lag},
+
+			{"ReadersAgree", s.readersAgree},
+			{"ResumeFromEveryPosition", s.resumeFromEveryPosition},
+			{"ReadOnlyTypesAsked", s.readOnlyTypesAsked},
+			{"BadPosition", s.badPosition},
+			{"NextUnblocks", s.nextUnblocks},
+			{"CancelledNextLosesNothing", s.cancelledNextLosesNothing},
+
+			{"CloseEndsEverything", s.closeEndsEverything},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.test(t)
+			})
+		}
+	})
+	if features.Restart != nil {
+		t.Run("Restart", s.restart)
+	}
+}
+
+type suite struct {
+	features Features
+	newBus   func(testing.TB) events.Bus
+}
+
+// testTimeout ends a test that hangs; no verdict depends on it.
+const testTimeout = 60 * time.Second
+
+// longAckWait is longer than any test: a redelivery within it is a bug.
+const longAckWait = 2 * testTimeout
+
+// start returns what nearly every test needs: a bounded context, a bus and a
+// run that nobody else uses.
+func (s *suite) start(t *testing.T) (context.Context, events.Bus, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	t.Cleanup(cancel)
+	return ctx, s.newBus(t), runName(t)
+}
+
+// runName differs between tests and between calls of go test, so that a bus
+// that outlives both starts empty.
+func runName(t testing.TB) string {
+	h := fnv.New32a()
+	h.Write([]byte(t.Name()))
+	return fmt.Sprintf("t%08x-%s", h.Sum32(), strconv.FormatInt(time.Now().UnixNano(), 36))
+}
+
+func publish(t *testing.T, ctx context.Context, bus events.Bus, list ...events.Message) {
+	t.Helper()
+	if err := bus.Publish(ctx, list...); err != nil {
+		t.Fatalf("publish: %v", err)
+	}
+}
+
+// posed returns the messages that open n groups.
+func posed(run string, n int) []events.Message {
+	list := make([]events.Message, n)
+	for i := range list {
+		list[i] = Encode(Posed(run, 1, i))
+	}
+	return list
+}
+
+func read(t *testing.T, ctx context.Context, bus events.Bus, config events.ReadConfig) events.Reader {
+	t.Helper()
+	r, err := bus.Read(ctx, config)
+	if err != nil {
+		t.Fatalf("read: %v", err)
+	}
+	return r
+}
+
+func next(t *testing.T, ctx context.Context, r events.Reader) (events.Message, events.Position) {
+	t.Helper()
+	m, p, err := r.Next(ctx)
+	if err != nil {
+		t.Fatalf("next: %v", err)
+	}
+	return m, p
+}
+
+// stored returns the IDs of all events of a run, in order. It publishes a
+// last event to know where they end.
+func stored(t *testing.T, ctx context.Context, bus events.Bus, run string) []string {
+	t.Helper()
+	end := Encode(Posed(run, 999999, 0))
+	publish(t, ctx, bus, end)
+	r := read(t, ctx, bus, events.ReadConfig{Run: run})
+	defer r.Close()
+	var ids []string
+	for {
+		m, _ := next(t, ctx, r)
+		if m.ID == end.ID {
+			return ids
+		}
+		ids = append(ids, m.ID)
+	}
+}
+
+func consume(t *testing.T, ctx context.Context, bus events.Bus, config events.ConsumeConfig) events.Consumer {
+	t.Helper()
+	if config.Name == "" {
+		config.Name = "worker"
+	}
+	if config.Types == nil {
+		config.Types = []events.Type{events.TypeProblemPosed}
+	}
+	if config.AckWait == 0 {
+		config.AckWait = longAckWait
+	}
+	if config.MaxInFlight == 0 {
+		config.MaxInFlight = 1000
+	}
+	c, err := bus.Consume(ctx, config)
+	if err != nil {
+		t.Fatalf("consume: %v", err)
+	}
+	return c
+}
+
+// fetch returns exactly n deliveries, in as many calls as it takes.
+func fetch(t *testing.T, ctx context.Context, c events.Consumer, n int) []events.Delivery {
+	t.Helper()
+	var all []events.Delivery
+	for len(all) < n {
+		got, err := c.Fetch(ctx, n-len(all), 0)
+		if err != nil {
+			t.Fatalf("fetch %d of %d: %v", len(all), n, err)
+		}
+		all = append(all, got...)
+	}
+	return all
+}
+
+// nothing checks that no delivery comes for a while. A slow machine only makes
+// it miss a violation.
+func nothing(t *testing.T, ctx context.Context, c events.Consumer, d time.Duration) {
+	t.Helper()
+	short, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	got, err := c.Fetch(short, 1, 0)
+	if len(got) > 0 {
+		t.Fatalf("fetch: %s %s, want nothing", got[0].Message().Type, got[0].Message().Group)
+	}
+	if err == nil || short.Err() == nil {
+		t.Fatalf("fetch: %d deliveries and error %v", len(got), err)
+	}
+}
+
+// untilLag waits until the lag of the set is as wanted.
+func untilLag(t *testing.T, ctx context.Context, bus events.Bus, run, name string, want events.Lag) {
+	t.Helper()
+	var lag events.Lag
+	for ctx.Err() == nil {
+		var err error
+		if lag, err = bus.Lag(ctx, run, name); err == nil && lag == want {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("lag is %+v, want %+v", lag, want)
+}
+
+func idsOf(list []events.Message) []string {
+	ids := make([]string, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	return ids
+}
