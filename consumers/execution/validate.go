@@ -35,7 +35,6 @@ func validate(statements []statement, truth map[string]Outcome) []checkedTest {
 			t.Status, t.Detail = events.StatusRaised, "ground truth: "+reason
 			continue
 		}
-		// The length of the call keeps its text apart from the value's.
 		key := literal.Key(literal.Tuple{literal.Str(st.call), outcome.Value})
 		if seen[key] {
 			t.Status = events.StatusDuplicate

@@ -1,0 +1,89 @@
+package execution
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codea1/consumers/execution/literal"
+	"codea1/events"
+)
+
+func returned(v literal.Value) Outcome { return Outcome{Kind: Returned, Value: v} }
+
+// TestValidate has one statement per row of validate's table.
+func TestValidate(t *testing.T) {
+	one, two := literal.NewInt(1), literal.NewInt(2)
+	statements := []statement{
+		{source: "x = 1", reason: "not an assert statement"},
+		{source: "raises", call: "f(0)", stated: one},
+		{source: "loops", call: "f(1)", stated: one},
+		{source: "generates", call: "f(2)", stated: one},
+		{source: "nan", call: "f(3)", stated: literal.Float(math.NaN())},
+		{source: "large", call: "f(4)", stated: one},
+		{source: "right", call: "f(5)", stated: literal.Float(1)},
+		{source: "again", call: "f(5)", stated: two},
+		{source: "wrong", call: "f(6)", stated: two},
+		{source: "same value, other call", call: "f(7)", stated: one},
+	}
+	truth := map[string]Outcome{
+		"f(0)": {Kind: Raised, Detail: "ValueError: no"},
+		"f(1)": {Kind: TimedOut, Detail: "no result after 1s"},
+		"f(2)": {Kind: Returned, Detail: "a value of type generator"},
+		"f(3)": returned(literal.List{literal.Float(math.NaN())}),
+		"f(4)": returned(literal.Str(strings.Repeat("x", maxStatedBytes))),
+		"f(5)": returned(one),
+		"f(6)": returned(one),
+		"f(7)": returned(one),
+	}
+	const notRun = events.VerdictNotRun
+	want := []events.ExecutedTest{
+		{Source: "x = 1", Status: events.StatusUnparsable, Detail: "not an assert statement", Verdict: notRun},
+		{Source: "raises", Call: "f(0)", Stated: "1", Status: events.StatusRaised, Detail: "ground truth: raised: ValueError: no", Verdict: notRun},
+		{Source: "loops", Call: "f(1)", Stated: "1", Status: events.StatusRaised, Detail: "ground truth: timed out: no result after 1s", Verdict: notRun},
+		{Source: "generates", Call: "f(2)", Stated: "1", Status: events.StatusRaised, Detail: "ground truth: returned a value of type generator", Verdict: notRun},
+		{Source: "nan", Call: "f(3)", Stated: "float('nan')", Status: events.StatusRaised, Detail: "ground truth: returned a value that does not equal itself", Verdict: notRun},
+		{Source: "large", Call: "f(4)", Stated: "1", Status: events.StatusRaised, Detail: "ground truth: returned a value over the size limit", Verdict: notRun},
+		{Source: "right", Call: "f(5)", Stated: "1.0", Expected: "1", Status: events.StatusKept, Verdict: notRun},
+		{Source: "again", Call: "f(5)", Stated: "2", Status: events.StatusDuplicate, Verdict: notRun},
+		{Source: "wrong", Call: "f(6)", Stated: "2", Expected: "1", Wrong: true, Status: events.StatusKept, Verdict: notRun},
+		{Source: "same value, other call", Call: "f(7)", Stated: "1", Expected: "1", Status: events.StatusKept, Verdict: notRun},
+	}
+	suite := events.ExecutedSuite{}
+	for _, checked := range validate(statements, truth) {
+		if kept := checked.Status == events.StatusKept; kept != (checked.want != nil) {
+			t.Errorf("%s: kept %t, expectation %v", checked.Source, kept, checked.want)
+		}
+		suite.Tests = append(suite.Tests, checked.ExecutedTest)
+	}
+	if diff := cmp.Diff(want, suite.Tests); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if suite.Valid() != 3 || suite.Invalid() != 8 {
+		t.Errorf("valid %d, invalid %d; want 3 and 8: a wrong test counts as both", suite.Valid(), suite.Invalid())
+	}
+}
+
+func TestJudge(t *testing.T) {
+	one := literal.NewInt(1)
+	for _, c := range []struct {
+		outcome Outcome
+		verdict events.Verdict
+		detail  string
+	}{
+		{returned(literal.Float(1)), events.VerdictPass, ""},
+		{returned(literal.Bool(true)), events.VerdictPass, ""},
+		{returned(literal.Str("1")), events.VerdictFail, "returned '1'"},
+		{Outcome{Kind: Returned, Detail: "a value of type A"}, events.VerdictFail, "returned a value of type A"},
+		{Outcome{Kind: Raised, Detail: "E"}, events.VerdictRaised, "E"},
+		{Outcome{Kind: Crashed, Detail: "gone"}, events.VerdictRaised, "gone"},
+		{Outcome{Kind: TimedOut, Detail: "late"}, events.VerdictTimeout, "late"},
+		{Outcome{Detail: "not reached"}, events.VerdictNotRun, "not reached"},
+	} {
+		if verdict, detail := judge(c.outcome, one); verdict != c.verdict || detail != c.detail {
+			t.Errorf("%v: got %s %q, want %s %q", c.outcome.Kind, verdict, detail, c.verdict, c.detail)
+		}
+	}
+}
