@@ -1,0 +1,271 @@
+package gpuworker
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"codea1/events"
+	"codea1/gpuworker/internal/runtest"
+)
+
+// at is the position after the i-th message of a list.
+func at(i int) events.Position {
+	if i == 0 {
+		return events.Start
+	}
+	return events.Position(strconv.Itoa(i))
+}
+
+func index(t interface{ Fatal(...any) }, p events.Position) int {
+	if p == events.Start {
+		return 0
+	}
+	i, err := strconv.Atoi(string(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// taught is what a trainer without a model makes of a run: every lesson, and
+// where it could be resumed after it.
+type taught struct {
+	lessons []*lesson
+	low     []events.Position
+}
+
+// teach applies the messages from a position on, as a trainer that has trained
+// a number of steps does.
+func teach(t interface{ Fatal(...any) }, role events.Role, messages []events.Message, from, trained int) taught {
+	var out taught
+	c := newCollector(role, trained)
+	reads := map[events.Type]bool{}
+	for _, typ := range collectedTypes(role) {
+		reads[typ] = true
+	}
+	before := at(from)
+	for i := from; i < len(messages); i++ {
+		m := messages[i]
+		if !reads[m.Type] {
+			continue
+		}
+		e, err := m.Decode()
+		if err != nil {
+			c.malformed(&m.Envelope)
+		} else if err := c.apply(e, before); err != nil {
+			t.Fatal(err)
+		}
+		before = at(i + 1)
+		for {
+			step, ok := c.next()
+			if !ok {
+				break
+			}
+			l, err := newLesson(role, step, 3, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.lessons = append(out.lessons, l)
+			out.low = append(out.low, c.finish(before))
+		}
+	}
+	return out
+}
+
+var lessonsEqual = cmp.AllowUnexported(lesson{}, miniBatch{})
+
+func TestOrderOfArrivalChangesNoLesson(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		run := runtest.Run{
+			Name: "r1", Steps: 3, Answers: rapid.IntRange(1, 3).Draw(t, "m"), Suites: rapid.IntRange(1, 3).Draw(t, "n"),
+			Groups: rapid.IntRange(1, 8).Draw(t, "groups"), Seed: rapid.Uint64().Draw(t, "seed"),
+		}
+		role := rapid.SampledFrom([]events.Role{events.RoleCode, events.RoleTest}).Draw(t, "role")
+		messages := run.Shuffled(rapid.Uint64().Draw(t, "order"))
+		want := teach(t, role, run.Messages(), 0, 0)
+		got := teach(t, role, messages, 0, 0)
+		if len(want.lessons) != run.Steps {
+			t.Fatalf("%d lessons of %d steps", len(want.lessons), run.Steps)
+		}
+		if d := cmp.Diff(want.lessons, got.lessons, lessonsEqual); d != "" {
+			t.Fatal(d)
+		}
+		// Wherever the trainer is killed, its low-water mark is low enough.
+		for s := range run.Steps {
+			rest := teach(t, role, messages, index(t, got.low[s]), s+1)
+			if d := cmp.Diff(want.lessons[s+1:], rest.lessons, lessonsEqual); len(want.lessons[s+1:]) > 0 && d != "" {
+				t.Fatalf("resumed after step %d: %s", s+1, d)
+			}
+		}
+	})
+}
+
+func TestEveryGroupIsConsumedOrReported(t *testing.T) {
+	run := runtest.Run{Name: "r1", Steps: 4, Groups: 16, Answers: 2, Suites: 2, Seed: 5}
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		for s, l := range teach(t, role, run.Messages(), 0, 0).lessons {
+			seen := map[string]int{}
+			for _, name := range append(append([]string{}, l.groups...), l.dropped...) {
+				seen[name]++
+			}
+			for slot := range run.Groups {
+				name := fmt.Sprintf("s%06d-q%04d", s+1, slot)
+				if seen[name] != 1 {
+					t.Errorf("%s: group %s is named %d times", role, name, seen[name])
+				}
+			}
+			if len(l.groups) == 0 || len(l.dropped) == 0 {
+				t.Errorf("%s, step %d: %d groups consumed, %d dropped: the sample shows nothing", role, s+1, len(l.groups), len(l.dropped))
+			}
+		}
+	}
+}
+
+func TestStaleGroupsAreLeftOut(t *testing.T) {
+	run := runtest.Run{Name: "r1", Steps: 4, Groups: 6, Answers: 2, Suites: 2, Lag: 1, Seed: 1}
+	for s, l := range teach(t, events.RoleCode, run.Messages(), 0, 0).lessons {
+		// The first two steps are sampled by version 0, which for step 1 is the
+		// newest there is.
+		if stale := s > 0; stale != (l.stale > 0) || stale != (len(l.groups) == 0) || stale != (l.sequences == 0) {
+			t.Errorf("step %d: %d stale, %d consumed", s+1, l.stale, len(l.groups))
+		}
+	}
+}
+
+func TestTrainingSequencesOfAGroup(t *testing.T) {
+	completions := func(first int32, n int) []events.Completion {
+		var out []events.Completion
+		for i := range int32(n) {
+			out = append(out, events.Completion{Tokens: events.Int32s{first + i}, LogProbs: events.Float32s{-1}})
+		}
+		return out
+	}
+	tokensOf := func(list []example) string {
+		var out []string
+		for _, e := range list {
+			out = append(out, fmt.Sprintf("%d>%d=%v", e.sequence.Prompt[0], e.sequence.Tokens[0], e.sequence.Advantage))
+		}
+		return strings.Join(out, " ")
+	}
+	rewards := &events.GroupRewarded{
+		TopVar: 1,
+		Code:   []events.AnswerReward{{Advantage: 1}, {Advantage: 2, Masked: true}, {Advantage: 3}},
+		Test: [][]events.SuiteReward{
+			{{Advantage: 4}, {Advantage: 5}},
+			{{Advantage: 6}, {Advantage: 7}},
+			{{Advantage: 8}, {Advantage: 9}},
+		},
+	}
+	code := &openGroup{rewards: rewards, rollout: &rollout{prompts: []events.Int32s{{100}}, rows: [][]events.Completion{completions(10, 3)}}}
+	test := &openGroup{rewards: rewards, rollout: &rollout{
+		prompts: []events.Int32s{{200}, {201}, {202}},
+		rows:    [][]events.Completion{completions(20, 2), completions(30, 2), completions(40, 2)},
+	}}
+	for _, c := range []struct {
+		name  string
+		role  events.Role
+		group *openGroup
+		want  string
+	}{
+		{"every answer that is not masked", events.RoleCode, code, "100>10=1 100>12=3"},
+		{"the suites of the chosen answer", events.RoleTest, test, "201>30=6 201>31=7"},
+	} {
+		got, err := sequencesOf(c.role, c.group)
+		if err != nil || tokensOf(got) != c.want {
+			t.Errorf("%s: have %s, %v, want %s", c.name, tokensOf(got), err, c.want)
+		}
+	}
+	rewards.TopVar = -1
+	if got, err := sequencesOf(events.RoleTest, test); err != nil || len(got) != 0 {
+		t.Errorf("no answer chosen: %d sequences, %v", len(got), err)
+	}
+	rewards.Code = rewards.Code[:2]
+	if _, err := sequencesOf(events.RoleCode, code); err == nil {
+		t.Error("three answers with two rewards are trained on")
+	}
+}
+
+func TestMalformedEventsLoseTheirGroup(t *testing.T) {
+	run := runtest.Run{Name: "r1", Steps: 1, Groups: 8, Answers: 2, Suites: 2, Seed: 3}
+	for _, broken := range []events.Type{events.TypeCodeSampled, events.TypeGroupRewarded} {
+		messages := run.Messages()
+		var lost string
+		for i := range messages {
+			if messages[i].Type == broken {
+				messages[i].Encoding, messages[i].Data = events.EncodingNone, []byte{0xc1}
+				lost = messages[i].Group
+				break
+			}
+		}
+		got := teach(t, events.RoleCode, messages, 0, 0)
+		if len(got.lessons) != 1 || !strings.Contains(strings.Join(got.lessons[0].dropped, " "), lost) {
+			t.Errorf("a malformed %s of %s: %+v", broken, lost, got.lessons)
+		}
+	}
+}
+
+func TestDropWithoutAPlanSettlesItsSlot(t *testing.T) {
+	run := runtest.Run{Name: "r1", Steps: 1, Groups: 4, Answers: 2, Suites: 2, Seed: 3}
+	// A problem that no stage could decode: there is nothing of the group but
+	// what the stage knows from its name.
+	drop := events.New("r1", "s000001-q0000", "stage-0", run.Group(1, 0)[0].Time, &events.GroupDropped{
+		Purpose: events.PurposeTrain, Step: 1, Slot: 0, Stage: "code", Reason: events.DropMalformed,
+	})
+	m, err := events.Encode(drop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := []events.Message{m}
+	for slot := 1; slot < run.Groups; slot++ {
+		messages = append(messages, run.Group(1, slot)...)
+	}
+	got := teach(t, events.RoleCode, messages, 0, 0)
+	if len(got.lessons) != 1 || got.lessons[0].dropped[0] != "s000001-q0000" {
+		t.Errorf("%+v", got.lessons)
+	}
+}
+
+func TestContradictingPlansAreAnError(t *testing.T) {
+	c := newCollector(events.RoleCode, 0)
+	plan := events.Plan{Purpose: events.PurposeTrain, Step: 1, Slot: 0, Groups: 2, Answers: 1, Temperature: 1}
+	pose := func(name string, change func(*events.Plan)) error {
+		p := plan
+		change(&p)
+		return c.apply(&events.Event{Envelope: events.Envelope{Group: name}, Payload: &events.ProblemPosed{Plan: p}}, events.Start)
+	}
+	if err := pose("a", func(*events.Plan) {}); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*events.Plan){
+		"another number of groups": func(p *events.Plan) { p.Slot, p.Groups = 1, 3 },
+		"a slot that is taken":     func(*events.Plan) {},
+	} {
+		if err := pose("b-"+strings.ReplaceAll(name, " ", "-"), change); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+func TestExpiredCheckpoints(t *testing.T) {
+	for _, c := range []struct {
+		versions    []int
+		last, every int
+		want        []int
+	}{
+		{[]int{0, 1, 2, 3, 4, 5}, 3, 0, []int{1, 2}},
+		{[]int{0, 1, 2, 3, 4, 5}, 3, 2, []int{1}},
+		{[]int{7}, 1, 0, nil},
+		{[]int{1, 2}, 3, 0, nil},
+		{nil, 3, 5, nil},
+		{[]int{0, 98, 99, 100, 101}, 1, 50, []int{98, 99}},
+	} {
+		if d := cmp.Diff(c.want, expired(c.versions, c.last, c.every)); d != "" {
+			t.Errorf("%v, last %d, every %d: %s", c.versions, c.last, c.every, d)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package journal_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/gpuworker/journal"
+)
+
+// victimEnv holds the directory of a writer process.
+const victimEnv = "CODEA1_JOURNAL_VICTIM"
+
+// victim journals message after message and says which are safe, until it is
+// killed.
+func victim(dir string) {
+	j, err := journal.Open(dir, journal.Options{})
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+	for i := 0; ; i++ {
+		m := victimMessage(i)
+		if err := j.Put([]events.Message{m}); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		fmt.Println("put", i)
+	}
+}
+
+func victimMessage(i int) events.Message {
+	return bustest.Encode(bustest.CodeSampled(bustest.Posed("r1", 1+i/bustest.Groups, i%bustest.Groups)))
+}
+
+func TestKilledJournalLosesNothingItPromised(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 4 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), victimEnv+"="+dir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		promised := -1
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if rest, ok := strings.CutPrefix(lines.Text(), "error "); ok {
+				t.Fatal(rest)
+			}
+			if _, err := fmt.Sscanf(lines.Text(), "put %d", &promised); err != nil {
+				t.Fatal(err)
+			}
+			if promised == 20*(round+1) {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := cmd.Wait(); err == nil {
+			t.Fatal("the writer ended by itself")
+		}
+
+		j := open(t, dir, journal.Options{})
+		for i := range promised + 1 {
+			m := victimMessage(i)
+			if !has(t, j, &m) {
+				t.Errorf("round %d: message %d of %d is lost", round, i, promised)
+			}
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

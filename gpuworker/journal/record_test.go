@@ -1,0 +1,61 @@
+package journal
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codea1/events/bustest"
+)
+
+func TestRecordKeepsEveryByte(t *testing.T) {
+	for _, e := range bustest.Chain("r1", 3, 7) {
+		want := bustest.Encode(e)
+		raw, err := encodeRecord(&want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeRecord(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s:\n%s", e.Type, d)
+		}
+	}
+}
+
+// FuzzRecord holds the decoder to its word: any bytes either are a record that
+// encodes to an equal message, or an error.
+func FuzzRecord(f *testing.F) {
+	for _, e := range bustest.Chain("r1", 3, 7) {
+		m := bustest.Encode(e)
+		raw, err := encodeRecord(&m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+		f.Add(raw[:len(raw)/2])
+	}
+	f.Add([]byte{})
+	f.Add([]byte{0x81, 0xa4, 'd', 'a', 't', 'a', 0xc6, 0x10, 0, 0, 0}) // a bin of 256 MiB, it says
+	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})                        // a map of 4 billion entries
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		m, err := decodeRecord(raw)
+		if err != nil {
+			return
+		}
+		again, err := encodeRecord(&m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := decodeRecord(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back.Envelope != m.Envelope || back.Encoding != m.Encoding || !bytes.Equal(back.Data, m.Data) {
+			t.Fatalf("%+v became %+v", m, back)
+		}
+	})
+}

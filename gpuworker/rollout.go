@@ -1,0 +1,258 @@
+package gpuworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"codea1/events"
+	"codea1/events/stage"
+)
+
+// Rollout samples one role's part of a group: answers for a posed problem, or
+// test suites for sampled answers. Its Handle is the handler of a stage.
+type Rollout struct {
+	config RolloutConfig
+
+	mu      sync.Mutex
+	claimed map[string]bool // ids of the events being made
+}
+
+// NewRollout returns the rollout of config.Role.
+func NewRollout(config RolloutConfig) (*Rollout, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	return &Rollout{config: config, claimed: map[string]bool{}}, nil
+}
+
+// Consumes returns the event type to hand to Handle: problem.posed for role
+// code, code.sampled for role test.
+func (r *Rollout) Consumes() events.Type { return inputType(r.config.Role) }
+
+// job is one event of a batch on its way through Handle.
+type job struct {
+	input   *events.Event
+	id      string // of the output; claimed when not empty
+	task    *task
+	prompts [][]int32 // encoded; parallel to task.prompts
+	output  *events.Event
+	err     error
+}
+
+func (j *job) settled() bool { return j.output != nil || j.err != nil }
+
+// Handle samples a batch of groups, as many of them in one call of the engine
+// as the batch allows, and journals what it made before it returns.
+//
+// A group whose output is journalled is not sampled again. A group whose policy
+// version has not been loaded yet is snoozed without holding up the others. A
+// prompt that is too long drops its group; any other failure is returned for
+// the stage to retry.
+func (r *Rollout) Handle(ctx context.Context, batch []*events.Event) []stage.Result {
+	jobs := make([]*job, len(batch))
+	for i, e := range batch {
+		jobs[i] = r.open(e)
+	}
+	defer r.release(jobs)
+	r.sampleReady(ctx, jobs)
+	r.awaitPolicy(ctx, jobs)
+	r.sampleReady(ctx, jobs)
+	r.journal(jobs)
+
+	results := make([]stage.Result, len(jobs))
+	for i, j := range jobs {
+		switch {
+		case j.err != nil:
+			results[i].Err = j.err
+		case j.output != nil:
+			results[i].Events = []*events.Event{j.output}
+		case ctx.Err() != nil:
+			results[i].Err = ctx.Err()
+		default:
+			results[i].Err = stage.Snooze(r.config.SnoozeFor)
+		}
+	}
+	return results
+}
+
+// open settles what needs no model: what is journalled, and a group that asks
+// for no completion.
+func (r *Rollout) open(e *events.Event) *job {
+	j := &job{input: e}
+	id := events.DeriveID(e.ID, outputType(r.config.Role))
+	if !r.claim(id) {
+		// Delivered again while it is still being sampled: once that is done,
+		// the journal has it.
+		j.err = stage.Snooze(r.config.SnoozeFor)
+		return j
+	}
+	j.id = id
+	m, found, err := r.config.Journal.Get(id)
+	if err != nil {
+		j.err = err
+		return j
+	}
+	if found {
+		j.output, j.err = m.Decode()
+		return j
+	}
+	if j.task, j.err = r.newTask(e); j.err == nil && len(j.task.prompts) == 0 {
+		// No model answers, so the version is the one that was asked for.
+		r.finish(j, j.task.least, nil)
+	}
+	return j
+}
+
+func (r *Rollout) claim(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.claimed[id] {
+		return false
+	}
+	r.claimed[id] = true
+	return true
+}
+
+func (r *Rollout) release(jobs []*job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, j := range jobs {
+		delete(r.claimed, j.id)
+	}
+}
+
+// sampleReady samples every job whose policy version is loaded, jobs with the
+// same parameters together.
+func (r *Rollout) sampleReady(ctx context.Context, jobs []*job) {
+	version := r.config.Policy.Version()
+	var order []SamplingParams
+	ready := map[SamplingParams][]*job{}
+	for _, j := range jobs {
+		if j.settled() || j.task.least > version || !r.encode(ctx, j) {
+			continue
+		}
+		params := j.task.params
+		if ready[params] == nil {
+			order = append(order, params)
+		}
+		ready[params] = append(ready[params], j)
+	}
+	for _, params := range order {
+		r.sample(ctx, ready[params])
+	}
+}
+
+// awaitPolicy waits a bounded time for the oldest version that is asked for,
+// unless some group of the batch could run: its result must not wait.
+func (r *Rollout) awaitPolicy(ctx context.Context, jobs []*job) {
+	var waiting []int
+	for _, j := range jobs {
+		if j.settled() {
+			return
+		}
+		waiting = append(waiting, j.task.least)
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	least := waiting[0]
+	for _, v := range waiting[1:] {
+		least = min(least, v)
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.config.PolicyWait)
+	defer cancel()
+	// Whether it came or not, Handle looks at the version next.
+	_ = r.config.Policy.WaitVersion(ctx, least)
+}
+
+// encode renders a job's prompts; false when that settled the job.
+func (r *Rollout) encode(ctx context.Context, j *job) bool {
+	j.prompts = make([][]int32, len(j.task.prompts))
+	for i, messages := range j.task.prompts {
+		tokens, err := r.config.Policy.EncodePrompt(ctx, messages)
+		if err != nil {
+			j.err = r.groupError(j, err)
+			return false
+		}
+		if len(tokens) > r.config.MaxPromptTokens {
+			j.err = stage.Drop(events.DropTooLarge, fmt.Sprintf("prompt of %d tokens, limit %d", len(tokens), r.config.MaxPromptTokens))
+			return false
+		}
+		j.prompts[i] = tokens
+	}
+	return true
+}
+
+// sample runs jobs of the same parameters in one call. Where that fails, each
+// job is tried by itself, so that one group cannot fail the others.
+func (r *Rollout) sample(ctx context.Context, jobs []*job) {
+	var requests []SampleRequest
+	for _, j := range jobs {
+		for i := range j.prompts {
+			requests = append(requests, SampleRequest{Prompt: j.prompts[i], Seeds: j.task.seeds(r.config.Role, i)})
+		}
+	}
+	completions, version, err := r.config.Policy.Sample(ctx, requests, jobs[0].task.params)
+	switch {
+	case err == nil:
+		for _, j := range jobs {
+			n := len(j.prompts)
+			r.finish(j, version, completions[:n:n])
+			completions = completions[n:]
+		}
+	case len(jobs) == 1 || ctx.Err() != nil:
+		for _, j := range jobs {
+			j.err = r.groupError(j, err)
+		}
+	default:
+		r.config.Logger.Warn("batch failed, sampling its groups one by one", "groups", len(jobs), "error", err)
+		for _, j := range jobs {
+			r.sample(ctx, []*job{j})
+		}
+	}
+}
+
+func (r *Rollout) finish(j *job, version int, completions [][]events.Completion) {
+	payload := j.task.payload(version, j.prompts, completions)
+	j.output = events.Caused(j.input, r.config.Source, r.config.Now(), payload)
+}
+
+func (r *Rollout) groupError(j *job, err error) error {
+	if errors.Is(err, ErrPromptTooLong) {
+		return stage.Drop(events.DropTooLarge, err.Error())
+	}
+	return fmt.Errorf("rollout of %s: %w", j.task.group, err)
+}
+
+// journal writes the outputs that were made in this call, all at once. What
+// cannot be journalled is not published.
+func (r *Rollout) journal(jobs []*job) {
+	var made []*job
+	var messages []events.Message
+	for _, j := range jobs {
+		if j.output == nil || j.task == nil {
+			continue // nothing made, or journalled before
+		}
+		m, err := events.Encode(j.output)
+		if err != nil {
+			j.output, j.err = nil, fmt.Errorf("rollout of %s: %w", j.task.group, err)
+			if errors.Is(err, events.ErrTooLarge) {
+				j.err = stage.Drop(events.DropTooLarge, err.Error())
+			}
+			continue
+		}
+		made = append(made, j)
+		messages = append(messages, m)
+	}
+	if len(messages) == 0 {
+		return
+	}
+	if err := r.config.Journal.Put(messages); err != nil {
+		for _, j := range made {
+			j.output, j.err = nil, err
+		}
+	}
+}
