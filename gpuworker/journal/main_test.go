@@ -1,0 +1,16 @@
+package journal_test
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(victimEnv); dir != "" {
+		victim(dir) // this process is a writer that is to be killed
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
