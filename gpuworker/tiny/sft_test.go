@@ -1,0 +1,161 @@
+package tiny
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codea1/gpuworker"
+)
+
+// command returns defaults scaled down to a few seconds.
+func command(t *testing.T, lines ...string) *SFTCommand {
+	t.Helper()
+	dir := t.TempDir()
+	data := filepath.Join(dir, "rows.jsonl")
+	if err := os.WriteFile(data, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return &SFTCommand{
+		Data: []string{data}, Out: filepath.Join(dir, "out"),
+		Vocab: 400, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, MLP: 64, Positions: 128,
+		Epochs: 200, BatchTokens: 256, LearningRate: 0.01, FinalRate: 0.1, Warmup: 5, WeightDecay: 0.01,
+		Beta1: 0.9, Beta2: 0.98, GradClip: 1, Seed: 3, DType: "bfloat16",
+	}
+}
+
+// operations is a small task: name the Python operator.
+func operations(t *testing.T) []string {
+	t.Helper()
+	var lines []string
+	for i, name := range []string{"add", "subtract", "multiply", "divide"} {
+		for _, kind := range []string{"numbers", "lists", "words"} {
+			line, err := json.Marshal(map[string]string{
+				"prompt":   fmt.Sprintf("How do I %s two %s?", name, kind),
+				"response": fmt.Sprintf("```python\ndef solve(a, b):\n    return a %c b\n```", "+-*/"[i]),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, string(line))
+		}
+	}
+	return lines
+}
+
+func TestSFTLearnsAndWritesACheckpoint(t *testing.T) {
+	lines := append(operations(t), "", `{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"ok?"},{"role":"assistant","content":"yes"}]}`)
+	c := command(t, lines...)
+	report, err := c.Train(t.Context(), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Rows != 13 || report.Heldout != 0 || !(report.TrainLoss < 0.05) {
+		t.Errorf("report %+v", report)
+	}
+	e, err := Open(c.Out, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(messages ...gpuworker.Message) string {
+		prompt, err := e.EncodePrompt(messages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sample(t, e, []gpuworker.SampleRequest{{Prompt: prompt, Seeds: []uint64{1}}}, gpuworker.SamplingParams{Temperature: 0.1, TopP: 1, MaxTokens: 60})[0][0].Text
+	}
+	if got := ask(gpuworker.Message{Role: "user", Content: "How do I multiply two lists?"}); got != "```python\ndef solve(a, b):\n    return a * b\n```" {
+		t.Errorf("answer %q", got)
+	}
+	if got := ask(gpuworker.Message{Role: "system", Content: "Be brief."}, gpuworker.Message{Role: "user", Content: "ok?"}); got != "yes" {
+		t.Errorf("answer %q", got)
+	}
+
+	next := command(t, operations(t)...)
+	next.From, next.Epochs, next.LearningRate, next.DType, next.Warmup = c.Out, 1, 1e-4, "float32", 0
+	again, err := next.Train(t.Context(), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(again.TrainLoss < 0.1) {
+		t.Errorf("continued at a loss of %g", again.TrainLoss)
+	}
+}
+
+func TestSFTIsDeterministic(t *testing.T) {
+	var weights [2][]byte
+	for i := range weights {
+		c := command(t, operations(t)...)
+		c.Epochs, c.Holdout = 2, 0.2
+		report, err := c.Train(t.Context(), io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Heldout != 2 || math.IsNaN(report.HoldoutLoss) {
+			t.Errorf("report %+v", report)
+		}
+		if weights[i], err = os.ReadFile(filepath.Join(c.Out, weightsFile)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(weights[0], weights[1]) {
+		t.Error("the same data and flags gave different weights")
+	}
+}
+
+func TestSFTRefuses(t *testing.T) {
+	const good = `{"prompt":"a","response":"b"}`
+	long, err := json.Marshal(map[string]string{"prompt": strings.Repeat("x9", 100), "response": "y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		line, says string
+	}{
+		"not JSON":       {`{`, "rows.jsonl:2: "},
+		"wrong type":     {`{"prompt":1,"response":"b"}`, "rows.jsonl:2: "},
+		"no response":    {`{"prompt":"a"}`, "rows.jsonl:2: neither"},
+		"both":           {`{"prompt":"a","messages":[{"role":"user","content":"a"}]}`, "rows.jsonl:2: both"},
+		"no assistant":   {`{"messages":[{"role":"user","content":"a"}]}`, "rows.jsonl:2: messages do not end"},
+		"strange role":   {`{"messages":[{"role":"tool","content":"a"},{"role":"assistant","content":"a"}]}`, `rows.jsonl:2: bad request: message 0 has the role "tool"`},
+		"too long a row": {string(long), "tokens exceed the model's 128 positions"},
+	} {
+		_, err := command(t, good, c.line).Train(t.Context(), io.Discard)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	for name, spoil := range map[string]func(*SFTCommand){
+		"out exists":     func(c *SFTCommand) { c.Out = filepath.Dir(c.Out) },
+		"missing file":   func(c *SFTCommand) { c.Data = []string{"missing.jsonl"} },
+		"uneven heads":   func(c *SFTCommand) { c.Heads = 3 },
+		"no vocabulary":  func(c *SFTCommand) { c.Vocab = 10 },
+		"no epochs":      func(c *SFTCommand) { c.Epochs = 0 },
+		"negative decay": func(c *SFTCommand) { c.WeightDecay = -1 },
+		"NaN rate":       func(c *SFTCommand) { c.LearningRate = math.NaN() },
+	} {
+		c := command(t, good)
+		spoil(c)
+		if _, err := c.Train(t.Context(), io.Discard); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestSFTRate(t *testing.T) {
+	c := &SFTCommand{LearningRate: 1, FinalRate: 0.1, Warmup: 4}
+	for step, want := range map[int]float64{0: 0.25, 3: 1, 4: 1, 12: 0.55, 20: 0.1} {
+		if got := c.rate(step, 21); math.Abs(got-want) > 1e-9 {
+			t.Errorf("step %d: rate %g, want %g", step, got, want)
+		}
+	}
+	if got := c.rate(0, 1); got != 0.25 {
+		t.Errorf("a single step: rate %g", got)
+	}
+}
