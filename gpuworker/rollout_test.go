@@ -1,0 +1,331 @@
+package gpuworker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"codea1/events"
+	"codea1/events/stage"
+	"codea1/gpuworker"
+	"codea1/gpuworker/enginetest"
+	"codea1/gpuworker/journal"
+)
+
+// policy is a Bigram with a version, and a record of its calls.
+type policy struct {
+	*enginetest.Bigram
+	fail func(requests []gpuworker.SampleRequest) error
+
+	mu      sync.Mutex
+	version int
+	calls   []int // requests of each Sample
+}
+
+func (p *policy) Version() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.version
+}
+
+// WaitVersion loads the version it waits for, unless that is 9.
+func (p *policy) WaitVersion(ctx context.Context, least int) error {
+	if least == 9 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.version = max(p.version, least)
+	return nil
+}
+
+func (p *policy) EncodePrompt(_ context.Context, messages []gpuworker.Message) ([]int32, error) {
+	return p.Bigram.EncodePrompt(messages)
+}
+
+func (p *policy) Sample(ctx context.Context, r []gpuworker.SampleRequest, params gpuworker.SamplingParams) ([][]events.Completion, int, error) {
+	p.mu.Lock()
+	p.calls = append(p.calls, len(r))
+	p.mu.Unlock()
+	if p.fail != nil {
+		if err := p.fail(r); err != nil {
+			return nil, 0, err
+		}
+	}
+	out, err := p.Bigram.Sample(ctx, r, params)
+	return out, p.Version(), err
+}
+
+func newPolicy() *policy { return &policy{Bigram: enginetest.NewBigram(4)} }
+
+func openJournal(t *testing.T, dir string) *journal.Journal {
+	t.Helper()
+	j, err := journal.Open(dir, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+func newRollout(t *testing.T, role events.Role, p gpuworker.RolloutPolicy, j gpuworker.Journal) *gpuworker.Rollout {
+	t.Helper()
+	r, err := gpuworker.NewRollout(gpuworker.RolloutConfig{
+		Role: role, Policy: p, Journal: j, Source: string(role) + "-rollout", MaxPromptTokens: 200,
+		PolicyWait: 10 * time.Millisecond, SnoozeFor: 70 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// pose returns the problem.posed of a slot, changed.
+func pose(t *testing.T, slot int, change func(*events.ProblemPosed)) *events.Event {
+	t.Helper()
+	p := &events.ProblemPosed{
+		Plan: events.Plan{
+			Purpose: events.PurposeTrain, Step: 1, Slot: slot, Groups: 100, Answers: 3, Suites: 2, Tests: 2,
+			Temperature: 1, CodeTokens: 12, TestTokens: 9, Seed: 77,
+		},
+		Problem: events.Problem{ID: "p", Question: fmt.Sprintf("add %d to x.", slot), EntryPoint: "f", Solution: "def f(x): ..."},
+	}
+	if change != nil {
+		change(p)
+	}
+	return encoded(t, events.New("r1", p.Plan.GroupID(), "curriculum", time.Unix(1, 0), p))
+}
+
+func encoded(t *testing.T, e *events.Event) *events.Event {
+	t.Helper()
+	if _, err := events.Encode(e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// only returns the one event of a result.
+func only(t *testing.T, r stage.Result) *events.Event {
+	t.Helper()
+	if r.Err != nil || len(r.Events) != 1 {
+		t.Fatalf("%d events, %v", len(r.Events), r.Err)
+	}
+	return encoded(t, r.Events[0])
+}
+
+func codeOf(t *testing.T, r stage.Result) *events.CodeSampled {
+	t.Helper()
+	return only(t, r).Payload.(*events.CodeSampled)
+}
+
+// refused checks that a result is an error that says what it should.
+func refused(t *testing.T, r stage.Result, needs string) {
+	t.Helper()
+	if r.Err == nil || !strings.Contains(r.Err.Error(), needs) || len(r.Events) > 0 {
+		t.Errorf("have %d events and error %v, want %q", len(r.Events), r.Err, needs)
+	}
+}
+
+func TestRolloutSamplesABatchInOneCall(t *testing.T) {
+	p := newPolicy()
+	r := newRollout(t, events.RoleCode, p, openJournal(t, t.TempDir()))
+	results := r.Handle(t.Context(), []*events.Event{pose(t, 0, nil), pose(t, 1, nil), pose(t, 2, nil)})
+	if d := cmp.Diff([]int{3}, p.calls); d != "" {
+		t.Errorf("calls of the engine: %s", d)
+	}
+	for slot, result := range results {
+		got := only(t, result)
+		if err := got.Payload.Validate(); err != nil {
+			t.Error(err)
+		}
+		// Alone, on another worker, the group comes out the same.
+		alone := newRollout(t, events.RoleCode, newPolicy(), openJournal(t, t.TempDir())).Handle(t.Context(), []*events.Event{pose(t, slot, nil)})
+		if d := cmp.Diff(only(t, alone[0]), got, cmpopts.IgnoreFields(events.Envelope{}, "Time"), cmpopts.IgnoreUnexported(events.Event{})); d != "" {
+			t.Errorf("slot %d depends on its batch: %s", slot, d)
+		}
+	}
+	first := codeOf(t, results[0])
+	if cmp.Equal(first.Answers[0], first.Answers[1]) && cmp.Equal(first.Answers[1], first.Answers[2]) {
+		t.Error("the answers of a group share a seed")
+	}
+}
+
+func TestRolloutOfTestsShowsTheProgram(t *testing.T) {
+	p := newPolicy()
+	dir := t.TempDir()
+	j := openJournal(t, dir)
+	code := only(t, newRollout(t, events.RoleCode, p, j).Handle(t.Context(), []*events.Event{
+		pose(t, 0, func(p *events.ProblemPosed) { p.Given = []string{"def f(x): return 1", "bad", "def f(x): return 3"} }),
+	})[0])
+	if len(p.calls) != 0 {
+		t.Error("given answers were sampled")
+	}
+	given := code.Payload.(*events.CodeSampled)
+	if c := given.Answers[1]; c.Text != "```python\nbad\n```" || c.Finish != events.FinishGiven || len(given.Prompt) != 0 {
+		t.Errorf("%+v", given)
+	}
+
+	got := only(t, newRollout(t, events.RoleTest, p, j).Handle(t.Context(), []*events.Event{code})[0]).Payload.(*events.TestsSampled)
+	if d := cmp.Diff([]string{"def f(x): return 1\n", "bad\n", "def f(x): return 3\n"}, got.Codes); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]int{3}, p.calls); d != "" {
+		t.Errorf("calls of the engine: %s", d)
+	}
+	for i := range got.Suites {
+		want, err := p.Bigram.EncodePrompt(gpuworker.TestPrompt(gpuworker.StylePlain, &given.Posed.Problem, got.Codes[i], 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(events.Int32s(want), got.Prompts[i]); d != "" {
+			t.Errorf("prompt %d: %s", i, d)
+		}
+	}
+	if err := got.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRolloutWithoutSuitesAsksNoModel(t *testing.T) {
+	p := newPolicy()
+	j := openJournal(t, t.TempDir())
+	posed := pose(t, 0, func(p *events.ProblemPosed) { p.Plan.Suites, p.Plan.TestVersion = 0, 9 })
+	code := only(t, newRollout(t, events.RoleCode, p, j).Handle(t.Context(), []*events.Event{posed})[0])
+	got := only(t, newRollout(t, events.RoleTest, p, j).Handle(t.Context(), []*events.Event{code})[0]).Payload.(*events.TestsSampled)
+	if len(p.calls) != 1 || got.Version != 9 || len(got.Codes) != 3 || len(got.Suites[2]) != 0 {
+		t.Errorf("calls %v, %+v", p.calls, got)
+	}
+}
+
+func TestRolloutWaitsForItsPolicyVersion(t *testing.T) {
+	needs := func(slot, version int) *events.Event {
+		return pose(t, slot, func(p *events.ProblemPosed) { p.Plan.CodeVersion = version })
+	}
+	p := newPolicy()
+	r := newRollout(t, events.RoleCode, p, openJournal(t, t.TempDir()))
+
+	// One group can run: the other does not hold it up.
+	results := r.Handle(t.Context(), []*events.Event{needs(0, 9), needs(1, 0)})
+	refused(t, results[0], "snooze for 70ms")
+	if v := codeOf(t, results[1]).Version; v != 0 {
+		t.Errorf("sampled from version %d", v)
+	}
+	// None can run: it waits, and one of them can.
+	results = r.Handle(t.Context(), []*events.Event{needs(0, 9), needs(2, 3)})
+	refused(t, results[0], "snooze for 70ms")
+	if v := codeOf(t, results[1]).Version; v != 3 {
+		t.Errorf("sampled from version %d", v)
+	}
+	// The wait is bounded.
+	refused(t, r.Handle(t.Context(), []*events.Event{needs(0, 9)})[0], "snooze for 70ms")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Handle(ctx, []*events.Event{needs(0, 9)})[0].Err; !errors.Is(err, context.Canceled) {
+		t.Errorf("after its context ended: %v", err)
+	}
+}
+
+func TestRolloutKeepsOneGroupFromFailingOthers(t *testing.T) {
+	p := newPolicy()
+	poison, err := p.Bigram.EncodePrompt(gpuworker.CodePrompt(gpuworker.StylePlain, &events.Problem{Question: "add 1 to x."}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fault error
+	p.fail = func(requests []gpuworker.SampleRequest) error {
+		for _, r := range requests {
+			if cmp.Equal(r.Prompt, poison) {
+				return fault
+			}
+		}
+		return nil
+	}
+	long := pose(t, 3, func(p *events.ProblemPosed) { p.Problem.Question = strings.Repeat("long ", 50) })
+	none := pose(t, 4, func(p *events.ProblemPosed) { p.Plan.CodeTokens = 0 })
+	for _, c := range []struct {
+		fault error
+		needs string
+	}{
+		{errors.New("out of memory"), "rollout of s000001-q0001: out of memory"},
+		{fmt.Errorf("%w: 300 tokens", gpuworker.ErrPromptTooLong), "drop: too_large: prompt is longer"},
+	} {
+		fault = c.fault
+		r := newRollout(t, events.RoleCode, p, openJournal(t, t.TempDir()))
+		results := r.Handle(t.Context(), []*events.Event{pose(t, 0, nil), pose(t, 1, nil), pose(t, 2, nil), long, none})
+		only(t, results[0])
+		refused(t, results[1], c.needs)
+		only(t, results[2])
+		refused(t, results[3], "drop: too_large: prompt of 256 tokens, limit 200")
+		refused(t, results[4], "no tokens")
+	}
+	refused(t, newRollout(t, events.RoleTest, p, openJournal(t, t.TempDir())).Handle(t.Context(), []*events.Event{long})[0], "is a problem.posed")
+}
+
+func TestJournalledRolloutIsNeverSampledAgain(t *testing.T) {
+	dir := t.TempDir()
+	p := newPolicy()
+	j := openJournal(t, dir)
+	want, err := events.Encode(only(t, newRollout(t, events.RoleCode, p, j).Handle(t.Context(), []*events.Event{pose(t, 0, nil)})[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	// The worker comes back with newer weights; the group is delivered again.
+	p.version = 5
+	p.fail = func([]gpuworker.SampleRequest) error { return errors.New("sampled again") }
+	again := newRollout(t, events.RoleCode, p, openJournal(t, dir)).Handle(t.Context(), []*events.Event{pose(t, 0, nil)})
+	got, err := events.Encode(only(t, again[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("published again, it is another message: %s", d)
+	}
+}
+
+func TestGroupDeliveredTwiceIsSampledOnce(t *testing.T) {
+	p := newPolicy()
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	p.fail = func([]gpuworker.SampleRequest) error {
+		inside <- struct{}{}
+		<-goOn
+		return nil
+	}
+	r := newRollout(t, events.RoleCode, p, openJournal(t, t.TempDir()))
+	first := make(chan stage.Result, 1)
+	go func() { first <- r.Handle(t.Context(), []*events.Event{pose(t, 0, nil)})[0] }()
+	<-inside
+	refused(t, r.Handle(t.Context(), []*events.Event{pose(t, 0, nil)})[0], "snooze")
+	close(goOn)
+	want := only(t, <-first)
+	got := only(t, r.Handle(t.Context(), []*events.Event{pose(t, 0, nil)})[0])
+	if got.ID != want.ID || len(p.calls) != 1 {
+		t.Errorf("%d calls of the engine", len(p.calls))
+	}
+}
+
+// brokenJournal cannot be written to.
+type brokenJournal struct{ gpuworker.Journal }
+
+func (brokenJournal) Put([]events.Message) error { return errors.New("disk is full") }
+
+func TestWhatCannotBeJournalledIsNotPublished(t *testing.T) {
+	r := newRollout(t, events.RoleCode, newPolicy(), brokenJournal{openJournal(t, t.TempDir())})
+	refused(t, r.Handle(t.Context(), []*events.Event{pose(t, 0, nil)})[0], "disk is full")
+}
