@@ -73,11 +73,15 @@ func (s *suite) roundTrip(t *testing.T) {
 func sized(run string, slot, n int) events.Message {
 	m := Encode(Posed(run, 1, slot))
 	m.Encoding = events.EncodingNone
-	m.Data = make([]byte, n)
-	src := rand.NewChaCha8([32]byte{byte(slot)})
-	_, _ = src.Read(m.Data)
+	m.Data = noise()[:n]
 	return m
 }
+
+var noise = sync.OnceValue(func() []byte {
+	data := make([]byte, events.MaxPayloadBytes+1)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(data)
+	return data
+})
 
 func (s *suite) largestPayload(t *testing.T) {
 	ctx, bus, run := s.start(t)

@@ -187,7 +187,7 @@ func (s *suite) cancelledNextLosesNothing(t *testing.T) {
 // message, and looks at the heap.
 func (s *suite) slowReaderHoldsLittle(t *testing.T) {
 	ctx, bus, run := s.start(t)
-	const messages, size, limit = 192, 1 << 20, 96 << 20
+	const messages, size, limit = 96, 1 << 20, 64 << 20
 	for slot := range messages {
 		publish(t, ctx, bus, sized(run, slot, size))
 	}
