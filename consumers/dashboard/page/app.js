@@ -71,9 +71,11 @@ function drawCharts(series) {
     const chart = charts[element.dataset.chart];
     const data = [series.step, ...chart.lines.map(([, column]) => series[column])];
     element.dataset.rows = series.step.length;
-    const plot = plots.get(element);
+    let plot = plots.get(element);
     if (plot) plot.setData(data);
-    else plots.set(element, new uPlot(chartOptions(chart, element), data, element));
+    else plots.set(element, plot = new uPlot(chartOptions(chart, element), data, element));
+    // Where the pointer is nowhere, the legend tells the newest step.
+    if (plot.cursor.idx === null || plot.cursor.idx === undefined) plot.setLegend({ idx: series.step.length - 1 });
   }
 }
 

@@ -1,0 +1,234 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"codea1/events"
+	"codea1/events/natsbus/natstest"
+)
+
+// longEnough bounds a test that waits for what must come.
+const longEnough = 30 * time.Second
+
+func encode(t testing.TB, es ...*events.Event) (out []events.Message) {
+	t.Helper()
+	for _, e := range es {
+		m, err := events.Encode(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// follow has the follower follow run r1 until the test ends.
+func follow(t testing.TB, f *Follower, bus Bus) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Follow(ctx, bus, "r1", events.Start) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("follow: %v", err)
+		}
+	})
+}
+
+func waitFor(t testing.TB, f *Follower, what string, until func(*State) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), longEnough)
+	defer cancel()
+	if err := f.Wait(ctx, until); err != nil {
+		t.Fatalf("waiting for %s: %v", what, err)
+	}
+}
+
+// start returns the first events of a run of two steps, the first of which is
+// trained.
+func start() []*events.Event {
+	s := &script{at: noon}
+	return []*events.Event{
+		s.started(1, 2),
+		s.rewarded(1, 0, 1, 0.5, 0.25, events.BookDelta{Call: "f(1)", Expected: "1", Change: 1}),
+		s.updated(events.RoleCode, 1), s.updated(events.RoleTest, 1),
+	}
+}
+
+func TestFollowReadsTheBus(t *testing.T) {
+	bus := natstest.Bus(t)
+	if err := bus.Publish(t.Context(), encode(t, start()...)...); err != nil {
+		t.Fatal(err)
+	}
+	f := NewFollower()
+	if f.Following() {
+		t.Error("following before Follow")
+	}
+	follow(t, f, bus)
+	waitFor(t, f, "step 1", func(s *State) bool { return s.Trained() == 1 && s.Book.Size() == 1 })
+
+	// What happens from now on is seen too.
+	s := &script{at: noon.Add(time.Second)}
+	if err := bus.Publish(t.Context(), encode(t, s.finished(1, events.RunStopped))...); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, f, "the end", func(s *State) bool { return s.Finished == events.RunStopped })
+	if !f.Following() {
+		t.Error("not following while following")
+	}
+	f.View(func(s *State) {
+		if s.Total() != 5 {
+			t.Errorf("%d events were seen, want 5", s.Total())
+		}
+	})
+}
+
+func TestFollowEndsWithTheBus(t *testing.T) {
+	bus := natstest.Bus(t)
+	f := NewFollower()
+	done := make(chan error, 1)
+	go func() { done <- f.Follow(context.Background(), bus, "r1", events.Start) }()
+	if err := bus.Publish(t.Context(), encode(t, start()...)...); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, f, "step 1", func(s *State) bool { return s.Trained() == 1 })
+	if err := bus.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("have %v, want nil after the bus was closed", err)
+	}
+	if f.Following() {
+		t.Error("still following")
+	}
+}
+
+// reader hands out messages and then an error.
+type reader struct {
+	messages []events.Message
+	err      error
+}
+
+func (r *reader) Read(context.Context, events.ReadConfig) (events.Reader, error) { return r, nil }
+func (r *reader) Close() error                                                   { return nil }
+func (r *reader) Next(context.Context) (events.Message, events.Position, error) {
+	if len(r.messages) == 0 {
+		return events.Message{}, "", r.err
+	}
+	m := r.messages[0]
+	r.messages = r.messages[1:]
+	return m, "1", nil
+}
+
+func TestFollowPassesOverWhatItCannotRead(t *testing.T) {
+	messages := encode(t, start()...)
+	messages[1].Data = []byte{0xc1} // group.rewarded: not msgpack
+	posed := messages[1]
+	posed.Type = events.TypeProblemPosed // its payload is not looked at
+	gone := errors.New("the broker is gone")
+	f := NewFollower()
+	err := f.Follow(t.Context(), &reader{messages: append(messages, posed), err: gone}, "r1", events.Start)
+	if !errors.Is(err, gone) || !strings.Contains(err.Error(), "r1") {
+		t.Errorf("have %v, want %v and the run's name", err, gone)
+	}
+	f.View(func(s *State) {
+		if s.Total() != 5 || s.Unreadable != 1 || s.Rewarded != 0 {
+			t.Errorf("%d events, %d unreadable, %d rewarded", s.Total(), s.Unreadable, s.Rewarded)
+		}
+	})
+}
+
+func TestSubscribersAreToldOnceForManyChanges(t *testing.T) {
+	f := NewFollower()
+	changes, unsubscribe := f.Subscribe()
+	<-changes // what is there already
+	for _, m := range encode(t, start()...) {
+		f.apply(&m)
+	}
+	<-changes
+	select {
+	case <-changes:
+		t.Error("told twice of changes seen at once")
+	default:
+	}
+	unsubscribe()
+	m := encode(t, (&script{at: noon}).finished(1, events.RunStopped))
+	f.apply(&m[0])
+	select {
+	case <-changes:
+		t.Error("told after unsubscribing")
+	default:
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := NewFollower().Wait(ctx, func(*State) bool { return false }); !errors.Is(err, context.Canceled) {
+		t.Errorf("have %v", err)
+	}
+}
+
+func showBar(t *testing.T, terminal bool) string {
+	t.Helper()
+	f := NewFollower()
+	var out bytes.Buffer
+	bar := NewBar(f, BarConfig{Out: &out, Terminal: terminal, Every: time.Nanosecond})
+	es := start()
+	s := &script{at: noon.Add(time.Minute)}
+	es = append(es, s.scored("after", 2, 0, 2, events.EvalScored{Correct: []bool{true, false}}), s.finished(2, events.RunCompleted))
+	for _, m := range encode(t, es...) {
+		f.apply(&m)
+		if err := bar.show(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := bar.Run(t.Context()); err != nil { // the run is finished, so is the bar
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestBarWritesLinesWhereThereIsNoTerminal(t *testing.T) {
+	want := strings.Join([]string{
+		"starting",
+		"step 1/2  pass 0.75  hist 0.50  code 0.25  test 0.25",
+		"step 2/2  pass 0.75  hist 0.50  code 0.25  test 0.25",
+		"evaluate after  1/2 groups  avg@2 50.0%",
+		"completed after 1 of 2 steps",
+		"",
+	}, "\n")
+	if got := showBar(t, false); got != want {
+		t.Errorf("have\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestBarDrawsInPlaceOnATerminal(t *testing.T) {
+	got := showBar(t, true)
+	for _, want := range []string{"step 1/2", "step 2/2", "evaluate after", "50%"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %q", want, got)
+		}
+	}
+	// One line for the training, one for the evaluation, and the cursor below.
+	if n := strings.Count(got, "\n"); n != 2 || !strings.HasSuffix(got, "\n") {
+		t.Errorf("%d lines: %q", n, got)
+	}
+}
+
+type full struct{ error }
+
+func (f full) Write([]byte) (int, error) { return 0, f.error }
+
+func TestBarReportsABrokenOutput(t *testing.T) {
+	broken := errors.New("no space left")
+	if err := NewBar(NewFollower(), BarConfig{Out: full{broken}}).Run(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("have %v, want %v", err, broken)
+	}
+}

@@ -1,0 +1,295 @@
+package dashboard
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codea1/events"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// serve returns a server of f on a free port, which ends with the test, and a
+// function that ends it before.
+func serve(t testing.TB, f *Follower) (server *Server, stop func()) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "sample_total"})
+	registry.MustRegister(counter)
+	counter.Add(3)
+	server, err := Listen(t.Context(), ServerConfig{Address: "127.0.0.1:0", Follower: f, Gatherer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	return server, stop
+}
+
+// client has no idle connections that outlive a test.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+func request(t testing.TB, url string) (status int, body string, header http.Header) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), longEnough)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(data), response.Header
+}
+
+func applyAll(t testing.TB, f *Follower, es ...*events.Event) {
+	t.Helper()
+	for _, m := range encode(t, es...) {
+		f.apply(&m)
+	}
+}
+
+func TestServerShowsTheRun(t *testing.T) {
+	f := NewFollower()
+	applyAll(t, f, start()...)
+	server, _ := serve(t, f)
+
+	status, body, header := request(t, server.URL())
+	if status != http.StatusOK || !strings.Contains(body, "app.js") || !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("/: status %d, headers %v", status, header)
+	}
+	for _, file := range []string{"app.js", "style.css", "uPlot.iife.min.js", "uPlot.min.css", "icon.svg"} {
+		if status, body, _ := request(t, server.URL()+file); status != http.StatusOK || body == "" {
+			t.Errorf("/%s: status %d, %d bytes", file, status, len(body))
+		}
+	}
+
+	status, body, _ = request(t, server.URL()+"api/state")
+	var got Snapshot
+	if err := json.Unmarshal([]byte(body), &got); err != nil || status != http.StatusOK {
+		t.Fatalf("/api/state: status %d, %v", status, err)
+	}
+	if got.Run != "r1" || got.Step != 2 || got.Book.Size != 1 || len(got.Series.Step) != 1 {
+		t.Errorf("/api/state: %+v", got)
+	}
+
+	if _, body, _ := request(t, server.URL()+"metrics"); !strings.Contains(body, "sample_total 3") {
+		t.Errorf("/metrics: %s", body)
+	}
+	if status, _, _ := request(t, server.URL()+"nothing"); status != http.StatusNotFound {
+		t.Errorf("/nothing: status %d", status)
+	}
+}
+
+func TestHealthFollowsTheFollower(t *testing.T) {
+	f := NewFollower()
+	server, _ := serve(t, f)
+	for _, want := range []int{http.StatusServiceUnavailable, http.StatusOK} {
+		if status, _, _ := request(t, server.URL()+"healthz"); status != want {
+			t.Errorf("have status %d, want %d", status, want)
+		}
+		f.setFollowing(true)
+	}
+}
+
+// stream opens /events; next returns the next snapshot, or false at its end.
+func stream(t testing.TB, server *Server) (next func() (Snapshot, bool)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), longEnough)
+	t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL()+"events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("/events: %s, %v", response.Status, response.Header)
+	}
+	lines := bufio.NewReader(response.Body)
+	return func() (s Snapshot, ok bool) {
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return s, false
+			}
+			if data, found := strings.CutPrefix(line, "data: "); found {
+				if err := json.Unmarshal([]byte(data), &s); err != nil {
+					t.Fatalf("event data: %v", err)
+				}
+				return s, true
+			}
+		}
+	}
+}
+
+func TestEventsStreamsTheStateAsItChanges(t *testing.T) {
+	f := NewFollower()
+	server, stop := serve(t, f)
+	next := stream(t, server)
+	if s, ok := next(); !ok || s.Run != "" || s.Phase != PhaseStarting {
+		t.Fatalf("at first: %v %+v", ok, s)
+	}
+	applyAll(t, f, start()...)
+	for {
+		s, ok := next()
+		if !ok {
+			t.Fatal("the stream ended before the newest state")
+		}
+		if s.EventCount == 4 {
+			break
+		}
+	}
+	stop() // returns although the page is still there
+	if _, ok := next(); ok {
+		t.Error("a state after the end")
+	}
+}
+
+func TestStreamsAreBounded(t *testing.T) {
+	f := NewFollower()
+	server, _ := serve(t, f)
+	for range maxStreams {
+		if _, ok := stream(t, server)(); !ok {
+			t.Fatal("a stream ended")
+		}
+	}
+	status, body, header := request(t, server.URL()+"events")
+	if status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
+		t.Errorf("one more: status %d, %s", status, body)
+	}
+}
+
+func TestAPortInUseIsOneSentence(t *testing.T) {
+	server, _ := serve(t, NewFollower())
+	address := server.listener.Addr().String()
+	_, err := Listen(t.Context(), ServerConfig{Address: address, Follower: NewFollower(), Gatherer: prometheus.NewRegistry()})
+	if !errors.Is(err, ErrPortInUse) {
+		t.Fatalf("have %v, want %v", err, ErrPortInUse)
+	}
+	for _, want := range []string{address, addressFlag} {
+		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q does not name %s in one line", err, want)
+		}
+	}
+}
+
+func TestAnAddressThatIsNone(t *testing.T) {
+	_, err := Listen(t.Context(), ServerConfig{Address: "nowhere", Follower: NewFollower(), Gatherer: prometheus.NewRegistry()})
+	if err == nil || !strings.Contains(err.Error(), "nowhere") || !strings.Contains(err.Error(), addressFlag) {
+		t.Errorf("have %v", err)
+	}
+}
+
+// TestDefaultAddressGivesWay: two runs on one machine both have a page.
+func TestDefaultAddressGivesWay(t *testing.T) {
+	for range 2 {
+		server, err := Listen(t.Context(), ServerConfig{Follower: NewFollower(), Gatherer: prometheus.NewRegistry()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(server.URL(), "http://127.0.0.1:") {
+			t.Errorf("listens on %s", server.URL())
+		}
+		defer server.Close()
+	}
+}
+
+func TestLoopbackAnswersToItsOwnNamesOnly(t *testing.T) {
+	server, _ := serve(t, NewFollower())
+	for host, want := range map[string]int{
+		"localhost": 200, "localhost:7070": 200, "127.0.0.1:1": 200, "[::1]:7070": 200,
+		"evil.example": 403, "localhost.evil.example:7070": 403, "10.0.0.1": 403,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL()+"api/state", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		response, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("host %s: status %d, want %d", host, response.StatusCode, want)
+		}
+	}
+}
+
+func TestServerAnswersOnlyToGet(t *testing.T) {
+	server, _ := serve(t, NewFollower())
+	response, err := client.Post(server.URL()+"api/state", "text/plain", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST: status %d", response.StatusCode)
+	}
+}
+
+// TestVendoredFiles checks page/VENDOR: the files of other projects are as
+// published, and none is missing from the list.
+func TestVendoredFiles(t *testing.T) {
+	list, err := os.ReadFile("page/VENDOR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]string{}
+	for line := range strings.Lines(string(list)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] != "#" {
+			listed[f[1]] = f[0]
+		}
+	}
+	files, err := filepath.Glob("page/uPlot*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(data)
+		if got, want := hex.EncodeToString(sum[:]), listed[filepath.Base(file)]; got != want {
+			t.Errorf("%s: sha256 %s, VENDOR says %q", file, got, want)
+		}
+	}
+	if len(files) != len(listed) {
+		t.Errorf("VENDOR lists %d files, there are %d", len(listed), len(files))
+	}
+}
