@@ -21,7 +21,19 @@ type Book struct {
 
 type problem struct {
 	tests map[testKey]test
-	last  uint64 // highest order among the tests
+	last  uint64 // highest order among the tests; 0 while unknown
+}
+
+// nextOrder is one more than the highest order there is. It follows from the
+// tests that are there, not from a counter, so that a book read back from
+// storage goes on exactly like this one.
+func (p *problem) nextOrder() uint64 {
+	if p.last == 0 {
+		for _, t := range p.tests {
+			p.last = max(p.last, t.order)
+		}
+	}
+	return p.last + 1
 }
 
 // testKey identifies a test within its problem.
@@ -69,9 +81,10 @@ func (b *Book) Apply(r *events.GroupRewarded) []Change {
 		e := Entry{ProblemID: r.ProblemID, Call: d.Call, Expected: d.Expected}
 		before := 0
 		if p := b.problems[e.ProblemID]; p != nil {
-			e.Order = p.last + 1
 			if t, ok := p.tests[testKey{e.Call, e.Expected}]; ok {
 				e.Order, before = t.order, t.count
+			} else {
+				e.Order = p.nextOrder()
 			}
 		} else {
 			e.Order = 1
@@ -114,8 +127,10 @@ func (b *Book) set(e Entry, before int) {
 	if e.Count > 0 {
 		b.digest.add(&e)
 		b.size++
+		if len(p.tests) == 0 || p.last != 0 {
+			p.last = max(p.last, e.Order)
+		}
 		p.tests[key] = test{order: e.Order, count: e.Count}
-		p.last = max(p.last, e.Order)
 		return
 	}
 	delete(p.tests, key)
@@ -123,13 +138,8 @@ func (b *Book) set(e Entry, before int) {
 		delete(b.problems, e.ProblemID)
 		return
 	}
-	// The next order follows from the tests that are there, not from a counter,
-	// so that a book read back from storage goes on exactly like this one.
 	if e.Order == p.last {
 		p.last = 0
-		for _, t := range p.tests {
-			p.last = max(p.last, t.order)
-		}
 	}
 }
 

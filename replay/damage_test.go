@@ -1,0 +1,269 @@
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codea1/events"
+	"github.com/dgraph-io/badger/v4"
+)
+
+func (l *Log) deleteKeys(keys ...[]byte) error {
+	return l.db.Update(func(txn *badger.Txn) error {
+		for _, k := range keys {
+			if err := txn.Delete(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (l *Log) setKey(key, value []byte) error {
+	return l.db.Update(func(txn *badger.Txn) error { return txn.Set(key, value) })
+}
+
+func (l *Log) setEvent(seq uint64, meta byte, value []byte) error {
+	return l.db.Update(func(txn *badger.Txn) error {
+		return txn.SetEntry(badger.NewEntry(eventKey(seq), value).WithMeta(meta))
+	})
+}
+
+// TestVerifyFinds damages the store in one place at a time.
+func TestVerifyFinds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		want   string
+		seq    uint64
+		damage func(t *testing.T, l *Log) error
+	}{
+		{"a flipped byte of a payload", "hash chain breaks", 2, func(t *testing.T, l *Log) error {
+			value := valueOf(t, l, 2)
+			value[len(value)-1] ^= 1
+			return l.setEvent(2, 3, value)
+		}},
+		{"a flipped byte of an envelope", "hash chain breaks", 3, func(t *testing.T, l *Log) error {
+			value := valueOf(t, l, 3)
+			return l.setEvent(3, 6, bytes.Replace(value, []byte("rewards-0"), []byte("rewards-1"), 1))
+		}},
+		{"a missing event", "event is missing", 2, func(t *testing.T, l *Log) error { return l.deleteKeys(eventKey(2)) }},
+		{"a missing end", "2 events, but the head says 3", 3, func(t *testing.T, l *Log) error { return l.deleteKeys(eventKey(3)) }},
+		{"a missing index", "leads to event 0", 1, func(t *testing.T, l *Log) error {
+			return l.deleteKeys(idKey(parseID(scanAll(t, l, ScanOptions{})[0].ID)))
+		}},
+		{"an index too many", "index has 4 events", 0, func(t *testing.T, l *Log) error {
+			at := place{seq: 2}
+			return l.setKey(idKey(eventID{1}), at.encode())
+		}},
+		{"an event under two numbers", "index of its id leads to event 2", 4, func(t *testing.T, l *Log) error {
+			r, _ := readAt(t, l, 2)
+			value, chain := encodeRecord(l.head.chain, 4, &r.Message, r.PayloadHash)
+			h := head{seq: 4, chain: chain}
+			return errors.Join(l.setEvent(4, 3, value), l.setKey(keyHead, h.encode()))
+		}},
+		{"a key of another type", "key says type 9", 2, func(t *testing.T, l *Log) error { return l.setEvent(2, 9, valueOf(t, l, 2)) }},
+		{"a cut record", "record", 1, func(t *testing.T, l *Log) error { return l.setEvent(1, 2, valueOf(t, l, 1)[:70]) }},
+		{"a head of another chain", "not the one the log ends with", 3, func(t *testing.T, l *Log) error {
+			h := head{seq: 3}
+			return l.setKey(keyHead, h.encode())
+		}},
+		{"a cut head", "head is malformed", 0, func(t *testing.T, l *Log) error { return l.setKey(keyHead, []byte{1}) }},
+		{"another book", "mistake book", 0, func(t *testing.T, l *Log) error { return l.setKey(bookKey("p1", 1), nil) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := openLog(t, t.TempDir(), Options{})
+			mustAppend(t, l, at(0, group(t, 1)...))
+			mustVerify(t, l)
+			if err := tt.damage(t, l); err != nil {
+				t.Fatal(err)
+			}
+			_, err := l.Verify(t.Context(), nil)
+			var corrupt *CorruptError
+			if !errors.As(err, &corrupt) || corrupt.Seq != tt.seq || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("verify says %v, want %q at event %d", err, tt.want, tt.seq)
+			}
+		})
+	}
+}
+
+func readAt(t *testing.T, l *Log, seq uint64) (r Record, value []byte) {
+	t.Helper()
+	err := l.db.View(func(txn *badger.Txn) error {
+		item, err := txn.Get(eventKey(seq))
+		if err != nil {
+			return err
+		}
+		r, value, err = l.record(item)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, value
+}
+
+func valueOf(t *testing.T, l *Log, seq uint64) []byte {
+	_, value := readAt(t, l, seq)
+	return value
+}
+
+// A byte flipped on disk in a value is found by a reader, and does not pass
+// unnoticed when the log is opened for writing.
+func TestFlippedByteOnDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := openLog(t, dir, Options{})
+	var messages []events.Message
+	for slot := range 3 + tailRecords {
+		p := posed(slot, "What is f?")
+		encode(t, p)
+		messages = append(messages, encode(t, sampled(p, noise(slot, 4000))))
+	}
+	mustAppend(t, l, at(0, messages...))
+	needle := valueOf(t, l, 3)[1000:1040]
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if flipOnDisk(t, dir, needle) != 1 {
+		t.Fatal("the value is not in one file")
+	}
+	l = openLog(t, dir, Options{ReadOnly: true})
+	_, err := l.Verify(t.Context(), nil)
+	var corrupt *CorruptError
+	if !errors.As(err, &corrupt) || corrupt.Seq != 3 {
+		t.Fatalf("verify: %v, want damage at event 3", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{}); !errors.As(err, &corrupt) || corrupt.Seq < 3 {
+		t.Fatalf("open for writing: %v, want damage from event 3 on", err)
+	}
+}
+
+// flipOnDisk flips a bit in every file that holds needle.
+func flipOnDisk(t *testing.T, dir string, needle []byte) (flipped int) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := bytes.Index(raw, needle); i >= 0 {
+			raw[i] ^= 0x10
+			flipped++
+			if err := os.WriteFile(path, raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return flipped
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	t.Run("a second opener", func(t *testing.T) {
+		dir := t.TempDir()
+		openLog(t, dir, Options{})
+		for _, o := range []Options{{}, {ReadOnly: true}} {
+			_, err := Open(dir, o)
+			var inUse *InUseError
+			if !errors.As(err, &inUse) || inUse.PID != os.Getpid() {
+				t.Errorf("second opener: %v", err)
+			}
+		}
+	})
+	t.Run("a log that is not there", func(t *testing.T) {
+		if _, err := Open(t.TempDir(), Options{ReadOnly: true}); !errors.Is(err, ErrNoLog) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("a file", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(file, Options{}); err == nil {
+			t.Error("opened a file")
+		}
+	})
+	t.Run("a newer format", func(t *testing.T) {
+		dir := t.TempDir()
+		l := openLog(t, dir, Options{})
+		if err := errors.Join(l.setKey(keyFormat, []byte{FormatVersion + 1}), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir, Options{}); !errors.Is(err, ErrNewerFormat) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("a lost end", func(t *testing.T) {
+		dir := t.TempDir()
+		l := openLog(t, dir, Options{})
+		mustAppend(t, l, at(0, group(t, 1)...))
+		if err := errors.Join(l.deleteKeys(eventKey(3)), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var corrupt *CorruptError
+		if _, err := Open(dir, Options{}); !errors.As(err, &corrupt) || corrupt.Seq != 3 {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("a lost head", func(t *testing.T) {
+		dir := t.TempDir()
+		l := openLog(t, dir, Options{})
+		mustAppend(t, l, at(0, group(t, 1)...))
+		if err := errors.Join(l.deleteKeys(keyHead), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var corrupt *CorruptError
+		if _, err := Open(dir, Options{}); !errors.As(err, &corrupt) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("a damaged manifest", func(t *testing.T) {
+		dir := t.TempDir()
+		l := openLog(t, dir, Options{})
+		mustAppend(t, l, at(0, group(t, 1)...))
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, badger.ManifestFilename), []byte("no manifest"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var corrupt *CorruptError
+		if _, err := Open(dir, Options{}); !errors.As(err, &corrupt) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestDiskFull(t *testing.T) {
+	dir := t.TempDir()
+	l := openLog(t, dir, Options{})
+	mustAppend(t, l, at(0, group(t, 1)...))
+	free := uint64(DefaultReserveBytes - 1)
+	l.free = func(string) (uint64, error) { return free, nil }
+	var full *DiskFullError
+	if _, err := l.Append(t.Context(), at(3, group(t, 2)...)); !errors.As(err, &full) || !strings.Contains(err.Error(), "255 MiB left") {
+		t.Fatalf("append to a full disk: %v", err)
+	}
+	free <<= 1
+	mustAppend(t, l, at(3, group(t, 2)...))
+	mustVerify(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{ReserveBytes: 1 << 62}); !errors.As(err, &full) {
+		t.Errorf("open on a full disk: %v", err)
+	}
+}

@@ -1,0 +1,20 @@
+// Package replay keeps the truth of a run: the event log, every event of the
+// run exactly once and in order, in Badger, each linked to the one before it
+// by a hash chain. FORMAT.md describes what is on disk.
+//
+// Log.Append commits events, the bus position after them and the Mistake Book
+// that follows from them in one transaction, and returns once it is on disk.
+// So a Recorder that is killed anywhere reads on from Log.Position and nothing
+// is lost, repeated or counted twice. Everything a Log knows when it opens
+// comes from its directory alone.
+//
+// Where two payloads appear under one event ID, the first in the log stands;
+// what descends from the other is refused, and the Recorder publishes one
+// group.dropped for it.
+//
+// The package must not know which bus delivers the events or which stage made
+// them, and interprets no payload but group.rewarded.
+//
+// Start reading at log.go, then append.go for how a batch becomes a
+// transaction, and recorder.go for who feeds it.
+package replay

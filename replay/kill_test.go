@@ -1,0 +1,144 @@
+package replay
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"codea1/events"
+)
+
+const writerDirVariable = "CODEA1_TEST_WRITER_DIR"
+
+// writeUntilKilled is the victim: it reads its position from the log, as a
+// recorder does, appends what comes after it, some of it twice, and says on
+// stdout how far it has come once that is acknowledged.
+func writeUntilKilled(dir string) {
+	fail := func(err error) {
+		fmt.Println("failed:", err)
+		os.Exit(1)
+	}
+	l, err := Open(dir, Options{})
+	if err != nil {
+		fail(err)
+	}
+	next := 0
+	if p := l.Position(); p != events.Start {
+		if _, err := fmt.Sscanf(string(p), "p%d", &next); err != nil {
+			fail(err)
+		}
+		next++
+	}
+	var pending []Entry
+	for {
+		// Message number n is the n%3th of group n/3.
+		for len(pending) < 3+next%40 {
+			n := next + len(pending)
+			pending = append(pending, at(n, group(new(testing.B), n/3)[n%3])...)
+		}
+		if _, err := l.Append(context.Background(), pending); err != nil {
+			fail(err)
+		}
+		next += len(pending)
+		fmt.Println(next)
+		// The bus delivers the last one once more.
+		pending = pending[len(pending)-1:]
+		next--
+	}
+}
+
+// A writer is killed under load, again and again, and goes on where the log
+// ends: what it acknowledged is there, nothing is there twice, and chain,
+// index and book hold.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kills := 25
+	if testing.Short() {
+		kills = 5
+	}
+	dir := t.TempDir()
+	total := uint64(0)
+	for kill := range kills {
+		acknowledged := runVictim(t, self, dir, 5+kill%17)
+		l, err := Open(dir, Options{ReadOnly: kill%3 == 0})
+		if err != nil {
+			t.Fatalf("after kill %d: %v", kill, err)
+		}
+		report, err := l.Verify(t.Context(), nil)
+		if err != nil {
+			t.Fatalf("after kill %d: %v", kill, err)
+		}
+		if report.Events < acknowledged {
+			t.Fatalf("kill %d: %d events acknowledged, %d in the log", kill, acknowledged, report.Events)
+		}
+		if want := events.Position(fmt.Sprintf("p%d", report.Events-1)); l.Position() != want {
+			t.Fatalf("kill %d: position %q with %d events", kill, l.Position(), report.Events)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		total = report.Events
+	}
+	// Every message in its place, in the order it was made.
+	l := openLog(t, dir, Options{})
+	n := 0
+	for r, err := range l.Scan(t.Context(), ScanOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := group(t, n/3)[n%3].ID; r.Message.ID != want {
+			t.Fatalf("event %d is %s, want %s", r.Seq, r.Message.ID, want)
+		}
+		n++
+	}
+	if uint64(n) != total {
+		t.Fatalf("%d events, want %d", n, total)
+	}
+	t.Logf("%d kills, %d events", kills, total)
+}
+
+// runVictim lets a writer acknowledge a number of batches, kills it without a
+// chance to do anything about it, and returns what it acknowledged last.
+func runVictim(t *testing.T, self, dir string, batches int) (acknowledged uint64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	victim := exec.CommandContext(ctx, self)
+	victim.Env = append(os.Environ(), writerDirVariable+"="+dir)
+	victim.Stderr = os.Stderr
+	out, err := victim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "failed") {
+			t.Fatal(lines.Text())
+		}
+		if _, err := fmt.Sscan(lines.Text(), &acknowledged); err != nil {
+			t.Fatal(err)
+		}
+		if batches--; batches == 0 {
+			// It goes on writing while the signal is on its way.
+			if err := victim.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := victim.Wait(); err == nil {
+		t.Fatal("the writer ended by itself")
+	}
+	return acknowledged
+}

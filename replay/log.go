@@ -1,0 +1,294 @@
+package replay
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"codea1/events"
+	"codea1/replay/mistakes"
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Options configures a Log.
+type Options struct {
+	// ReadOnly opens an existing log without changing it. Any number of
+	// processes can do so at once, but none while a run writes to it.
+	ReadOnly bool
+	// ReserveBytes is the free space below which Append refuses to write,
+	// DefaultReserveBytes if 0.
+	ReserveBytes uint64
+	// Logger hears what the store does; nil discards it.
+	Logger *slog.Logger
+}
+
+// DefaultReserveBytes covers the files Badger has mapped and not yet filled,
+// and a compaction. Running into a full disk inside one of those would kill
+// the process with SIGBUS instead of giving an error.
+const DefaultReserveBytes = 256 << 20
+
+// Log is the event log of a run and the Mistake Book that follows from it. All
+// methods are safe for concurrent use.
+type Log struct {
+	dir     string
+	options Options
+	db      *badger.DB
+	free    func(dir string) (uint64, error)
+
+	appending sync.Mutex // held by Append
+	failed    error      // the failed commit after which nothing is appended
+
+	// mu guards what follows. A commit holds it until the disk has it, so that
+	// nobody acts on what a crash could still take back.
+	mu   sync.RWMutex
+	head head
+	book *mistakes.Book
+
+	usersMu sync.Mutex
+	users   sync.WaitGroup
+	closed  bool
+}
+
+// head is where the log ends.
+type head struct {
+	seq      uint64
+	chain    Hash
+	position events.Position
+}
+
+func (h *head) encode() []byte {
+	b := binary.BigEndian.AppendUint64(nil, h.seq)
+	b = append(b, h.chain[:]...)
+	return append(b, h.position...)
+}
+
+func decodeHead(b []byte) (h head, ok bool) {
+	if len(b) < 8+len(h.chain) {
+		return head{}, false
+	}
+	h.seq = binary.BigEndian.Uint64(b)
+	copy(h.chain[:], b[8:])
+	h.position = events.Position(b[8+len(h.chain):])
+	return h, true
+}
+
+// Dir returns the directory of the log within a run's directory.
+func Dir(run string) string { return filepath.Join(run, "log") }
+
+// Open opens the log in dir and brings the Mistake Book to its end. Unless
+// Options.ReadOnly, it makes the directory if need be. It returns an
+// *InUseError while another Log has dir open, a *CorruptError for a directory
+// that Badger or this package cannot make sense of, a *DiskFullError when there
+// is too little room to write, ErrNoLog and ErrNewerFormat.
+func Open(dir string, options Options) (*Log, error) {
+	if options.ReserveBytes == 0 {
+		options.ReserveBytes = DefaultReserveBytes
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	l := &Log{dir: dir, options: options, free: freeBytes, book: mistakes.New()}
+	if options.ReadOnly {
+		if _, err := os.Stat(filepath.Join(dir, badger.ManifestFilename)); err != nil {
+			return nil, fmt.Errorf("%w: %s", ErrNoLog, dir)
+		}
+	} else {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("open log: %w", err)
+		}
+		if err := l.checkSpace(0); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if l.db, err = l.openStore(); err != nil {
+		return nil, err
+	}
+	if err := l.load(); err != nil {
+		return nil, errors.Join(err, l.db.Close())
+	}
+	return l, nil
+}
+
+// load reads the head and the book and checks them against the last events.
+func (l *Log) load() error {
+	if err := l.checkFormat(); err != nil {
+		return err
+	}
+	txn := l.db.NewTransaction(false)
+	defer txn.Discard()
+	var err error
+	if l.head, err = l.readHead(txn); err != nil {
+		return err
+	}
+	if err := l.checkTail(txn); err != nil {
+		return err
+	}
+	return l.loadBook(txn)
+}
+
+func (l *Log) checkFormat() error {
+	var raw []byte
+	err := l.db.View(func(txn *badger.Txn) (err error) {
+		raw, err = get(txn, keyFormat)
+		return err
+	})
+	if err != nil {
+		return l.corrupt(0, "format version cannot be read", err)
+	}
+	if raw == nil {
+		if l.options.ReadOnly {
+			return fmt.Errorf("%w: %s holds no format version", ErrNoLog, l.dir)
+		}
+		return l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyFormat, []byte{FormatVersion}) })
+	}
+	if len(raw) != 1 || raw[0] > FormatVersion {
+		return fmt.Errorf("%w: log %s has version %v, this build knows %d", ErrNewerFormat, l.dir, raw, FormatVersion)
+	}
+	return nil
+}
+
+func (l *Log) readHead(txn *badger.Txn) (head, error) {
+	raw, err := get(txn, keyHead)
+	if err != nil {
+		return head{}, l.corrupt(0, "head cannot be read", err)
+	}
+	if raw == nil {
+		return head{}, nil
+	}
+	h, ok := decodeHead(raw)
+	if !ok {
+		return head{}, l.corrupt(0, "head is malformed", nil)
+	}
+	return h, nil
+}
+
+// tailRecords is how many of the last events are read when a log opens. The
+// end is where an interrupted write, and Badger's repair of it, would show.
+const tailRecords = 64
+
+func (l *Log) checkTail(txn *badger.Txn) error {
+	seq := l.head.seq
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceEvents}, Reverse: true})
+	defer it.Close()
+	it.Seek(eventKey(^uint64(0)))
+	for i := 0; i < tailRecords && seq > 0; i++ {
+		if !it.Valid() {
+			return l.corrupt(seq, "event is missing", nil)
+		}
+		r, _, err := l.record(it.Item())
+		if err != nil {
+			return err
+		}
+		if r.Seq != seq {
+			return l.corrupt(seq, fmt.Sprintf("event %d stands in its place", r.Seq), nil)
+		}
+		if seq == l.head.seq && r.Chain != l.head.chain {
+			return l.corrupt(seq, "chain hash is not the one the log ends with", nil)
+		}
+		seq--
+		it.Next()
+	}
+	if seq == 0 && it.Valid() {
+		return l.corrupt(0, "holds events, but no head", nil)
+	}
+	return nil
+}
+
+// Close waits for the calls in progress and closes the log. Closing it again
+// does nothing.
+func (l *Log) Close() error {
+	l.usersMu.Lock()
+	closed := l.closed
+	l.closed = true
+	l.usersMu.Unlock()
+	if closed {
+		return nil
+	}
+	l.users.Wait()
+	if err := l.db.Close(); err != nil {
+		return fmt.Errorf("close log %s: %w", l.dir, err)
+	}
+	return nil
+}
+
+// use keeps the store open until the returned function is called.
+func (l *Log) use() (done func(), err error) {
+	l.usersMu.Lock()
+	defer l.usersMu.Unlock()
+	if l.closed {
+		return nil, fmt.Errorf("log %s: %w", l.dir, ErrClosed)
+	}
+	l.users.Add(1)
+	return l.users.Done, nil
+}
+
+// Last returns the sequence number and the chain hash of the last event, zero
+// for an empty log.
+func (l *Log) Last() (seq uint64, chain Hash) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.head.seq, l.head.chain
+}
+
+// Position returns the bus position up to which the log holds every event.
+func (l *Log) Position() events.Position {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.head.position
+}
+
+// Get returns the event with an ID, or ErrNotFound.
+func (l *Log) Get(ctx context.Context, id string) (Record, error) {
+	done, err := l.use()
+	if err != nil {
+		return Record{}, err
+	}
+	defer done()
+	if err := ctx.Err(); err != nil {
+		return Record{}, err
+	}
+	txn := l.db.NewTransaction(false)
+	defer txn.Discard()
+	// An ID that is no ID is not found either.
+	at, ok, err := l.lookup(txn, parseID(id))
+	if err != nil {
+		return Record{}, err
+	}
+	if !ok || parseID(id).String() != id {
+		return Record{}, fmt.Errorf("event %s: %w", id, ErrNotFound)
+	}
+	item, err := txn.Get(eventKey(at.seq))
+	if err != nil {
+		return Record{}, l.corrupt(at.seq, "event is missing", err)
+	}
+	r, _, err := l.record(item)
+	if err != nil {
+		return Record{}, err
+	}
+	if r.Message.ID != id {
+		return Record{}, l.corrupt(at.seq, "another event stands where the index has "+id, nil)
+	}
+	return r, nil
+}
+
+// checkSpace refuses to write when the disk is nearly full.
+func (l *Log) checkSpace(payloadBytes uint64) error {
+	free, err := l.free(l.dir)
+	if err != nil {
+		return fmt.Errorf("log %s: free space: %w", l.dir, err)
+	}
+	if need := l.options.ReserveBytes + payloadBytes; free < need {
+		return &DiskFullError{Dir: l.dir, FreeBytes: free, NeedBytes: need}
+	}
+	return nil
+}
+
+func (l *Log) corrupt(seq uint64, reason string, err error) error {
+	return &CorruptError{Dir: l.dir, Seq: seq, Reason: reason, Err: err}
+}

@@ -1,0 +1,234 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"codea1/events"
+	"golang.org/x/sync/errgroup"
+)
+
+// Bus is what a Recorder needs of events.Bus.
+type Bus interface {
+	Publish(ctx context.Context, messages ...events.Message) error
+	Read(ctx context.Context, config events.ReadConfig) (events.Reader, error)
+}
+
+// RecorderConfig configures a Recorder. Zero values stand for the defaults.
+type RecorderConfig struct {
+	Run    string // the run whose events are recorded; required
+	Source string // the recorder's name in events it publishes; "recorder"
+	// A batch is committed when it holds MaxBatch events (256) or at least
+	// MaxBatchBytes of payload (4 MiB), or Linger (2 ms) after its first event.
+	MaxBatch      int
+	MaxBatchBytes int
+	Linger        time.Duration
+	// OnAppend hears the events that have become part of the log, in order. An
+	// error from it ends the recorder.
+	OnAppend func(ctx context.Context, appended []events.Message) error
+	Now      func() time.Time // time.Now
+	Logger   *slog.Logger     // discards
+}
+
+func (c *RecorderConfig) setDefaults() error {
+	if err := events.ValidName(c.Run); err != nil {
+		return fmt.Errorf("recorder: run: %w", err)
+	}
+	if c.MaxBatch < 0 || c.MaxBatchBytes < 0 || c.Linger < 0 {
+		return fmt.Errorf("recorder: negative batch limit: %d events, %d bytes, %v", c.MaxBatch, c.MaxBatchBytes, c.Linger)
+	}
+	if c.Source == "" {
+		c.Source = "recorder"
+	}
+	if c.MaxBatch == 0 {
+		c.MaxBatch = 256
+	}
+	if c.MaxBatchBytes == 0 {
+		c.MaxBatchBytes = 4 << 20
+	}
+	if c.Linger == 0 {
+		c.Linger = 2 * time.Millisecond
+	}
+	if c.OnAppend == nil {
+		c.OnAppend = func(context.Context, []events.Message) error { return nil }
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// Recorder reads every event of a run from the bus, in order, into the log.
+type Recorder struct {
+	bus    Bus
+	log    *Log
+	config RecorderConfig
+}
+
+// NewRecorder returns a recorder of a run.
+func NewRecorder(bus Bus, log *Log, config RecorderConfig) (*Recorder, error) {
+	if err := config.setDefaults(); err != nil {
+		return nil, err
+	}
+	return &Recorder{bus, log, config}, nil
+}
+
+// Run records from where the log ends until ctx ends, and returns nil then.
+// What has been read by then is still committed. Any other end is an error;
+// running again goes on where the log ends.
+func (r *Recorder) Run(ctx context.Context) error {
+	reader, err := r.bus.Read(ctx, events.ReadConfig{Run: r.config.Run, From: r.log.Position()})
+	if err != nil {
+		return fmt.Errorf("recorder: read run %s: %w", r.config.Run, err)
+	}
+	err = r.run(ctx, reader)
+	if closeErr := reader.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("recorder: close reader of run %s: %w", r.config.Run, closeErr)
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
+	if err := r.dropPending(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	entries := make(chan Entry) // unbuffered: a batch bounds what is in memory
+	group.Go(func() error {
+		defer close(entries)
+		for {
+			m, position, err := reader.Next(ctx)
+			if err != nil {
+				return fmt.Errorf("recorder: read run %s: %w", r.config.Run, err)
+			}
+			select {
+			case entries <- Entry{m, position}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+	group.Go(func() error {
+		for {
+			batch := r.collect(entries)
+			if len(batch) == 0 {
+				return nil
+			}
+			// What was read is kept even while stopping.
+			if err := r.record(context.WithoutCancel(ctx), batch); err != nil {
+				return err
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// collect returns the next batch, empty once the channel is closed.
+func (r *Recorder) collect(entries <-chan Entry) []Entry {
+	first, ok := <-entries
+	if !ok {
+		return nil
+	}
+	batch, size := []Entry{first}, len(first.Message.Data)
+	linger := time.NewTimer(r.config.Linger)
+	defer linger.Stop()
+	for len(batch) < r.config.MaxBatch && size < r.config.MaxBatchBytes {
+		select {
+		case e, ok := <-entries:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, e)
+			size += len(e.Message.Data)
+		case <-linger.C:
+			return batch
+		}
+	}
+	return batch
+}
+
+func (r *Recorder) record(ctx context.Context, batch []Entry) error {
+	appended, err := r.log.Append(ctx, batch)
+	if err != nil {
+		return err
+	}
+	for _, rejection := range appended.Rejected {
+		r.config.Logger.Warn("event left out of the log: nobody can read it",
+			"event", rejection.Message.ID, "type", rejection.Message.Type, "group", rejection.Message.Group, "err", rejection.Err)
+	}
+	dropped := make(map[string]bool)
+	for _, c := range appended.Conflicts {
+		r.config.Logger.Warn("event left out of the log: another payload stands",
+			"event", c.Message.ID, "type", c.Message.Type, "group", c.Message.Group, "source", c.Message.Source, "standing", c.Standing)
+		if !c.Descends() || dropped[c.Standing] {
+			continue
+		}
+		dropped[c.Standing] = true
+		if err := r.drop(ctx, c.Standing); err != nil {
+			return err
+		}
+	}
+	if len(appended.Messages) == 0 {
+		return nil
+	}
+	if err := r.config.OnAppend(ctx, appended.Messages); err != nil {
+		return fmt.Errorf("recorder: after event %d: %w", appended.Last, err)
+	}
+	return nil
+}
+
+// dropPending publishes what an earlier recorder may have died over: it commits
+// a refusal before it publishes what follows from it.
+func (r *Recorder) dropPending(ctx context.Context) error {
+	standing, err := r.log.partedLineages(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range standing {
+		if err := r.drop(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop publishes that the group of a standing event leaves the pipeline: a
+// worker went on with another payload under that event's ID, and the IDs of
+// what follows are taken. The drop follows from the standing event alone, so
+// however many descendants are refused it is one event.
+func (r *Recorder) drop(ctx context.Context, standing string) error {
+	record, err := r.log.Get(ctx, standing)
+	if err != nil {
+		return err
+	}
+	cause, err := record.Decode()
+	if err != nil {
+		return err
+	}
+	plan, ok := events.PlanOf(cause.Payload)
+	if !ok {
+		return nil // not a group on its way: there is nothing to drop
+	}
+	dropped := events.Caused(cause, r.config.Source, r.config.Now(), &events.GroupDropped{
+		Purpose: plan.Purpose, Step: plan.Step, Slot: plan.Slot, Groups: plan.Groups,
+		Stage: r.config.Source, Reason: events.DropLineage,
+		Detail: fmt.Sprintf("%s %s was published with two payloads; the first stands, and events that follow from the other are left out", cause.Type, standing),
+	})
+	m, err := events.Encode(dropped)
+	if err != nil {
+		return err
+	}
+	if err := r.bus.Publish(ctx, m); err != nil {
+		return fmt.Errorf("recorder: drop group %s: %w", cause.Group, err)
+	}
+	return nil
+}

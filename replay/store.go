@@ -1,0 +1,156 @@
+package replay
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+)
+
+// storeOptions is Badger tuned for one writer of large, compressed, immutable
+// values within a small memory. Its defaults take over a gigabyte and do not
+// sync.
+func storeOptions(dir string, o *Options) badger.Options {
+	return badger.DefaultOptions(dir).
+		WithReadOnly(o.ReadOnly).
+		WithSyncWrites(true).
+		WithDetectConflicts(false).    // one writer
+		WithCompression(options.None). // payloads are compressed already
+		WithValueThreshold(1 << 10).
+		WithValueLogFileSize(64 << 20).
+		WithMemTableSize(32 << 20).
+		WithNumMemtables(2).
+		WithNumCompactors(2).
+		WithBlockCacheSize(16 << 20).
+		WithIndexCacheSize(32 << 20).
+		WithVerifyValueChecksum(true).
+		WithChecksumVerificationMode(options.OnTableAndBlockRead).
+		WithMetricsEnabled(false).
+		WithLogger(storeLogger{o.Logger})
+}
+
+// openStore opens Badger, for reading only after a writer has put in order
+// what a killed run has left: a write-ahead log that ends in the middle, which
+// a reader must not touch.
+func (l *Log) openStore() (*badger.DB, error) {
+	if l.options.ReadOnly {
+		// A store that was closed has none.
+		left, err := filepath.Glob(filepath.Join(l.dir, "*"+memTableSuffix))
+		if err != nil {
+			return nil, fmt.Errorf("open log %s: %w", l.dir, err)
+		}
+		if len(left) > 0 {
+			if err := l.recover(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	db, err := badger.Open(storeOptions(l.dir, &l.options))
+	if err != nil {
+		return nil, openError(l.dir, err)
+	}
+	return db, nil
+}
+
+// memTableSuffix is the extension of Badger's write-ahead logs.
+const memTableSuffix = ".mem"
+
+func (l *Log) recover() error {
+	if err := l.checkSpace(0); err != nil {
+		return err
+	}
+	l.options.Logger.Info("recover the log of a run that was killed", "dir", l.dir)
+	db, err := badger.Open(storeOptions(l.dir, &Options{Logger: l.options.Logger}))
+	if err != nil {
+		return openError(l.dir, err)
+	}
+	if err := db.Close(); err != nil {
+		return fmt.Errorf("recover log %s: %w", l.dir, err)
+	}
+	return nil
+}
+
+// storeLogger passes on what Badger has to say; its news is our detail.
+type storeLogger struct{ logger *slog.Logger }
+
+func (s storeLogger) log(level slog.Level, format string, args []any) {
+	if s.logger.Enabled(context.Background(), level) {
+		s.logger.Log(context.Background(), level, "badger: "+strings.TrimSpace(fmt.Sprintf(format, args...)))
+	}
+}
+
+func (s storeLogger) Errorf(format string, args ...any)   { s.log(slog.LevelError, format, args) }
+func (s storeLogger) Warningf(format string, args ...any) { s.log(slog.LevelWarn, format, args) }
+func (s storeLogger) Infof(format string, args ...any)    { s.log(slog.LevelDebug, format, args) }
+func (s storeLogger) Debugf(string, ...any)               {}
+
+// get returns a copy of a key's value, nil where there is none.
+func get(txn *badger.Txn, key []byte) ([]byte, error) {
+	item, err := txn.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return item.ValueCopy(nil)
+}
+
+// place is what the index holds for an event ID.
+type place struct {
+	seq     uint64
+	payload Hash
+}
+
+func (p *place) encode() []byte {
+	return append(binary.BigEndian.AppendUint64(nil, p.seq), p.payload[:]...)
+}
+
+func (l *Log) lookup(txn *badger.Txn, id eventID) (at place, ok bool, err error) {
+	raw, err := get(txn, idKey(id))
+	if err != nil {
+		return place{}, false, l.corrupt(0, "index of "+id.String()+" cannot be read", err)
+	}
+	if raw == nil {
+		return place{}, false, nil
+	}
+	if len(raw) != 8+len(at.payload) {
+		return place{}, false, l.corrupt(0, "index of "+id.String()+" is malformed", nil)
+	}
+	at.seq = binary.BigEndian.Uint64(raw)
+	copy(at.payload[:], raw[8:])
+	return at, true, nil
+}
+
+// record reads the event under an item; value is its encoded form.
+func (l *Log) record(item *badger.Item) (r Record, value []byte, err error) {
+	seq, ok := seqOf(item.Key())
+	if !ok {
+		return Record{}, nil, l.corrupt(0, fmt.Sprintf("key %x is no event's", item.Key()), nil)
+	}
+	value, err = item.ValueCopy(nil)
+	if err != nil {
+		return Record{}, nil, l.corrupt(seq, "value cannot be read", err)
+	}
+	if len(value) == 0 {
+		// Badger logs why a value cannot be read, and returns nothing.
+		return Record{}, nil, l.corrupt(seq, "value cannot be read", nil)
+	}
+	r, err = decodeRecord(seq, value)
+	if errors.Is(err, ErrNewerFormat) {
+		return Record{}, nil, fmt.Errorf("log %s, event %d: %w", l.dir, seq, err)
+	}
+	if err != nil {
+		return Record{}, nil, l.corrupt(seq, "record", err)
+	}
+	if typeCodes[r.Message.Type] != item.UserMeta() {
+		return Record{}, nil, l.corrupt(seq, fmt.Sprintf("key says type %d, record says %q", item.UserMeta(), r.Message.Type), nil)
+	}
+	return r, value, nil
+}

@@ -1,0 +1,152 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"codea1/events"
+	"codea1/replay/mistakes"
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Report is what Verify found in a log that is sound.
+type Report struct {
+	Events   uint64
+	Chain    Hash // of the last event
+	ByType   map[events.Type]uint64
+	Refused  uint64 // events left out because they descend from a payload that lost
+	Tests    int    // tests in the Mistake Book
+	Problems int    // problems they belong to
+}
+
+// Verify reads the whole log and checks that its numbers have no gap, that
+// every record links to the one before it, that every payload is the one that
+// was appended, that every event is there once, and that the stored Mistake
+// Book equals one made from the events. The first thing wrong is returned as a
+// *CorruptError. progress, unless nil, hears how many of how many events are
+// done. A log that is being written is checked as it stood at the call.
+func (l *Log) Verify(ctx context.Context, progress func(done, total uint64)) (Report, error) {
+	done, err := l.use()
+	if err != nil {
+		return Report{}, err
+	}
+	defer done()
+	txn := l.db.NewTransaction(false)
+	defer txn.Discard()
+	end, err := l.readHead(txn)
+	if err != nil {
+		return Report{}, err
+	}
+	v := verifier{log: l, txn: txn, book: mistakes.New(), report: Report{ByType: make(map[events.Type]uint64)}}
+	err = l.scan(ctx, txn, ScanOptions{}, func(item *badger.Item) (bool, error) {
+		if err := v.check(item); err != nil {
+			return false, err
+		}
+		if progress != nil {
+			progress(v.report.Events, end.seq)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return Report{}, err
+	}
+	if v.report.Events != end.seq {
+		return Report{}, l.corrupt(v.report.Events+1, fmt.Sprintf("%d events, but the head says %d", v.report.Events, end.seq), nil)
+	}
+	if v.report.Chain != end.chain {
+		return Report{}, l.corrupt(end.seq, "chain hash is not the one the log ends with", nil)
+	}
+	if err := v.checkIndex(ctx); err != nil {
+		return Report{}, err
+	}
+	return v.report, v.checkBook(end.seq)
+}
+
+type verifier struct {
+	log    *Log
+	txn    *badger.Txn
+	book   *mistakes.Book
+	report Report
+}
+
+func (v *verifier) check(item *badger.Item) error {
+	r, value, err := v.log.record(item)
+	if err != nil {
+		return err
+	}
+	fail := func(reason string, err error) error {
+		return &CorruptError{Dir: v.log.dir, Seq: r.Seq, EventID: r.Message.ID, Reason: reason, Err: err}
+	}
+	if chainOf(v.report.Chain, r.Seq, value) != r.Chain {
+		return fail("hash chain breaks", nil)
+	}
+	if err := r.Message.Validate(); err != nil {
+		return fail("envelope", err)
+	}
+	raw, err := r.Message.Raw()
+	if err != nil {
+		return fail("payload", err)
+	}
+	if hashOf(raw) != r.PayloadHash {
+		return fail("payload", errPayloadHash)
+	}
+	at, ok, err := v.log.lookup(v.txn, parseID(r.Message.ID))
+	if err != nil {
+		return err
+	}
+	if !ok || at.seq != r.Seq || at.payload != r.PayloadHash {
+		return fail(fmt.Sprintf("index of its id leads to event %d", at.seq), nil)
+	}
+	if r.Message.Type == events.TypeGroupRewarded {
+		if err := applyRecord(v.book, &r); err != nil {
+			return fail("payload", err)
+		}
+	}
+	v.report.Events++
+	v.report.Chain = r.Chain
+	v.report.ByType[r.Message.Type]++
+	return nil
+}
+
+// checkIndex completes exactly-once: every event leads to itself through the
+// index, so with as many entries as events no event is there under two numbers.
+func (v *verifier) checkIndex(ctx context.Context) error {
+	indexed, err := countKeys(ctx, v.txn, spaceIDs)
+	if err != nil {
+		return err
+	}
+	if indexed != v.report.Events {
+		return v.log.corrupt(0, fmt.Sprintf("index has %d events, the log has %d", indexed, v.report.Events), nil)
+	}
+	v.report.Refused, err = countKeys(ctx, v.txn, spaceRefused)
+	return err
+}
+
+func countKeys(ctx context.Context, txn *badger.Txn, space byte) (n uint64, err error) {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{space}})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		if n%64 == 0 && ctx.Err() != nil {
+			return n, ctx.Err()
+		}
+		n++
+	}
+	return n, nil
+}
+
+func (v *verifier) checkBook(seq uint64) error {
+	v.report.Tests, v.report.Problems = v.book.Size(), len(v.book.Problems())
+	stored, err := v.log.readBook(v.txn, seq)
+	if errors.Is(err, errAbsent) {
+		return nil // it is made anew when a writer opens the log
+	}
+	if err != nil {
+		return v.log.corrupt(0, "mistake book", err)
+	}
+	if !bytes.Equal(stored.Encode(), v.book.Encode()) {
+		return v.log.corrupt(0, "mistake book is not the one that follows from the events", nil)
+	}
+	return nil
+}
