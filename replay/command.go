@@ -1,0 +1,38 @@
+package replay
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Command is `codea1 replay`.
+type Command struct {
+	Verify VerifyCommand `cmd:"" help:"Check the event log of a run from end to end."`
+}
+
+// Mistakes is `codea1 mistakes`.
+type Mistakes struct {
+	List ListCommand `cmd:"" help:"List the tests of the Mistake Book."`
+	Show ShowCommand `cmd:"" help:"Show the tests of one problem, in the order in which they are posed again."`
+}
+
+// runArgument names the run whose log a command reads.
+type runArgument struct {
+	RunDir  string `arg:"" name:"run" help:"A run's directory, its log's directory, or the name of a run in --runs-dir."`
+	RunsDir string `help:"Where run directories are." default:"runs" placeholder:"DIR"`
+}
+
+// open opens the run's log for reading.
+func (a *runArgument) open(logger *slog.Logger) (*Log, error) {
+	for _, dir := range []string{Dir(a.RunDir), a.RunDir, Dir(filepath.Join(a.RunsDir, a.RunDir))} {
+		if _, err := os.Stat(filepath.Join(dir, badger.ManifestFilename)); err == nil {
+			return Open(dir, Options{ReadOnly: true, Logger: logger})
+		}
+	}
+	return nil, fmt.Errorf("run %q: %w: neither %s nor %s has one",
+		a.RunDir, ErrNoLog, Dir(a.RunDir), Dir(filepath.Join(a.RunsDir, a.RunDir)))
+}

@@ -1,0 +1,107 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
+)
+
+// execute runs a command line as the program does.
+func execute(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var cli struct {
+		Mistakes Mistakes `cmd:""`
+		Replay   Command  `cmd:""`
+	}
+	parser, err := kong.New(&cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	command.BindTo(t.Context(), (*context.Context)(nil))
+	command.BindTo(&out, (*io.Writer)(nil))
+	command.Bind(slog.New(slog.DiscardHandler))
+	err = command.Run()
+	return out.String(), err
+}
+
+func TestCommands(t *testing.T) {
+	runs := t.TempDir()
+	l := openLog(t, Dir(filepath.Join(runs, "r1")), Options{})
+	for slot := range 9 {
+		mustAppend(t, l, at(3*slot, group(t, slot)...))
+	}
+	_, chain := l.Last()
+	if _, err := execute(t, "mistakes", "list", "r1", "--runs-dir", runs); !isInUse(err) {
+		t.Errorf("while the run is live: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(runs, "r1"), filepath.Join(runs, "r2")); err != nil {
+		t.Fatal(err)
+	}
+	run := filepath.Join(runs, "r2")
+	for _, tt := range []struct {
+		args string
+		want string
+	}{
+		{"mistakes list r2 --runs-dir " + runs + " --limit 3", `
+PROBLEM  COUNT  CALL  EXPECTED
+p0       3      f(0)  0
+p0       2      f(3)  0
+p0       1      f(2)  0
+`[1:]},
+		{"mistakes list " + Dir(run) + " --problem p5 --json", `
+{"problem":"p5","call":"f(1)","expected":"0","count":2,"order":2}
+{"problem":"p5","call":"f(0)","expected":"0","count":1,"order":1}
+`[1:]},
+		{"mistakes show " + run + " p5", `
+# problem p5: 2 tests in the Mistake Book
+assert f(1) == 0  # count 2
+assert f(0) == 0  # count 1
+`[1:]},
+		{"mistakes show " + run + " p99", "# problem p99: 0 tests in the Mistake Book\n"},
+		{"mistakes show " + run + " p99 --json", ""},
+		{"replay verify " + run, `log               ` + Dir(run) + `
+events            27, each once and without a gap
+  code.sampled    9
+  group.rewarded  9
+  problem.posed   9
+left out          0 descend from a payload that lost to another
+hash chain        intact, ends with ` + chain.String() + `
+mistake book      14 tests of 7 problems, as rebuilt from the events
+`},
+		{"replay verify --json " + run, `{"log":"` + Dir(run) + `","events":27,"chain":"` + chain.String() +
+			`","by_type":{"code.sampled":9,"group.rewarded":9,"problem.posed":9},"refused":0,"tests":14,"problems":7}` + "\n"},
+	} {
+		got, err := execute(t, strings.Fields(tt.args)...)
+		if err != nil {
+			t.Errorf("%s: %v", tt.args, err)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.args, diff)
+		}
+	}
+	if _, err := execute(t, "replay", "verify", filepath.Join(runs, "r3")); !errors.Is(err, ErrNoLog) {
+		t.Errorf("a run that is not there: %v", err)
+	}
+}
+
+func isInUse(err error) bool {
+	var inUse *InUseError
+	return errors.As(err, &inUse)
+}
