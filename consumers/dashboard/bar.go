@@ -35,6 +35,7 @@ type Bar struct {
 	follower *Follower
 	bar      *progressbar.ProgressBar // of the phase; nil without one
 	phase    string
+	whole    bool   // every group of the phase has ended
 	line     string // the last line written
 }
 
@@ -107,17 +108,24 @@ func (b *Bar) show() error {
 		)
 	}
 	// A bar that reaches its total is finished and draws no more, while the
-	// step it stands for may still be under way.
+	// step it stands for may still be under way: the rest is for end.
 	b.bar.Describe(text)
+	b.whole = p.Done >= p.Total
 	return b.bar.Set64(int64(min(p.Done, p.Total-1)))
 }
 
-// end leaves the bar as it is and goes to the next line.
+// end leaves the bar where the phase ended and goes to the next line.
 func (b *Bar) end() error {
 	if b.bar == nil {
 		return nil
 	}
+	bar := b.bar
 	b.bar = nil
+	if b.whole {
+		if err := bar.Finish(); err != nil {
+			return err
+		}
+	}
 	_, err := fmt.Fprintln(b.config.Out)
 	return err
 }

@@ -182,7 +182,7 @@ func showBar(t *testing.T, terminal bool) string {
 	bar := NewBar(f, BarConfig{Out: &out, Terminal: terminal, Every: time.Nanosecond})
 	es := start()
 	s := &script{at: noon.Add(time.Minute)}
-	es = append(es, s.scored("after", 2, 0, 2, events.EvalScored{Correct: []bool{true, false}}), s.finished(2, events.RunCompleted))
+	es = append(es, s.rewarded(2, 0, 1, 0.5, 0.25), s.scored("after", 2, 0, 2, events.EvalScored{Correct: []bool{true, false}}), s.finished(2, events.RunCompleted))
 	for _, m := range encode(t, es...) {
 		f.apply(&m)
 		if err := bar.show(); err != nil {
@@ -211,7 +211,7 @@ func TestBarWritesLinesWhereThereIsNoTerminal(t *testing.T) {
 
 func TestBarDrawsInPlaceOnATerminal(t *testing.T) {
 	got := showBar(t, true)
-	for _, want := range []string{"step 1/2", "step 2/2", "evaluate after", "50%"} {
+	for _, want := range []string{"step 1/2", "step 2/2", "100% [=", "evaluate after", " 50% [="} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}

@@ -50,7 +50,7 @@ function chartOptions(chart, element) {
       },
     },
     axes: [
-      { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000] },
+      { ...axis, size: 32, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000] },
       { ...axis, size: 56 },
     ],
     series: [
@@ -74,9 +74,15 @@ function drawCharts(series) {
     let plot = plots.get(element);
     if (plot) plot.setData(data);
     else plots.set(element, plot = new uPlot(chartOptions(chart, element), data, element));
-    // Where the pointer is nowhere, the legend tells the newest step.
-    if (plot.cursor.idx === null || plot.cursor.idx === undefined) plot.setLegend({ idx: series.step.length - 1 });
+    // uPlot draws, and empties its legend, after this returns.
+    requestAnimationFrame(() => showNewest(element));
   }
+}
+
+// showNewest has the legend tell the newest step while the pointer is nowhere.
+function showNewest(element) {
+  const plot = plots.get(element);
+  if (plot && plot.data[0].length > 0 && (plot.cursor.left ?? -1) < 0) plot.setLegend({ idx: plot.data[0].length - 1 });
 }
 
 function redrawCharts() {
