@@ -19,12 +19,12 @@ type CorpusCommand struct {
 }
 
 // Run writes one JSON object per row.
-func (c *CorpusCommand) Run(ctx context.Context, console Console) (err error) {
+func (c *CorpusCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 	rows, err := Corpus(c.Role, c.Seed, c.Rows, c.Mix)
 	if err != nil {
 		return err
 	}
-	var out io.Writer = console.Stdout
+	out := stdout
 	if c.Out != "-" {
 		file, err := os.Create(c.Out)
 		if err != nil {

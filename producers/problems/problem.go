@@ -4,14 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"codea1/events"
 )
 
 // Limits of one problem. A row beyond them is a bad row.
 const (
-	MaxTextBytes = 1 << 20 // question, solution or starter code
-	MaxTestBytes = 1 << 20 // one test
+	MaxTextBytes = events.MaxTextBytes // question, code or one test
+	MaxNameBytes = 512                 // ID, source, entry point, difficulty, bug type
 	MaxTests     = 2_000
-	MaxNameBytes = 512 // ID, source, entry point, difficulty, bug type
 	MaxBuggy     = 64
 )
 
@@ -25,7 +26,7 @@ type Problem struct {
 	Difficulty  string   `json:"difficulty,omitempty"`
 	Question    string   `json:"question"`
 	StarterCode string   `json:"starter_code,omitempty"`
-	EntryPoint  string   `json:"entry_point"`     // a function's name, or an expression such as Solution().method; may be empty
+	EntryPoint  string   `json:"entry_point"`     // a function's name, or an expression such as Solution().method
 	Solution    string   `json:"solution"`        // the ground truth, a whole Python module
 	Tests       []string `json:"tests"`           // each one assert or one stand-alone script
 	Buggy       []Buggy  `json:"buggy,omitempty"` // wrong solutions that the tests catch
@@ -35,6 +36,16 @@ type Problem struct {
 type Buggy struct {
 	Code    string `json:"code"`
 	BugType string `json:"bug_type"`
+}
+
+// Posable returns what an event says of the problem, with its golden tests or
+// without.
+func (p *Problem) Posable(golden bool) events.Problem {
+	posable := events.Problem{ID: p.ID, Question: p.Question, EntryPoint: p.EntryPoint, Solution: p.Solution}
+	if golden {
+		posable.Golden = p.Tests
+	}
+	return posable
 }
 
 // FieldError says which field of a problem is wrong.
@@ -51,7 +62,7 @@ func (e *FieldError) Unwrap() error { return ErrInvalid }
 // Validate checks that what every stage needs is there and within the limits.
 // Its errors are of type *FieldError.
 func (p *Problem) Validate() error {
-	required := map[string]bool{"id": true, "question": true, "solution": true}
+	required := map[string]bool{"id": true, "question": true, "entry_point": true, "solution": true}
 	fields := []struct {
 		name, text string
 		limit      int
@@ -80,7 +91,7 @@ func (p *Problem) Validate() error {
 		if test == "" {
 			return &FieldError{name, "is empty"}
 		}
-		if err := checkText(name, test, MaxTestBytes); err != nil {
+		if err := checkText(name, test, MaxTextBytes); err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,7 @@ var (
 	joiners = []part{
 		{name: "plus", say: []string{"plus"}, code: " + "},
 		{name: "minus", say: []string{"minus"}, code: " - "},
-		{name: "times", say: []string{"times"}, code: " * "},
+		{name: "times", say: []string{"multiplied by"}, code: " * "},
 	}
 	comparisons = []part{
 		{name: "greater", say: []string{"is greater than", "exceeds"}, code: " > "},

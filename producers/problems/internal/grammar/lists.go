@@ -108,6 +108,9 @@ func drawFound(r *rand.Rand) draft {
 	}
 }
 
+// commonMaps are the maps without a constant.
+var commonMaps = maps[:5]
+
 // drawStopped folds the numbers before the first that has a property.
 func drawStopped(r *rand.Rand) draft {
 	adjective, clause := pickFilter(r)
@@ -119,10 +122,10 @@ func drawStopped(r *rand.Rand) draft {
 	mapping, the, step := none, "the", "1"
 	switch reducer.name {
 	case "sum":
-		mapping = maybe(r, 0.5, maps)
+		mapping = maybe(r, 0.5, commonMaps)
 		step = element(mapping)
 	case "list":
-		mapping = maybe(r, 0.5, maps)
+		mapping = maybe(r, 0.5, commonMaps)
 		step = "[" + element(mapping) + "]"
 	default:
 		the = ""
@@ -139,7 +142,7 @@ func drawStopped(r *rand.Rand) draft {
 
 // drawRunning lists the sums of all prefixes.
 func drawRunning(r *rand.Rand) draft {
-	adjective, mapping := maybe(r, 0.6, adjectives), maybe(r, 0.7, maps)
+	adjective, mapping := maybe(r, 0.6, adjectives), maybe(r, 0.7, commonMaps)
 	clause := none
 	if adjective.empty() {
 		clause = maybe(r, 0.6, clauses)

@@ -54,10 +54,10 @@ type source struct {
 
 var (
 	fromList = source{part{name: "xs", say: []string{"in xs"}, code: "xs"}, Numbers, "numbers", "", true}
-	slices   = []source{
+	sublists = []source{
 		{part{name: "first", say: []string{"among the first {k} of xs"}, code: "xs[:{k}]", ks: span(2, 4)}, Numbers, "numbers", "", true},
 		{part{name: "last", say: []string{"among the last {k} of xs"}, code: "xs[-{k}:]", ks: span(2, 4)}, Numbers, "numbers", "", true},
-		{part{name: "after", say: []string{"in xs after the first {k}"}, code: "xs[{k}:]", ks: span(1, 3)}, Numbers, "numbers", "", true},
+		{part{name: "after", say: []string{"in xs after the first {k}"}, code: "xs[{k}:]", ks: span(2, 3)}, Numbers, "numbers", "", true},
 		{part{name: "even_index", say: []string{"at even indexes of xs"}, code: "xs[::2]"}, Numbers, "numbers", "", true},
 		{part{name: "odd_index", say: []string{"at odd indexes of xs"}, code: "xs[1::2]"}, Numbers, "numbers", "", true},
 	}
@@ -75,7 +75,7 @@ func pickSource(r *rand.Rand) (source, use) {
 	chosen := fromList
 	switch p := r.Float64(); {
 	case p < 0.25:
-		chosen = slices[r.IntN(len(slices))]
+		chosen = sublists[r.IntN(len(sublists))]
 	case p < 0.50:
 		chosen = counters[r.IntN(len(counters))]
 	}
@@ -158,7 +158,9 @@ func reduce(code, element, iterable, condition string, from source) string {
 // expand fills a reducer's G (an iterable that stands alone), P (one followed
 // by other arguments) and L (a list).
 func expand(code, alone, followed, list string) string {
-	return strings.NewReplacer("G", alone, "P", followed, "L", list).Replace(code)
+	code = strings.ReplaceAll(code, "G", alone) // no piece of code has these letters
+	code = strings.ReplaceAll(code, "P", followed)
+	return strings.ReplaceAll(code, "L", list)
 }
 
 var returns = []string{"Return", "Compute", "Return"}

@@ -3,6 +3,7 @@ package grammar
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	py "codea1/producers/problems/internal/minipy"
@@ -16,6 +17,8 @@ const (
 	maxDrawsPerProblem = 40
 	// heldOutOneIn is how many compositions there are to each held-out one.
 	heldOutOneIn = 10
+	// minSeen is how often training must show each part of a held-out problem.
+	minSeen = 5
 	// minWrong is how many slips, at least, must change a problem's behaviour.
 	minWrong = 4
 	// commonest is the largest share of the probes, in percent, that may give
@@ -38,7 +41,9 @@ type Problem struct {
 
 // Sets returns the training and the held-out problems. They are made on the
 // first call, are the same in every process, and must not be changed.
-var Sets = sync.OnceValues(func() (training, heldOut []*Problem) {
+var Sets = sync.OnceValues(makeSets)
+
+func makeSets() (training, heldOut []*Problem) {
 	drawn := make([][]*Problem, len(families))
 	var wg sync.WaitGroup
 	for i, f := range families {
@@ -60,21 +65,21 @@ var Sets = sync.OnceValues(func() (training, heldOut []*Problem) {
 			}
 		}
 	}
-	known := map[string]bool{}
+	known := map[string]int{}
 	for i, p := range training {
 		p.ID = fmt.Sprintf("train-%04d", i+1)
 		for _, part := range p.Parts {
-			known[part] = true
+			known[part]++
 		}
 	}
 	for _, p := range held {
-		if allKnown(p.Parts, known) {
+		if !slices.ContainsFunc(p.Parts, func(part string) bool { return known[part] < minSeen }) {
 			heldOut = append(heldOut, p)
 			p.ID = fmt.Sprintf("heldout-%04d", len(heldOut))
 		}
 	}
 	return training, heldOut
-})
+}
 
 var heldOutFingerprints = sync.OnceValue(func() map[uint64]bool {
 	_, heldOut := Sets()
@@ -84,15 +89,6 @@ var heldOutFingerprints = sync.OnceValue(func() map[uint64]bool {
 	}
 	return prints
 })
-
-func allKnown(parts []string, known map[string]bool) bool {
-	for _, part := range parts {
-		if !known[part] {
-			return false
-		}
-	}
-	return true
-}
 
 // isHeldOut decides by the composition alone, so that a held-out composition
 // never occurs in training with another constant.
@@ -137,7 +133,7 @@ func (d draft) problem() *Problem {
 		if wrong >= minWrong && !m.Bug.Omission() {
 			continue
 		}
-		switch shared := b.sharedBy(m.Func, d.domain); {
+		switch shared := b.sharedBy(m.Func(), d.domain); {
 		case !shared:
 			wrong++
 		case m.Bug.Omission():

@@ -41,7 +41,7 @@ var (
 		{name: "sorted", say: []string{", sorted"}, code: "''.join(sorted(G))"},
 		{name: "unique", say: []string{", sorted without duplicates"}, code: "''.join(sorted(set(G)))"},
 		{name: "listed", say: []string{", as a list"}, code: "L"},
-		{name: "head", say: []string{", only the first {k}"}, code: "L[:{k}]", ks: span(2, 3)},
+		{name: "cut", say: []string{", cut to {k} characters"}, code: "''.join(G)[:{k}]", ks: span(2, 4)},
 	}
 	textCounts = []part{
 		{name: "count", say: []string{"the number of", "the count of"}, code: "len(L)"},
@@ -112,7 +112,7 @@ var (
 	}
 	textEndings = []part{
 		{name: "reversed", say: []string{", and reversed"}, code: "[::-1]"},
-		{name: "first", say: []string{", only the first {k} characters"}, code: "[:{k}]", ks: span(2, 4)},
+		{name: "cut", say: []string{", cut to {k} characters"}, code: "[:{k}]", ks: span(2, 4)},
 	}
 )
 
@@ -171,8 +171,8 @@ var (
 	}
 	wordReducers = []part{
 		{name: "list", say: []string{"the list of"}, code: "L"},
-		{name: "joined", say: []string{"the string of"}, code: "' '.join(G)"},
-		{name: "glued", say: []string{"the joined"}, code: "''.join(G)"},
+		{name: "joined", say: []string{", joined by spaces"}, code: "' '.join(G)"},
+		{name: "glued", say: []string{", joined without spaces"}, code: "''.join(G)"},
 		{name: "sorted", say: []string{"the sorted list of", "the ascending list of"}, code: "sorted(G)"},
 		{name: "backwards", say: []string{"the reversed list of"}, code: "L[::-1]"},
 		{name: "count", say: []string{"the number of", "the count of"}, code: "len(L)"},
@@ -186,7 +186,7 @@ var (
 // drawWorded folds the words of s.
 func drawWorded(r *rand.Rand) draft {
 	clause, reducer, mapping := maybe(r, 0.85, wordClauses), pick(r, wordReducers), none
-	var the, ending any = "the", ""
+	var opening, the, ending any = reducer, "the", ""
 	element := "w"
 	switch reducer.name {
 	case "count", "distinct":
@@ -196,6 +196,9 @@ func drawWorded(r *rand.Rand) draft {
 	case "letters":
 		element = "len(w)"
 	default:
+		if reducer.name == "joined" || reducer.name == "glued" {
+			opening, ending = "", reducer
+		}
 		if mapping = maybe(r, 0.7, wordMaps); !mapping.empty() {
 			the, element = "", mapping.source()
 		}
@@ -210,7 +213,7 @@ func drawWorded(r *rand.Rand) draft {
 		family: "worded",
 		uses:   []use{clause, mapping, reducer},
 		domain: Words,
-		say:    say(returns, reducer, mapping, the, "words in s", clause, ending),
+		say:    say(returns, opening, mapping, the, "words in s", clause, ending),
 		body:   "return " + expand(reducer.source(), alone, followed, list),
 	}
 }

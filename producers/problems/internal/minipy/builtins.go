@@ -78,9 +78,15 @@ func call1(name string, v Value) (Value, error) {
 		}
 		return Str(Literal(v)), nil
 	}
-	items, err := iterate(v)
+	items, err := unordered(v)
 	if err != nil {
 		return nil, err
+	}
+	switch name {
+	case "list", "enumerate":
+		if items, err = iterate(v); err != nil {
+			return nil, err
+		}
 	}
 	switch name {
 	case "len":
@@ -229,7 +235,7 @@ func (m *machine) extreme(name string, arguments []Value, options map[string]*No
 	items := arguments
 	if len(arguments) == 1 {
 		var err error
-		if items, err = iterate(arguments[0]); err != nil {
+		if items, err = unordered(arguments[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -261,7 +267,7 @@ func (m *machine) sorted(arguments []Value, options map[string]*Node) (Value, er
 	if len(arguments) != 1 {
 		return nil, ErrType
 	}
-	items, err := iterate(arguments[0])
+	items, err := unordered(arguments[0])
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,11 @@ const (
 	ErrOverflow     Exception = "OverflowError"
 )
 
-// ErrSteps ends a call that runs for more than maxSteps nodes.
-var ErrSteps = errors.New("minipy: too many steps")
+// Calls end with these where Python would go on.
+var (
+	ErrSteps    = errors.New("minipy: too many steps")
+	ErrSetOrder = errors.New("minipy: the result depends on the order of a set")
+)
 
 const (
 	maxSteps = 100_000
@@ -32,7 +35,7 @@ const (
 )
 
 // Call runs the function. Errors are an Exception that Python would raise too,
-// or ErrSteps.
+// ErrSteps or ErrSetOrder.
 func (f *Func) Call(arguments ...Value) (Value, error) {
 	if len(arguments) != len(f.Params) {
 		return nil, ErrType

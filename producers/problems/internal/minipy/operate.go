@@ -2,19 +2,36 @@ package minipy
 
 import "strings"
 
-// iterate returns the items of an iterable.
+// characters holds boxed one-character strings, as smallInts holds ints.
+var characters = func() (boxed [256]Value) {
+	for i := range boxed {
+		boxed[i] = Str([]byte{byte(i)})
+	}
+	return boxed
+}()
+
+// unordered returns the items of an iterable to a reader that does not mind
+// their order.
+func unordered(v Value) ([]Value, error) {
+	if set, ok := v.(Set); ok {
+		return set, nil
+	}
+	return iterate(v)
+}
+
+// iterate returns the items of an iterable in order.
 func iterate(v Value) ([]Value, error) {
 	switch v := v.(type) {
-	case List:
-		return v, nil
 	case Set:
+		return nil, ErrSetOrder
+	case List:
 		return v, nil
 	case Stream:
 		return v, nil
 	case Str:
 		items := make([]Value, len(v))
 		for i := range len(v) {
-			items[i] = v[i : i+1]
+			items[i] = characters[v[i]]
 		}
 		return items, nil
 	default:
@@ -142,7 +159,7 @@ func member(v, container Value) (bool, error) {
 		}
 		return strings.Contains(string(s), string(part)), nil
 	}
-	items, err := iterate(container)
+	items, err := unordered(container)
 	if err != nil {
 		return false, err
 	}

@@ -55,7 +55,8 @@ type Mutant struct {
 func Of(f *minipy.Func) []Mutant {
 	seen := map[string]bool{f.Source(): true}
 	var mutants []Mutant
-	for _, m := range Slips(f) {
+	for _, s := range Slips(f) {
+		m := Mutant{s.Func(), s.Bug}
 		if source := m.Func.Source(); !seen[source] {
 			seen[source] = true
 			mutants = append(mutants, m)
@@ -64,14 +65,36 @@ func Of(f *minipy.Func) []Mutant {
 	return mutants
 }
 
-// Slips is Of with repetitions, which are cheaper to leave in than to find.
-func Slips(f *minipy.Func) []Mutant {
-	slips := slipsWithin(f.Body, Constant)
-	mutants := make([]Mutant, len(slips))
-	for i, s := range slips {
-		mutants[i] = Mutant{&minipy.Func{Name: f.Name, Params: f.Params, Body: s.node}, s.bug}
+// Slip is a mutant before it is made: most slips are only counted.
+type Slip struct {
+	Bug  Bug
+	of   *minipy.Func
+	path []int // from the body, the kid to enter at each step
+	node *minipy.Node
+}
+
+// Func makes the mutant.
+func (s *Slip) Func() *minipy.Func {
+	return &minipy.Func{Name: s.of.Name, Params: s.of.Params, Body: replace(s.of.Body, s.path, s.node)}
+}
+
+func replace(n *minipy.Node, path []int, by *minipy.Node) *minipy.Node {
+	if len(path) == 0 {
+		return by
 	}
-	return mutants
+	return n.With(path[0], replace(n.Kids[path[0]], path[1:], by))
+}
+
+// Slips returns the slips that Of makes mutants from, repetitions included.
+func Slips(f *minipy.Func) []Slip {
+	w := walk{of: f}
+	w.enter(f.Body, nil, Constant)
+	return w.slips
+}
+
+type walk struct {
+	of    *minipy.Func
+	slips []Slip
 }
 
 // slip is a node in place of the one it was made from.
@@ -80,20 +103,18 @@ type slip struct {
 	bug  Bug
 }
 
-// slipsWithin returns the slips of the node itself and of everything below it.
-// number is the mistake that a changed int literal stands for here, "" when
-// ints must stay as they are.
-func slipsWithin(n *minipy.Node, number Bug) []slip {
-	slips := slipsOf(n, number)
+// enter collects the slips of the node and of everything below it. number is
+// the mistake that a changed int literal stands for here, "" when ints must
+// stay as they are.
+func (w *walk) enter(n *minipy.Node, path []int, number Bug) {
+	for _, s := range slipsOf(n, number) {
+		w.slips = append(w.slips, Slip{s.bug, w.of, path, s.node})
+	}
 	for i, kid := range n.Kids {
-		if kid == nil {
-			continue
-		}
-		for _, s := range slipsWithin(kid, numberBelow(n, i, number)) {
-			slips = append(slips, slip{n.With(i, s.node), s.bug})
+		if kid != nil {
+			w.enter(kid, append(path[:len(path):len(path)], i), numberBelow(n, i, number))
 		}
 	}
-	return slips
 }
 
 // numberBelow returns which mistake an int stands for in the node's kid i.
@@ -108,6 +129,8 @@ func numberBelow(n *minipy.Node, i int, number Bug) Bug {
 		return RangeBound
 	case n.Op == minipy.OpIndex && i == 1, n.Op == minipy.OpKeyword:
 		return ""
+	case n.Op == minipy.OpNegate && number == Constant, n.Op == minipy.OpBinary && number == RangeBound:
+		return "" // slipsOf changes them as a whole: nobody writes -0 or n + 0
 	case n.Op == minipy.OpCompare && isParity(n):
 		return ""
 	default:

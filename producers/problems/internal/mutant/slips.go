@@ -46,7 +46,14 @@ func slipsOf(n *py.Node, number Bug) []slip {
 	case py.OpBlock:
 		return blockSlips(n)
 	case py.OpNegate:
-		return []slip{{n.Kids[0], signBug(number)}}
+		if number == SliceBound {
+			return []slip{{n.Kids[0], SliceBound}} // xs[2:] for xs[-2:]
+		}
+		slips := []slip{{n.Kids[0], Sign}}
+		if n.Kids[0].Op == py.OpInt {
+			slips = append(slips, slip{integer(0), Constant})
+		}
+		return slips
 	case py.OpBinary:
 		if number == RangeBound && n.Text == "+" {
 			return []slip{{n.Kids[0], RangeBound}}
@@ -68,14 +75,6 @@ func slipsOf(n *py.Node, number Bug) []slip {
 		}
 	}
 	return nil
-}
-
-// signBug keeps xs[2:] for xs[-2:] apart from x for -x.
-func signBug(number Bug) Bug {
-	if number == SliceBound {
-		return SliceBound
-	}
-	return Sign
 }
 
 func numberSlips(n *py.Node, number Bug) []slip {
@@ -209,7 +208,9 @@ func callSlips(n *py.Node) []slip {
 	case "set":
 		slips = append(slips, slip{listOf(argument), ForgotDistinct})
 	case "sorted":
-		slips = append(slips, slip{listOf(argument), ForgotSort})
+		if argument.Op != py.OpCall || argument.Text != "set" { // the order of a set is anyone's guess
+			slips = append(slips, slip{listOf(argument), ForgotSort})
+		}
 		if len(n.Kids) == 1 {
 			descending := *n
 			descending.Kids = []*py.Node{argument, {Op: py.OpKeyword, Text: "reverse", Kids: []*py.Node{{Op: py.OpConst, Text: "True"}}}}

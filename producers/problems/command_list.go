@@ -1,0 +1,81 @@
+package problems
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+)
+
+// setFlags are what every command that reads a set takes.
+type setFlags struct {
+	OnBadRow BadRowPolicy `help:"What to do with a row that is not a valid problem: skip or fail." enum:"skip,fail" default:"fail"`
+}
+
+// options reports skipped rows to the log.
+func (f setFlags) options(log *slog.Logger) LoadOptions {
+	return LoadOptions{OnBadRow: f.OnBadRow, Report: func(bad *BadRowError) {
+		log.Warn("skipped a bad row", "file", bad.File, "row", bad.Row, "field", bad.Field, "reason", bad.Err)
+	}}
+}
+
+// ListCommand is `codea1 problems list`.
+type ListCommand struct {
+	Set        string `arg:"" optional:"" help:"builtin, builtin:train, builtin:heldout or a file (.jsonl, .jsonl.gz, .parquet)." default:"builtin"`
+	Source     string `help:"Only problems whose source contains this text."`
+	Difficulty string `help:"Only problems of this difficulty."`
+	JSON       bool   `name:"json" help:"Print whole problems, one JSON object per line: a set that can be read again."`
+	setFlags
+}
+
+// Run prints one line per problem.
+func (c *ListCommand) Run(ctx context.Context, out io.Writer, log *slog.Logger) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	if !c.JSON {
+		fmt.Fprintln(table, "ID\tSOURCE\tDIFFICULTY\tTESTS\tQUESTION")
+	}
+	for p, err := range Load(ctx, c.Set, c.options(log)) {
+		if err != nil {
+			return err
+		}
+		if !c.wants(p) {
+			continue
+		}
+		if c.JSON {
+			err = encoder.Encode(p)
+		} else {
+			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", p.ID, p.Source, orDash(p.Difficulty), len(p.Tests), summary(p.Question))
+		}
+		if err != nil {
+			return fmt.Errorf("problems list: %w", err)
+		}
+	}
+	return table.Flush()
+}
+
+func (c *ListCommand) wants(p *Problem) bool {
+	return strings.Contains(strings.ToLower(p.Source), strings.ToLower(c.Source)) &&
+		(c.Difficulty == "" || strings.EqualFold(p.Difficulty, c.Difficulty))
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// summary is the first part of a question on one line.
+func summary(question string) string {
+	const maxRunes = 72
+	line := []rune(strings.Join(strings.Fields(question), " "))
+	if len(line) > maxRunes {
+		return string(line[:maxRunes-3]) + "..."
+	}
+	return string(line)
+}

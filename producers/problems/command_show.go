@@ -1,0 +1,70 @@
+package problems
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+)
+
+// ErrNoProblem is wrapped when a set has no problem of the given ID.
+var ErrNoProblem = errors.New("no such problem")
+
+// ShowCommand is `codea1 problems show`.
+type ShowCommand struct {
+	ID   string `arg:"" help:"The problem's ID, as printed by list."`
+	Set  string `help:"The set it is in." default:"builtin"`
+	JSON bool   `name:"json" help:"Print one JSON object."`
+	setFlags
+}
+
+// Run prints the whole problem.
+func (c *ShowCommand) Run(ctx context.Context, out io.Writer, log *slog.Logger) error {
+	for p, err := range Load(ctx, c.Set, c.options(log)) {
+		if err != nil {
+			return err
+		}
+		if p.ID != c.ID {
+			continue
+		}
+		if c.JSON {
+			encoder := json.NewEncoder(out)
+			encoder.SetEscapeHTML(false)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(p)
+		}
+		_, err = fmt.Fprint(out, p.text())
+		return err
+	}
+	return fmt.Errorf("%w: %s in %s", ErrNoProblem, c.ID, c.Set)
+}
+
+// text lays the problem out for reading.
+func (p *Problem) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s", p.ID, p.Source)
+	if p.Difficulty != "" {
+		fmt.Fprintf(&b, ", %s", p.Difficulty)
+	}
+	fmt.Fprintf(&b, ")\n\n%s\n", strings.TrimRight(p.Question, "\n"))
+	section := func(title, body string) {
+		if body != "" {
+			fmt.Fprintf(&b, "\n%s\n\n%s\n", title, indent(body))
+		}
+	}
+	section("Entry point", p.EntryPoint)
+	section("Starter code", p.StarterCode)
+	section("Ground truth", p.Solution)
+	section(fmt.Sprintf("Golden tests (%d)", len(p.Tests)), strings.Join(p.Tests, "\n"))
+	for _, buggy := range p.Buggy {
+		section("Wrong solution: "+buggy.BugType, buggy.Code)
+	}
+	return b.String()
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
+}

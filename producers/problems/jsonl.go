@@ -1,0 +1,76 @@
+package problems
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+)
+
+// maxLineBytes bounds one JSONL row.
+const maxLineBytes = 16 << 20
+
+func jsonlFile(path string, compressed bool) rows {
+	return func(yield func(row, error) bool) {
+		file, err := os.Open(path)
+		if err != nil {
+			yield(row{}, err)
+			return
+		}
+		defer file.Close() //nolint:errcheck // only read
+		var text io.Reader = file
+		if compressed {
+			unzipped, err := gzip.NewReader(bufio.NewReader(file))
+			if err != nil {
+				yield(row{}, fmt.Errorf("not gzip: %w", err))
+				return
+			}
+			text = unzipped
+		}
+		jsonlRows(text)(yield)
+	}
+}
+
+// jsonlRows reads one problem per line; blank lines are passed over.
+func jsonlRows(text io.Reader) rows {
+	return func(yield func(row, error) bool) {
+		lines := bufio.NewScanner(text)
+		lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
+		number := 0
+		for lines.Scan() {
+			number++
+			line := bytes.TrimSpace(lines.Bytes())
+			if len(line) == 0 {
+				continue
+			}
+			problem, err := decodeJSON(line)
+			if !yield(row{number, problem, err}, nil) {
+				return
+			}
+		}
+		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+			yield(row{}, fmt.Errorf("line %d: longer than %d bytes", number+1, maxLineBytes))
+		} else if err != nil {
+			yield(row{}, fmt.Errorf("line %d: %w", number+1, err))
+		}
+	}
+}
+
+// decodeJSON reads one problem. Fields it does not know are ignored: data sets
+// carry notes of their own.
+func decodeJSON(line []byte) (Problem, error) {
+	if !utf8.Valid(line) { // encoding/json would replace the bytes silently
+		return Problem{}, errors.New("not valid UTF-8")
+	}
+	var problem Problem
+	err := json.Unmarshal(line, &problem)
+	if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) && mismatch.Field != "" {
+		return problem, &FieldError{mismatch.Field, fmt.Sprintf("is a JSON %s, not a %s", mismatch.Value, mismatch.Type)}
+	}
+	return problem, err
+}

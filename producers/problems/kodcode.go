@@ -1,0 +1,162 @@
+package problems
+
+import (
+	"regexp"
+	"strings"
+)
+
+// kodCodeProblem reads a row of KodCode-V1 as published. Its test is a pytest
+// file; each of its test functions becomes a stand-alone script.
+func kodCodeProblem(r record) (Problem, error) {
+	f := fields{record: r}
+	p := Problem{
+		ID: f.text("question_id"), Source: "KodCode-V1", Difficulty: f.optional("gpt_difficulty"),
+		Question: f.text("question"), Solution: f.text("solution"), EntryPoint: f.text("test_info.function_name"),
+		StarterCode: f.optional("test_info.function_declaration"),
+	}
+	if subset := f.optional("subset"); subset != "" {
+		p.Source += "/" + subset
+	}
+	test := f.text("test")
+	if f.err != nil {
+		return p, f.err
+	}
+	if p.Tests = pytestScripts(test); len(p.Tests) == 0 {
+		return p, &FieldError{"test", "has no test function that runs without pytest"}
+	}
+	return p, nil
+}
+
+var (
+	definition     = regexp.MustCompile(`^(?:async )?(?:def|class) +(\w+)`)
+	testFunction   = regexp.MustCompile(`^def +(test\w*) *\( *\) *(?:->[^:]*)?:`)
+	solutionImport = regexp.MustCompile(`^(?:from +solution +import|import +solution\b|import +pytest\b|from +pytest +import)`)
+	pytestUse      = regexp.MustCompile(`\bpytest\b`)
+)
+
+// pytestScripts takes a pytest file apart: one script for each test function
+// without parameters, made of the rest of the file, the function and its call.
+// The candidate is in scope already, so imports of the solution are left out,
+// and so is what needs pytest itself.
+func pytestScripts(file string) []string {
+	var shared strings.Builder
+	type test struct{ name, text string }
+	var tests []test
+	for _, block := range topLevelBlocks(file) {
+		head := block
+		for strings.HasPrefix(head, "@") { // decorators
+			_, head, _ = strings.Cut(head, "\n")
+		}
+		if match := testFunction.FindStringSubmatch(head); match != nil {
+			if !pytestUse.MatchString(block) {
+				tests = append(tests, test{match[1], block})
+			}
+			continue
+		}
+		isTest := strings.HasPrefix(head, "def test") // with parameters: fixtures or a parametrization
+		if !isTest && !solutionImport.MatchString(block) && !pytestUse.MatchString(block) {
+			shared.WriteString(block)
+		}
+	}
+	var scripts []string
+	for _, t := range tests {
+		scripts = append(scripts, strings.TrimLeft(shared.String(), "\n")+strings.TrimRight(t.text, "\n")+"\n\n"+t.name+"()\n")
+	}
+	return scripts
+}
+
+// topLevelBlocks splits a module before each line that starts a statement at
+// the left margin, keeping decorators with what they decorate. Lines inside
+// brackets or triple-quoted strings that start at the margin stay with theirs.
+func topLevelBlocks(module string) []string {
+	var blocks []string
+	var open openText
+	decorated := false
+	for line := range strings.Lines(module) {
+		starts := open.closed() && line[0] != ' ' && line[0] != '\t' && line[0] != '\n' && line[0] != '\r' && line[0] != ')' && line[0] != ']'
+		if len(blocks) == 0 || starts && !decorated {
+			blocks = append(blocks, line)
+		} else {
+			blocks[len(blocks)-1] += line
+		}
+		if starts {
+			decorated = line[0] == '@'
+		}
+		open.read(line)
+	}
+	return blocks
+}
+
+// openText tracks, line by line, whether Python text is inside brackets or a
+// triple-quoted string.
+type openText struct {
+	brackets int
+	quote    string // the closing triple quote, or ""
+}
+
+func (o *openText) closed() bool { return o.brackets == 0 && o.quote == "" }
+
+func (o *openText) read(line string) {
+	for i := 0; i < len(line); {
+		rest := line[i:]
+		switch {
+		case o.quote != "":
+			if strings.HasPrefix(rest, o.quote) {
+				i += len(o.quote)
+				o.quote = ""
+				continue
+			}
+			if rest[0] == '\\' {
+				i++
+			}
+		case strings.HasPrefix(rest, `"""`), strings.HasPrefix(rest, `'''`):
+			o.quote = rest[:3]
+			i += 3
+			continue
+		case rest[0] == '"' || rest[0] == '\'':
+			i += quotedLength(rest)
+			continue
+		case rest[0] == '#':
+			return
+		case strings.ContainsRune("([{", rune(rest[0])):
+			o.brackets++
+		case strings.ContainsRune(")]}", rune(rest[0])):
+			o.brackets = max(o.brackets-1, 0)
+		}
+		i++
+	}
+}
+
+// quotedLength is the length of the string literal at the start of text, or of
+// the whole text when it is not closed.
+func quotedLength(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case text[0]:
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// calledFunction returns the top-level function of the solution that the tests
+// call; the last one defined if they call several.
+func calledFunction(solution string, tests []string) string {
+	called := ""
+	for line := range strings.Lines(solution) {
+		match := definition.FindStringSubmatch(line)
+		if match == nil {
+			continue
+		}
+		call := regexp.MustCompile(`\b` + match[1] + ` *\(`)
+		for _, test := range tests {
+			if call.MatchString(test) {
+				called = match[1]
+				break
+			}
+		}
+	}
+	return called
+}

@@ -1,0 +1,160 @@
+package problems
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+const parquetBatchRows = 64
+
+// parquetFile reads a parquet file in one of the known layouts.
+func parquetFile(path string) rows {
+	return func(yield func(row, error) bool) {
+		file, err := os.Open(path)
+		if err != nil {
+			yield(row{}, err)
+			return
+		}
+		defer file.Close() //nolint:errcheck // only read
+		info, err := file.Stat()
+		if err != nil {
+			yield(row{}, err)
+			return
+		}
+		reader, err := openParquet(file, info.Size())
+		if err != nil {
+			yield(row{}, err)
+			return
+		}
+		layout, err := layoutOf(reader.columns)
+		if err != nil {
+			yield(row{}, err)
+			return
+		}
+		for number := 1; ; {
+			records, err := reader.next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(row{}, fmt.Errorf("row %d: %w", number, err))
+				return
+			}
+			for _, r := range records {
+				problem, err := layout.problem(r)
+				if !yield(row{number, problem, err}, nil) {
+					return
+				}
+				number++
+			}
+		}
+	}
+}
+
+// parquetReader reads a file's rows in batches. A column is named by its path
+// without the levels that only say "list": test_info.function_name.
+type parquetReader struct {
+	columns []string // by column index
+	groups  []parquet.RowGroup
+	rows    parquet.Rows // of the first of groups; nil before it is opened
+}
+
+func openParquet(file io.ReaderAt, size int64) (reader *parquetReader, err error) {
+	defer recoverCorrupt(&err)
+	opened, err := parquet.OpenFile(file, size)
+	if err != nil {
+		return nil, fmt.Errorf("not parquet: %w", err)
+	}
+	reader = &parquetReader{groups: opened.RowGroups()}
+	for _, path := range opened.Schema().Columns() {
+		named := slices.DeleteFunc(slices.Clone(path), func(level string) bool {
+			return level == "list" || level == "element" || level == "item" || level == "array"
+		})
+		reader.columns = append(reader.columns, strings.Join(named, "."))
+	}
+	return reader, nil
+}
+
+// recoverCorrupt turns a panic into an error: the library panics on some
+// corrupt pages.
+func recoverCorrupt(err *error) {
+	if fault := recover(); fault != nil {
+		*err = fmt.Errorf("corrupt parquet: %v", fault)
+	}
+}
+
+// next returns up to parquetBatchRows rows, io.EOF after the last.
+func (p *parquetReader) next() (records []record, err error) {
+	defer recoverCorrupt(&err)
+	batch := make([]parquet.Row, parquetBatchRows)
+	for len(p.groups) > 0 {
+		if p.rows == nil {
+			p.rows = p.groups[0].Rows()
+		}
+		n, err := p.rows.ReadRows(batch)
+		for _, values := range batch[:n] {
+			records = append(records, p.record(values))
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if err != nil || n == 0 {
+			if err := p.rows.Close(); err != nil {
+				return nil, err
+			}
+			p.rows, p.groups = nil, p.groups[1:]
+		}
+		if len(records) > 0 {
+			return records, nil
+		}
+	}
+	return nil, io.EOF
+}
+
+// record is one row: the text of each column's values, those that are null
+// left out.
+type record struct {
+	text map[string][]string
+	kind map[string]parquet.Kind // of columns that are not text
+}
+
+func (p *parquetReader) record(values parquet.Row) record {
+	r := record{text: make(map[string][]string, len(p.columns)), kind: map[string]parquet.Kind{}}
+	for _, v := range values {
+		name := p.columns[v.Column()]
+		switch {
+		case v.IsNull():
+		case v.Kind() == parquet.ByteArray:
+			r.text[name] = append(r.text[name], string(v.ByteArray())) // a copy: the batch is used again
+		default:
+			r.kind[name] = v.Kind()
+		}
+	}
+	return r
+}
+
+// list returns the texts of a list column.
+func (r record) list(column string) ([]string, error) {
+	if kind, ok := r.kind[column]; ok {
+		return nil, &FieldError{column, fmt.Sprintf("is of type %s, not text", kind)}
+	}
+	if len(r.text[column]) == 0 {
+		return nil, &FieldError{column, "is missing"}
+	}
+	return r.text[column], nil
+}
+
+// one returns the text of a column, the first if it is a list.
+func (r record) one(column string) (string, error) {
+	texts, err := r.list(column)
+	if err != nil {
+		return "", err
+	}
+	return texts[0], nil
+}
