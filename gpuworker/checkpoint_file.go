@@ -23,7 +23,7 @@ func fileSHA256(ctx context.Context, path string) (sum string, err error) {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		if _, err := io.CopyN(h, f, chunkBytes); err == io.EOF {
+		if _, err := io.CopyN(h, f, chunkBytes); errors.Is(err, io.EOF) {
 			return hex.EncodeToString(h.Sum(nil)), nil
 		} else if err != nil {
 			return "", err

@@ -46,3 +46,22 @@ func TestCheckpointDirRefusesWhatIsNotALocalPath(t *testing.T) {
 		t.Errorf("file://localhost/a names %q, %v", dir, err)
 	}
 }
+
+func FuzzCheckpointDir(f *testing.F) {
+	for _, uri := range []string{"file:///a/v000001", "file://localhost/a%20b", "file:///a/../b", "s3://b/k", "file://%", ""} {
+		f.Add(uri)
+	}
+	f.Fuzz(func(t *testing.T, uri string) {
+		dir, err := CheckpointDir(uri)
+		if err != nil {
+			return
+		}
+		again, err := CheckpointURI(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := CheckpointDir(again); err != nil || back != dir {
+			t.Fatalf("%q names %q, which is %q, which names %q, %v", uri, dir, again, back, err)
+		}
+	})
+}

@@ -17,5 +17,6 @@
 // weights, its optimizer state and its position on the bus are one directory,
 // renamed into place, which is what makes training exactly-once.
 //
-// Start reading at engine.go, then rollout.go and trainer.go.
+// Start reading at engine.go, then rollout.go and trainer.go; FORMAT.md describes
+// what lies on disk.
 package gpuworker
