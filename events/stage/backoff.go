@@ -2,7 +2,8 @@ package stage
 
 import (
 	"context"
-	"hash/fnv"
+	"crypto/sha256"
+	"encoding/binary"
 	"strconv"
 	"time"
 )
@@ -16,10 +17,8 @@ func (b Backoff) delay(key string, n int) time.Duration {
 		d *= 2
 	}
 	d = min(d, b.Max)
-	h := fnv.New64a()
-	h.Write([]byte(key))
-	h.Write([]byte(strconv.Itoa(n)))
-	share := float64(h.Sum64()>>11) / (1 << 53)
+	sum := sha256.Sum256([]byte(key + "#" + strconv.Itoa(n)))
+	share := float64(binary.LittleEndian.Uint64(sum[:])>>11) / (1 << 53)
 	return d - time.Duration(b.Jitter*share*float64(d))
 }
 

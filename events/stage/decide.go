@@ -125,7 +125,7 @@ func (r rules) drop(in input, reason events.DropReason, detail string) decision 
 // parseGroup reads purpose, step and slot from what events.Plan.GroupID wrote.
 func parseGroup(group string) (purpose events.Purpose, step, slot int, ok bool) {
 	plan := events.Plan{Purpose: events.PurposeTrain}
-	if _, err := fmt.Sscanf(group, "s%d-q%d", &plan.Step, &plan.Slot); err == nil && plan.GroupID() == group {
+	if _, err := fmt.Sscanf(group, "s%d-q%d", &plan.Step, &plan.Slot); err == nil && plan.Step > 0 && plan.GroupID() == group {
 		return plan.Purpose, plan.Step, plan.Slot, true
 	}
 	plan = events.Plan{Purpose: events.PurposeEval}

@@ -1,0 +1,174 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"codea1/events"
+	"codea1/events/bustest"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestDecide runs the transcript testdata/decide; -rewrite writes its answers.
+func TestDecide(t *testing.T) {
+	r := rules{stage: "worker", source: "worker-0", maxAttempts: 3, backoff: Backoff{Initial: time.Second, Max: 5 * time.Second}}
+	datadriven.RunTest(t, "testdata/decide", func(t *testing.T, d *datadriven.TestData) string {
+		if d.Cmd != "decide" {
+			t.Fatalf("unknown command %q", d.Cmd)
+		}
+		kind, group := "event", ""
+		in := input{now: bustest.At}
+		d.MaybeScanArgs(t, "input", &kind)
+		d.MaybeScanArgs(t, "group", &group)
+		d.MaybeScanArgs(t, "failures", &in.failures)
+		in.message = bustest.Encode(bustest.Posed("r1", 2, 3))
+		if group != "" {
+			in.message.Group = group
+		}
+		switch kind {
+		case "malformed":
+			in.message.Encoding, in.message.Data = events.EncodingNone, []byte{0xc1}
+		case "newer":
+			in.message.SchemaVersion = 99
+		}
+		in.event, in.err = in.message.Decode()
+		return describe(t, r.decide(in, script(t, in, d.Input)))
+	})
+}
+
+// script makes the result that a line of the transcript stands for.
+func script(t *testing.T, in input, line string) Result {
+	word, rest, _ := strings.Cut(line, " ")
+	wrapped := strings.TrimPrefix(word, "wrapped-")
+	var err error
+	switch wrapped {
+	case "ok":
+		if rest == "1" {
+			return Result{Events: []*events.Event{bustest.CodeSampled(in.event)}}
+		}
+		return Result{}
+	case "error":
+		err = errors.New(rest)
+	case "snooze":
+		after, parseErr := time.ParseDuration(rest)
+		if parseErr != nil {
+			t.Fatal(parseErr)
+		}
+		err = Snooze(after)
+	case "drop":
+		reason, detail, _ := strings.Cut(rest, " ")
+		err = Drop(events.DropReason(reason), detail)
+	case "too-large":
+		return Result{Events: []*events.Event{tooLarge(in.event)}}
+	case "invalid":
+		return Result{Events: []*events.Event{events.Caused(in.event, "worker-0", in.now, &events.GroupRewarded{})}}
+	default:
+		t.Fatalf("unknown result %q", line)
+	}
+	if wrapped != word {
+		err = fmt.Errorf("answer 2: %w", err)
+	}
+	return Result{Err: err}
+}
+
+func tooLarge(cause *events.Event) *events.Event {
+	p := *cause.Payload.(*events.ProblemPosed)
+	p.Plan.Answers = 40
+	c := &events.CodeSampled{Posed: p}
+	for range p.Plan.Answers {
+		c.Answers = append(c.Answers, events.Completion{Text: strings.Repeat("x", events.MaxTextBytes), Finish: events.FinishStop})
+	}
+	return events.Caused(cause, "worker-0", bustest.At, c)
+}
+
+func describe(t *testing.T, d decision) string {
+	var b strings.Builder
+	for _, m := range d.publish {
+		e, err := m.Decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cause := "root"
+		if e.CausationID != "" {
+			cause = "caused"
+		}
+		fmt.Fprintf(&b, "publish %s %s (%s, by %s)\n", e.Type, e.Group, cause, e.Source)
+		if g, ok := e.Payload.(*events.GroupDropped); ok {
+			fmt.Fprintf(&b, "  %s: %s: %s\n", g.Stage, g.Reason, g.Detail)
+			fmt.Fprintf(&b, "  purpose %q step %d slot %d of %d\n", g.Purpose, g.Step, g.Slot, g.Groups)
+		}
+	}
+	b.WriteString(string(d.answer))
+	if d.answer == answerRetry {
+		fmt.Fprintf(&b, " after %v", d.after)
+	}
+	b.WriteString("\n")
+	if d.failure != nil {
+		fmt.Fprintf(&b, "failure: %v\n", d.failure)
+	}
+	return b.String()
+}
+
+// The same input and result give the same events: a redelivery repeats
+// nothing.
+func TestDecisionsRepeat(t *testing.T) {
+	r := rules{stage: "worker", source: "worker-0", maxAttempts: 1, backoff: defaultBackoff}
+	m := bustest.Encode(bustest.Posed("r1", 2, 3))
+	e, err := m.Decode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := Result{Err: errors.New("no luck")}
+	first := r.decide(input{message: m, event: e, now: bustest.At}, result)
+	again := r.decide(input{message: m, event: e, now: bustest.At.Add(time.Hour)}, result)
+	if first.publish[0].ID != again.publish[0].ID {
+		t.Errorf("one input was dropped under two IDs, %s and %s", first.publish[0].ID, again.publish[0].ID)
+	}
+}
+
+func TestParseGroup(t *testing.T) {
+	type parsed struct {
+		Purpose    events.Purpose
+		Step, Slot int
+		OK         bool
+	}
+	for group, want := range map[string]parsed{
+		"s000012-q0345":    {events.PurposeTrain, 12, 345, true},
+		"s1234567-q12345":  {events.PurposeTrain, 1234567, 12345, true},
+		"e-before-0007":    {events.PurposeEval, 0, 7, true},
+		"e-step-10-0007":   {events.PurposeEval, 0, 7, true},
+		"s12-q3":           {},
+		"s000012-q0345x":   {},
+		"s-00012-q0345":    {},
+		"e--0007":          {},
+		"worker-0-lz3k-17": {},
+		"code-v000001":     {},
+		"-":                {},
+		"e-":               {},
+	} {
+		var got parsed
+		got.Purpose, got.Step, got.Slot, got.OK = parseGroup(group)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", group, d)
+		}
+	}
+}
+
+func TestClip(t *testing.T) {
+	long := clip(strings.Repeat("é", maxDetailBytes))
+	if len(long) > maxDetailBytes+len("...") || !utf8.ValidString(long) {
+		t.Errorf("clipped to %d bytes", len(long))
+	}
+	if odd := clip("x" + strings.Repeat("é", maxDetailBytes)); !utf8.ValidString(odd) {
+		t.Errorf("clipped within a rune: %q", odd[maxDetailBytes-4:])
+	}
+	if got := clip("a\xffb"); got != "a?b" {
+		t.Errorf("clip of invalid UTF-8: %q", got)
+	}
+}
