@@ -40,19 +40,25 @@ func (c *chooser) choose(logits []float32, rng *rand.Rand) (id int32, logProb fl
 	return id, min(0, logits[id]*scale-logSum), nil
 }
 
-// draw inverts the cumulative distribution at u in [0, 1).
+// draw inverts the cumulative distribution at u in [0, 1). The probabilities
+// add up to 1 only nearly: u is a share of what they do add up to, lest the
+// remainder fall to the last token, however improbable.
 func (c *chooser) draw(u float64) int32 {
+	mass := 0.0
+	for _, p := range c.probs {
+		mass += float64(p)
+	}
 	cumulative, last := 0.0, 0
 	for i, p := range c.probs {
 		if p == 0 {
 			continue
 		}
 		last = i
-		if cumulative += float64(p); u < cumulative {
+		if cumulative += float64(p); u*mass < cumulative {
 			break
 		}
 	}
-	return int32(last) // the last possible one, should rounding leave a remainder
+	return int32(last)
 }
 
 // drawAllowed draws among the TopK most probable tokens, and of these among the

@@ -58,7 +58,7 @@ func TestTokenLossSlopes(t *testing.T) {
 // lossOf is the loss an Update would report, from the forward pass alone.
 func lossOf(t *testing.T, e *Engine, sequences []gpuworker.Sequence, config gpuworker.UpdateConfig) float64 {
 	t.Helper()
-	e.current.net.Pack(false)
+	e.current.net.Pack()
 	scored, err := e.LogProbs(t.Context(), gpuworker.Current, sequences, config.Temperature)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestGradientOfBothLosses(t *testing.T) {
 				}
 				sequences[i].RefProbs = slices.Repeat([]float32{-4}, len(sequences[i].Tokens))
 			}
-			e.current.net.Pack(true)
+			e.current.net.PackBackward()
 			e.gradients = make([]*qwen2.Weights, gradientShards)
 			gradient, sums, tokens, err := e.gradient(t.Context(), sequences, config)
 			if err != nil {

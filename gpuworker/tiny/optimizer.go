@@ -26,7 +26,7 @@ const blockFloats = 1 << 14
 
 // blocks calls do for each range of a vector of n elements.
 func blocks(ctx context.Context, threads, n int, do func(lo, hi int)) error {
-	return parallel(ctx, threads, (n+blockFloats-1)/blockFloats, func(_, i int) error {
+	return parallel(ctx, threads, (n+blockFloats-1)/blockFloats, func(_ context.Context, i int) error {
 		do(i*blockFloats, min(n, (i+1)*blockFloats))
 		return nil
 	})
@@ -64,7 +64,7 @@ func (o *optimizer) apply(threads int, weights, gradient *qwen2.Weights, norm fl
 	if config.GradClip > 0 && norm > config.GradClip {
 		step.GradScale = config.GradClip / norm
 	}
-	return parallel(context.Background(), threads, len(weights.Tensors), func(_, i int) error {
+	return parallel(context.Background(), threads, len(weights.Tensors), func(_ context.Context, i int) error {
 		s, w := step, weights.Tensors[i]
 		if w.Matrix() {
 			s.WeightDecay = config.WeightDecay

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// parallel calls do(worker, item) once for each item in [0,items), on at most
-// so many goroutines, and waits for them. Which worker takes an item is left
-// to chance: do must give the same result on any. It stops at the first error
-// or when ctx ends, and returns why.
-func parallel(ctx context.Context, workers, items int, do func(worker, item int) error) error {
+// parallel calls do once for each item in [0,items), on at most so many
+// goroutines, and waits for them. Which goroutine takes an item, and when, is
+// left to chance. It stops at the first error or when ctx ends, and returns
+// why; the ctx that do gets ends with the first error.
+func parallel(ctx context.Context, workers, items int, do func(ctx context.Context, item int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
-	for worker := range min(workers, items) {
+	for range min(workers, items) {
 		group.Go(func() error {
 			for {
 				item := int(next.Add(1) - 1)
@@ -24,7 +24,7 @@ func parallel(ctx context.Context, workers, items int, do func(worker, item int)
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				if err := do(worker, item); err != nil {
+				if err := do(ctx, item); err != nil {
 					return err
 				}
 			}

@@ -33,7 +33,7 @@ func (e *Engine) Sample(ctx context.Context, requests []gpuworker.SampleRequest,
 		}
 	}
 	shards := min(e.threads, len(all))
-	err := parallel(ctx, shards, shards, func(_, i int) error {
+	err := parallel(ctx, shards, shards, func(ctx context.Context, i int) error {
 		mine := all[i*len(all)/shards : (i+1)*len(all)/shards]
 		return e.newDecoding(params, min(e.slots, len(mine))).run(ctx, mine)
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 
 	"codea1/gpuworker"
 	"codea1/gpuworker/tiny/qwen2"
@@ -44,8 +45,8 @@ type SFTCommand struct {
 	FinalRate    float64 `default:"0.05" help:"Learning rate of the last step, as a share of the peak."`
 	Warmup       int     `default:"50" help:"Steps of linear warm-up before the cosine."`
 	WeightDecay  float64 `default:"0.05" help:"Decoupled weight decay of matrices."`
-	Beta1        float64 `default:"0.9" help:"AdamW's decay of the first moment."`
-	Beta2        float64 `default:"0.98" help:"AdamW's decay of the second moment."`
+	Beta1        float64 `name:"beta1" default:"0.9" help:"AdamW's decay of the first moment."`
+	Beta2        float64 `name:"beta2" default:"0.98" help:"AdamW's decay of the second moment."`
 	GradClip     float64 `default:"1" help:"Largest gradient norm; 0 never clips."`
 	Seed         uint64  `default:"1" help:"Seed of the initial weights, the hold-out and the order of the data."`
 	Holdout      float64 `default:"0.02" help:"Share of the rows kept out of training to measure the loss."`
@@ -53,9 +54,14 @@ type SFTCommand struct {
 	DType string `name:"dtype" enum:"bfloat16,float32" default:"bfloat16" help:"How weights are stored: bfloat16 or float32."`
 }
 
-// Run trains, with progress on standard error.
+// Run trains, with a line per epoch on standard error and, on a terminal, a
+// progress bar.
 func (c *SFTCommand) Run(ctx context.Context) error {
-	_, err := c.Train(ctx, os.Stderr)
+	bar := io.Discard
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		bar = os.Stderr
+	}
+	_, err := c.Train(ctx, os.Stderr, bar)
 	return err
 }
 
@@ -70,8 +76,9 @@ type SFTReport struct {
 	Took          time.Duration
 }
 
-// Train trains and writes the checkpoint, with progress on w.
-func (c *SFTCommand) Train(ctx context.Context, w io.Writer) (SFTReport, error) {
+// Train trains and writes the checkpoint, with a line per epoch on lines and a
+// progress bar on bar.
+func (c *SFTCommand) Train(ctx context.Context, lines, bar io.Writer) (SFTReport, error) {
 	if err := c.check(); err != nil {
 		return SFTReport{}, err
 	}
@@ -91,7 +98,7 @@ func (c *SFTCommand) Train(ctx context.Context, w io.Writer) (SFTReport, error) 
 	if len(training) == 0 {
 		return SFTReport{}, errors.New("no rows to train on")
 	}
-	run := &sftRun{command: c, engine: engine, training: training, heldOut: heldOut, out: w}
+	run := &sftRun{command: c, engine: engine, training: training, heldOut: heldOut, lines: lines, bar: bar}
 	report, err := run.train(ctx)
 	if err != nil {
 		return report, err
@@ -212,7 +219,8 @@ type sftRun struct {
 	engine   *Engine
 	training []gpuworker.Sequence
 	heldOut  []gpuworker.Sequence
-	out      io.Writer
+	lines    io.Writer
+	bar      io.Writer
 }
 
 func (r *sftRun) train(ctx context.Context) (SFTReport, error) {
@@ -226,8 +234,9 @@ func (r *sftRun) train(ctx context.Context) (SFTReport, error) {
 		epochs[i] = makeBatches(r.training, c.BatchTokens, c.Seed, i)
 		steps += len(epochs[i])
 	}
-	fmt.Fprintf(r.out, "%d parameters, %d rows to train on and %d held out, %d steps\n", report.Parameters, report.Rows, report.Heldout, steps)
-	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(r.out), progressbar.OptionThrottle(200*time.Millisecond),
+	fmt.Fprintf(r.lines, "%d parameters, %d rows to train on and %d held out, %d steps\n",
+		report.Parameters, report.Rows, report.Heldout, steps)
+	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(r.bar), progressbar.OptionThrottle(200*time.Millisecond),
 		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
 	for epoch, batches := range epochs {
 		loss, tokens := 0.0, 0
@@ -253,7 +262,7 @@ func (r *sftRun) train(ctx context.Context) (SFTReport, error) {
 		if err := bar.Clear(); err != nil {
 			return report, err
 		}
-		fmt.Fprintf(r.out, "epoch %d/%d: loss %.4f, held out %.4f, %.0f tokens/s\n", epoch+1, c.Epochs,
+		fmt.Fprintf(r.lines, "epoch %d/%d: loss %.4f, held out %.4f, %.0f tokens/s\n", epoch+1, c.Epochs,
 			report.TrainLoss, report.HoldoutLoss, float64(report.Tokens)/time.Since(began).Seconds())
 	}
 	report.Took = time.Since(began)

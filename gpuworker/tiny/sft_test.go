@@ -52,7 +52,7 @@ func operations(t *testing.T) []string {
 func TestSFTLearnsAndWritesACheckpoint(t *testing.T) {
 	lines := append(operations(t), "", `{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"ok?"},{"role":"assistant","content":"yes"}]}`)
 	c := command(t, lines...)
-	report, err := c.Train(t.Context(), io.Discard)
+	report, err := c.Train(t.Context(), io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestSFTLearnsAndWritesACheckpoint(t *testing.T) {
 
 	next := command(t, operations(t)...)
 	next.From, next.Epochs, next.LearningRate, next.DType, next.Warmup = c.Out, 1, 1e-4, "float32", 0
-	again, err := next.Train(t.Context(), io.Discard)
+	again, err := next.Train(t.Context(), io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestSFTIsDeterministic(t *testing.T) {
 	for i := range weights {
 		c := command(t, operations(t)...)
 		c.Epochs, c.Holdout = 2, 0.2
-		report, err := c.Train(t.Context(), io.Discard)
+		report, err := c.Train(t.Context(), io.Discard, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestSFTRefuses(t *testing.T) {
 		"strange role":   {`{"messages":[{"role":"tool","content":"a"},{"role":"assistant","content":"a"}]}`, `rows.jsonl:2: bad request: message 0 has the role "tool"`},
 		"too long a row": {string(long), "tokens exceed the model's 128 positions"},
 	} {
-		_, err := command(t, good, c.line).Train(t.Context(), io.Discard)
+		_, err := command(t, good, c.line).Train(t.Context(), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -142,7 +142,7 @@ func TestSFTRefuses(t *testing.T) {
 	} {
 		c := command(t, good)
 		spoil(c)
-		if _, err := c.Train(t.Context(), io.Discard); err == nil {
+		if _, err := c.Train(t.Context(), io.Discard, io.Discard); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

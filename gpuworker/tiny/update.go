@@ -31,7 +31,7 @@ func (e *Engine) LogProbs(ctx context.Context, policy gpuworker.Policy, sequence
 		out[i] = make([]float32, len(s.Tokens))
 	}
 	units := makeUnits(sequences)
-	err := parallel(ctx, e.threads, len(units), func(_, i int) error {
+	err := parallel(ctx, e.threads, len(units), func(_ context.Context, i int) error {
 		pass := m.passes.Get().(*qwen2.Pass)
 		defer m.passes.Put(pass)
 		u := units[i]
@@ -68,7 +68,7 @@ func (e *Engine) Update(ctx context.Context, sequences []gpuworker.Sequence, con
 	if e.gradients == nil {
 		e.gradients = make([]*qwen2.Weights, gradientShards)
 	}
-	net.Pack(true)
+	net.PackBackward()
 	gradient, sum, tokens, err := e.gradient(ctx, sequences, config)
 	if err != nil {
 		return gpuworker.UpdateStats{}, err
@@ -80,7 +80,7 @@ func (e *Engine) Update(ctx context.Context, sequences []gpuworker.Sequence, con
 	if err := e.optimizer.apply(e.threads, net.Weights, gradient, gradNorm, config); err != nil {
 		return gpuworker.UpdateStats{}, err
 	}
-	net.Pack(false)
+	net.Pack()
 	n := float64(tokens)
 	return gpuworker.UpdateStats{
 		Loss: sum.loss / n, KL: sum.kl / n, ClipFraction: sum.clipped / n, RatioMean: sum.ratio / n, Entropy: sum.entropy / n,
@@ -118,7 +118,7 @@ func checkUpdate(sequences []gpuworker.Sequence, config gpuworker.UpdateConfig) 
 
 // gradient returns the gradient of the mean loss over all response tokens, the
 // sums of what Update reports, and the number of tokens. The caller holds the
-// lock and has packed the network for backward passes.
+// lock and has called PackBackward.
 func (e *Engine) gradient(ctx context.Context, sequences []gpuworker.Sequence, config gpuworker.UpdateConfig) (*qwen2.Weights, tally, int, error) {
 	tokens := 0
 	for _, s := range sequences {
@@ -126,7 +126,7 @@ func (e *Engine) gradient(ctx context.Context, sequences []gpuworker.Sequence, c
 	}
 	shards := shard(makeUnits(sequences))
 	tallies := make([]tally, len(shards))
-	err := parallel(ctx, e.threads, len(shards), func(_, i int) error {
+	err := parallel(ctx, e.threads, len(shards), func(ctx context.Context, i int) error {
 		if e.gradients[i] == nil {
 			e.gradients[i] = qwen2.NewWeights(e.current.net.Weights.Config)
 		}

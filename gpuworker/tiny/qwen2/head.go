@@ -1,6 +1,10 @@
 package qwen2
 
-import "codea1/gpuworker/tiny/kernel"
+import (
+	"iter"
+
+	"codea1/gpuworker/tiny/kernel"
+)
 
 // headRows is how many rows of logits are computed at once, so that they stay
 // in the second-level cache.
@@ -74,7 +78,7 @@ func (p *Pass) findTargets(g Group) {
 }
 
 // chunks yields the targets, headRows at a time.
-func (p *Pass) chunks() func(yield func([]scored) bool) {
+func (p *Pass) chunks() iter.Seq[[]scored] {
 	return func(yield func([]scored) bool) {
 		for rest := p.targets; len(rest) > 0; {
 			n := min(headRows, len(rest))

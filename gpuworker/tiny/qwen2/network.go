@@ -3,8 +3,8 @@ package qwen2
 import "codea1/gpuworker/tiny/kernel"
 
 // Network is Weights made ready to compute with: matrices packed for package
-// kernel, and the table of rotations. Many passes and decoders may share it;
-// Pack must not run while they do.
+// kernel, and the table of rotations. Many passes and decoders may share it, but
+// not while it is being packed.
 type Network struct {
 	Weights *Weights
 
@@ -23,10 +23,12 @@ type packs struct {
 	backward kernel.Packed // dy*W
 }
 
+// pack takes over a weight for one direction.
 func (p *packs) pack(weight []float32, out, in int, backward bool) {
-	kernel.Pack(&p.forward, weight, in, out, true)
 	if backward {
 		kernel.Pack(&p.backward, weight, out, in, false)
+	} else {
+		kernel.Pack(&p.forward, weight, in, out, true)
 	}
 }
 
@@ -37,12 +39,18 @@ func NewNetwork(w *Weights) *Network {
 		layers:  make([]layerPacks, w.Config.Layers),
 		rotary:  newRotary(w.Config),
 	}
-	n.Pack(false)
+	n.Pack()
 	return n
 }
 
-// Pack takes over changed weights. Backward passes need backward set.
-func (n *Network) Pack(backward bool) {
+// Pack takes over changed weights, for whatever runs forward.
+func (n *Network) Pack() { n.pack(false) }
+
+// PackBackward takes over changed weights for Pass.Backward, which needs Pack
+// and PackBackward.
+func (n *Network) PackBackward() { n.pack(true) }
+
+func (n *Network) pack(backward bool) {
 	c := n.Weights.Config
 	for i := range n.layers {
 		p, w := &n.layers[i], &n.Weights.layers[i]

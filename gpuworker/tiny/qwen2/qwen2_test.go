@@ -34,7 +34,8 @@ func newTiny(t testing.TB, c Config, seed uint64) *Network {
 		}
 	}
 	n := NewNetwork(w)
-	n.Pack(true)
+	n.Pack()
+	n.PackBackward()
 	return n
 }
 

@@ -1,0 +1,20 @@
+package tokenizer_test
+
+import (
+	"fmt"
+	"log"
+	"slices"
+
+	"codea1/gpuworker/tiny/tokenizer"
+)
+
+func Example() {
+	texts := []string{"def solve(x):", "    return solve(x)"}
+	t, err := tokenizer.Train(slices.Values(texts), 300)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ids := t.EncodeOrdinary("solve(solve(x))")
+	fmt.Println(len(ids), t.Decode(ids))
+	// Output: 8 solve(solve(x))
+}
