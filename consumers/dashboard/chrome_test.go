@@ -129,8 +129,13 @@ func (c *chrome) read(from *os.File) {
 		}
 		c.mu.Lock()
 		switch m.Method {
-		case "Runtime.exceptionThrown", "Log.entryAdded":
+		case "Runtime.exceptionThrown":
 			c.problems = append(c.problems, string(m.Params))
+		case "Log.entryAdded":
+			var p struct{ Entry struct{ Level string } }
+			if err := json.Unmarshal(m.Params, &p); err != nil || p.Entry.Level == "error" {
+				c.problems = append(c.problems, string(m.Params))
+			}
 		}
 		if w, ok := c.waiting[m.ID]; ok {
 			w <- m.reply

@@ -17,7 +17,7 @@ import (
 
 // Flags are the dashboard's part of a command line.
 type Flags struct {
-	Address string `name:"dashboard-address" placeholder:"HOST:PORT" help:"Where the dashboard listens. Anyone who reaches it can read the run: keep it on loopback unless that is meant. By default ${dashboard_address}, or any free port when that one is taken."`
+	Address string `name:"dashboard-address" placeholder:"HOST:PORT" help:"Where the dashboard listens. Anyone who reaches it can read the run: keep it on loopback unless that is meant. By default 127.0.0.1:7070, or any free port when that one is taken."`
 	Off     bool   `name:"no-dashboard" help:"Serve no dashboard."`
 }
 

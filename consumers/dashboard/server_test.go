@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -259,6 +260,14 @@ func TestServerAnswersOnlyToGet(t *testing.T) {
 	response.Body.Close()
 	if response.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: status %d", response.StatusCode)
+	}
+}
+
+// TestFlagsSayWhatIsSo: struct tags cannot name constants.
+func TestFlagsSayWhatIsSo(t *testing.T) {
+	field, _ := reflect.TypeFor[Flags]().FieldByName("Address")
+	if "--"+field.Tag.Get("name") != addressFlag || !strings.Contains(field.Tag.Get("help"), DefaultAddress) {
+		t.Errorf("the flag's tag is %s", field.Tag)
 	}
 }
 
