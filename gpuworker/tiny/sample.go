@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"codea1/events"
@@ -198,14 +199,19 @@ func (d *decoding) prefill(s *sequence, pass *qwen2.Pass) {
 	d.request = s.request
 }
 
-// gather lists the slots in use.
+// gather lists the slots in use, those of a request side by side, because they
+// attend to their prompt together.
 func (d *decoding) gather() {
 	d.batch, d.next = d.batch[:0], d.next[:0]
 	for slot, s := range d.inSlot {
 		if s != nil {
 			d.batch = append(d.batch, slot)
-			d.next = append(d.next, s.tokens[len(s.tokens)-1])
 		}
+	}
+	slices.SortStableFunc(d.batch, func(a, b int) int { return d.inSlot[a].request - d.inSlot[b].request })
+	for _, slot := range d.batch {
+		s := d.inSlot[slot]
+		d.next = append(d.next, s.tokens[len(s.tokens)-1])
 	}
 }
 

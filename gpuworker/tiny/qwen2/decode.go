@@ -2,31 +2,33 @@ package qwen2
 
 import "codea1/gpuworker/tiny/kernel"
 
-// Prefix is a prompt's keys and values, and the logits of what follows it. Many
-// sequences may read it at once.
+// Prefix is a prompt's keys and values, packed so that all sequences that
+// continue it attend to it in one product, and the logits of what follows it.
 type Prefix struct {
 	Logits []float32 // [Vocabulary]
 
-	length       int
-	keys, values []float32 // [Layers, KVHeads, length, HeadSize]
+	length int
+	keys   []kernel.Packed // [Layers*KVHeads] of [HeadSize, length]
+	values []kernel.Packed // [Layers*KVHeads] of [length, HeadSize]
 }
 
 // Prefill computes a prompt, which is not empty, into prefix, whose memory is
 // reused.
 func (p *Pass) Prefill(prompt []int32, prefix *Prefix) {
 	c := p.net.Weights.Config
+	q, kv, width := c.queryWidth(), c.kvWidth(), c.qkvWidth()
 	prefix.length = len(prompt)
-	perLayer := c.kvWidth() * len(prompt)
-	keys := resize(&prefix.keys, c.Layers*perLayer)
-	values := resize(&prefix.values, c.Layers*perLayer)
+	keys := resize(&prefix.keys, c.Layers*c.KVHeads)
+	values := resize(&prefix.values, c.Layers*c.KVHeads)
 	p.layOut(Group{Prompt: prompt})
 	p.embed(p.stream(0, false))
 	for l := range p.layers {
 		p.layer(l, false)
-		for i := range prompt {
-			row := p.layers[0].qkv[i*c.qkvWidth()+c.queryWidth():]
-			storeRow(c, keys[l*perLayer:], row, i, len(prompt))
-			storeRow(c, values[l*perLayer:], row[c.kvWidth():], i, len(prompt))
+		qkv := p.layers[0].qkv
+		for head := range c.KVHeads {
+			at := l*c.KVHeads + head
+			kernel.PackView(&keys[at], qkv[q+head*c.HeadSize:], width, c.HeadSize, len(prompt), true)
+			kernel.PackView(&values[at], qkv[q+kv+head*c.HeadSize:], width, len(prompt), c.HeadSize, false)
 		}
 	}
 	p.targets = append(p.targets[:0], scored{row: len(prompt) - 1})
@@ -81,12 +83,13 @@ func NewDecoder(n *Network, slots, capacity int) *Decoder {
 // Start lets a slot continue prefix.
 func (d *Decoder) Start(index int, prefix *Prefix) {
 	d.slots[index].prefix, d.slots[index].length = prefix, 0
-	resize(&d.scores, max(len(d.scores), prefix.length+d.capacity))
+	resize(&d.scores, max(len(d.scores), len(d.slots)*(prefix.length+d.capacity)))
 }
 
 // Step appends tokens[i] to slot batch[i], for each i, and returns the logits
 // [len(batch), Vocabulary] of what follows, valid until the next call. It does
-// not allocate. A slot takes at most its capacity of tokens.
+// not allocate. A slot takes at most its capacity of tokens. It is fastest when
+// slots of one prefix are neighbours in the batch; the order changes no result.
 func (d *Decoder) Step(batch []int, tokens []int32) []float32 {
 	c, w := d.net.Weights.Config, d.net.Weights
 	h, rows := c.Hidden, len(batch)
@@ -122,9 +125,16 @@ func (d *Decoder) layer(l int, batch []int) {
 		cache := l * c.kvWidth() * d.capacity
 		storeRow(c, s.keys[cache:], row[q:], s.length, d.capacity)
 		storeRow(c, s.values[cache:], row[q+c.kvWidth():], s.length, d.capacity)
-		for head := range c.Heads {
-			d.attend(l, head, s, d.mixed[i*q+head*c.HeadSize:][:c.HeadSize], row[head*c.HeadSize:][:c.HeadSize])
+	}
+	for first := 0; first < rows; {
+		next := first + 1
+		for next < rows && d.slots[batch[next]].prefix == d.slots[batch[first]].prefix {
+			next++
 		}
+		for head := range c.Heads {
+			d.attend(l, head, batch[first:next], first)
+		}
+		first = next
 	}
 	kernel.MatMul(d.x, h, d.mixed, q, rows, &packed.out.forward, true)
 	for i := range rows {
@@ -138,18 +148,29 @@ func (d *Decoder) layer(l int, batch []int) {
 	kernel.MatMul(d.x, h, d.gated, c.MLP, rows, &packed.down.forward, true)
 }
 
-// attend mixes the values of a slot, its newest token included, into out.
-func (d *Decoder) attend(l, head int, s *slot, out, query []float32) {
-	c := d.net.Weights.Config
-	before, own := s.prefix.length, s.length+1
+// attend mixes the values that some slots of one prefix see, their newest
+// tokens included. The slots' rows of the batch start at first.
+func (d *Decoder) attend(l, head int, slots []int, first int) {
+	c := &d.net.Weights.Config
+	size, q, width := c.HeadSize, c.queryWidth(), c.qkvWidth()
+	prefix := d.slots[slots[0]].prefix
 	kvHead := l*c.KVHeads + head/c.grouped()
-	shared := kvHead * before * c.HeadSize
-	recent := kvHead * d.capacity * c.HeadSize
-	scores := d.scores[:before+own]
-	kernel.DotRows(scores[:before], query, s.prefix.keys[shared:], c.HeadSize)
-	kernel.DotRows(scores[before:], query, s.keys[recent:], c.HeadSize)
-	kernel.SoftmaxInPlace(scores)
-	clear(out)
-	kernel.AxpyRows(out, scores[:before], s.prefix.values[shared:], c.HeadSize)
-	kernel.AxpyRows(out, scores[before:], s.values[recent:], c.HeadSize)
+	recent := kvHead * d.capacity * size
+	row := prefix.length + d.capacity
+	scores := d.scores[:len(slots)*row]
+	queries, out := d.qkv[first*width+head*size:], d.mixed[first*q+head*size:]
+
+	kernel.MatMul(scores, row, queries, width, len(slots), &prefix.keys[kvHead], false)
+	for i, index := range slots {
+		s := &d.slots[index]
+		own := scores[i*row+prefix.length:][:s.length+1]
+		kernel.DotRows(own, queries[i*width:][:size], s.keys[recent:], size)
+		kernel.SoftmaxInPlace(scores[i*row:][:prefix.length+len(own)])
+	}
+	kernel.MatMul(out, q, scores, row, len(slots), &prefix.values[kvHead], false)
+	for i, index := range slots {
+		s := &d.slots[index]
+		own := scores[i*row+prefix.length:][:s.length+1]
+		kernel.AxpyRows(out[i*q:][:size], own, s.values[recent:], size)
+	}
 }

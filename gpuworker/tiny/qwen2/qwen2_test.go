@@ -210,6 +210,44 @@ func TestDecodeMatchesForward(t *testing.T) {
 	}
 }
 
+// A sequence decodes to the same bits alone, with others of its prompt, and
+// among strangers.
+func TestBatchOrderChangesNothing(t *testing.T) {
+	n := newTiny(t, tinyConfig(true), 8)
+	rng := rand.New(rand.NewPCG(8, 8))
+	prefixes := make([]Prefix, 2)
+	for i := range prefixes {
+		NewPass(n).Prefill(randomTokens(rng, 4+5*i, 23), &prefixes[i])
+	}
+	tokens := [][]int32{randomTokens(rng, 6, 23), randomTokens(rng, 6, 23), randomTokens(rng, 6, 23), randomTokens(rng, 6, 23)}
+	decode := func(batch []int) map[int][]float32 {
+		d := NewDecoder(n, len(tokens), 6)
+		for _, s := range batch {
+			d.Start(s, &prefixes[s%2])
+		}
+		last := make(map[int][]float32)
+		for step := range 6 {
+			next := make([]int32, len(batch))
+			for i, s := range batch {
+				next[i] = tokens[s][step]
+			}
+			logits := d.Step(batch, next)
+			for i, s := range batch {
+				last[s] = slices.Clone(logits[i*23:][:23])
+			}
+		}
+		return last
+	}
+	want := decode([]int{0, 2, 1, 3}) // neighbours share a prompt
+	for _, batch := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {2}, {1, 3}} {
+		for s, logits := range decode(batch) {
+			if !slices.Equal(logits, want[s]) {
+				t.Errorf("batch %v changes slot %d", batch, s)
+			}
+		}
+	}
+}
+
 func TestStepDoesNotAllocate(t *testing.T) {
 	n := newTiny(t, tinyConfig(true), 7)
 	var prefix Prefix
