@@ -93,7 +93,7 @@ func (p *Pool) runScripts(ctx context.Context, program Program, scripts []golden
 	for i, s := range scripts {
 		sources[i] = s.source
 	}
-	s, err := p.run(ctx, job{Kind: jobScripts, Code: program.Code, Entry: program.EntryPoint, Items: sources})
+	s, err := p.run(ctx, job{kind: jobScripts, code: program.Code, entry: program.EntryPoint, items: sources})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 )
 
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	p := openPool(t, quick)
 	const code = "def f(x):\n if x == 'loop':\n  while True: pass\n if x == 'exit': import os; os._exit(0)\n return x\ndef check(x): return 'mine'\n"
 	for _, c := range []struct {

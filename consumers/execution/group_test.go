@@ -51,6 +51,7 @@ func transcript(out *events.CodeExecuted) string {
 }
 
 func TestExecute(t *testing.T) {
+	t.Parallel()
 	p := openPool(t, Config{Workers: 2, CallTimeout: quick.CallTimeout})
 	in := sampled(
 		"def f(x):\n return [2 * v for v in x] if x != [0] else 1/0",

@@ -4,23 +4,38 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 )
 
 // job is what one child reads from its socket.
 type job struct {
-	Kind       jobKind  `json:"kind"`
-	Code       string   `json:"code"`
-	Entry      string   `json:"entry"`
-	Items      []string `json:"items"`
-	Trusted    bool     `json:"trusted"` // suites: the text is no model's
-	ValueBytes int      `json:"max_value_bytes"`
+	kind       jobKind
+	trusted    bool // suites: the text is no model's
+	valueBytes int  // most bytes of a value's text
+	code       string
+	entry      string
+	items      []string
+}
+
+// encode writes the job as harness/child.py reads it.
+func (j *job) encode() []byte {
+	trusted := ""
+	if j.trusted {
+		trusted = "1"
+	}
+	frame := make([]byte, 4)
+	for _, field := range append([]string{string(j.kind), trusted, strconv.Itoa(j.valueBytes), j.code, j.entry}, j.items...) {
+		frame = binary.LittleEndian.AppendUint32(frame, uint32(len(field)))
+		frame = append(frame, field...)
+	}
+	binary.LittleEndian.PutUint32(frame, uint32(len(frame)-4))
+	return frame
 }
 
 type jobKind string
@@ -69,21 +84,21 @@ var (
 // run does a job: in one child if all goes well, and in a fresh child for the
 // rest of the items after each that hangs or kills its child.
 func (p *Pool) run(ctx context.Context, j job) (session, error) {
-	if j.ValueBytes == 0 {
-		j.ValueBytes = p.config.ValueBytes
+	if j.valueBytes == 0 {
+		j.valueBytes = p.config.ValueBytes
 	}
 	var done session
-	err := p.with(ctx, "run "+string(j.Kind), func(z *zygote) error {
+	err := p.with(ctx, "run "+string(j.kind), func(z *zygote) error {
 		s := session{}
 		deadline := time.Now().Add(p.config.JobTimeout)
 		for {
 			rest := j
-			rest.Items = j.Items[len(s.replies):]
+			rest.items = j.items[len(s.replies):]
 			if err := p.child(ctx, z, rest, deadline, &s); err != nil {
 				return err
 			}
-			left := len(j.Items) - len(s.replies)
-			stuck := left == len(rest.Items) // it loaded once and now does not
+			left := len(j.items) - len(s.replies)
+			stuck := left == len(rest.items) // it loaded once and now does not
 			if !s.loads || left == 0 || stuck || !time.Now().Before(deadline) {
 				break
 			}
@@ -100,7 +115,7 @@ func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, 
 	if err != nil {
 		return err
 	}
-	c := conversation{ctx: ctx, socket: socket, in: bufio.NewReader(socket), most: 4*j.ValueBytes + extraFrameSize}
+	c := conversation{ctx: ctx, socket: socket, in: bufio.NewReader(socket), most: 4*j.valueBytes + extraFrameSize}
 	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
 	talkErr := p.talk(&c, j, deadline, s)
 	stop()
@@ -158,7 +173,7 @@ func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) erro
 	default:
 		return nil // it died: child knows how
 	}
-	for range j.Items {
+	for range j.items {
 		if !time.Now().Before(deadline) {
 			return nil
 		}
@@ -183,18 +198,13 @@ type conversation struct {
 }
 
 func (c *conversation) send(j job) error {
-	text, err := json.Marshal(j)
-	if err != nil {
-		return err
-	}
-	frame := append(binary.LittleEndian.AppendUint32(nil, uint32(len(text))), text...)
 	if err := c.socket.SetWriteDeadline(time.Now().Add(startTimeout)); err != nil {
 		return err
 	}
 	if c.ctx.Err() != nil {
 		return errEnded
 	}
-	_, err = c.socket.Write(frame)
+	_, err := c.socket.Write(j.encode())
 	if c.ctx.Err() != nil {
 		return errEnded
 	}

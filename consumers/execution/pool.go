@@ -16,7 +16,7 @@ import (
 // from any number of goroutines; each job waits for a free fork server.
 type Pool struct {
 	config Config
-	python string
+	python interpreter
 	root   string     // private directory, one work directory per slot below it
 	slots  chan *slot // the free ones
 
@@ -37,7 +37,7 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	python, err := FindPython(ctx, config.Python)
+	python, err := findPython(ctx, config.Python)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 }
 
 // Python returns the path of the interpreter in use.
-func (p *Pool) Python() string { return p.python }
+func (p *Pool) Python() string { return p.python.Executable }
 
 // Close ends the fork servers and waits for jobs that are still running, so
 // cancel their contexts first to close at once. A second Close does nothing.

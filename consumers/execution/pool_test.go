@@ -149,6 +149,7 @@ func TestSandboxErrorIsNoVerdict(t *testing.T) {
 }
 
 func TestJobTimeout(t *testing.T) {
+	t.Parallel()
 	config := quick
 	config.JobTimeout = 2 * config.CallTimeout
 	p := openPool(t, config)
@@ -213,7 +214,9 @@ func TestClose(t *testing.T) {
 
 func TestNoPython(t *testing.T) {
 	notPython := filepath.Join(t.TempDir(), "notpython")
-	if err := os.WriteFile(notPython, []byte("#!/bin/sh\necho 2 7\necho /usr/bin/python2\n"), 0o755); err != nil {
+	if err := os.WriteFile(notPython, []byte(`#!/bin/sh
+echo '{"executable": "/usr/bin/python2", "version": [2, 7], "path": []}'
+`), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{

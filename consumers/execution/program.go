@@ -54,7 +54,7 @@ type Report struct {
 // The error is ctx's, ErrClosed or a *SandboxError; what the program does
 // never makes one.
 func (p *Pool) Run(ctx context.Context, program Program, calls []string) (Report, error) {
-	s, err := p.run(ctx, job{Kind: jobCalls, Code: program.Code, Entry: program.EntryPoint, Items: calls})
+	s, err := p.run(ctx, job{kind: jobCalls, code: program.Code, entry: program.EntryPoint, items: calls})
 	if err != nil {
 		return Report{}, err
 	}

@@ -22,6 +22,7 @@ func show(o Outcome) string {
 
 // TestRun runs f(0) to f(4), or the given calls, on programs that misbehave.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	config := quick
 	config.Workers = 2
 	p := openPool(t, config)

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -11,53 +12,61 @@ import (
 
 const pythonRemedy = "install Python 3.9 or newer, or name one with --python or CODEA1_PYTHON"
 
-// FindPython returns the path of the interpreter that name stands for, or of
-// python3 or python if name is empty. It looks behind a shim such as pyenv's,
-// which would cost tens of milliseconds at every start.
-func FindPython(ctx context.Context, name string) (string, error) {
+// interpreter is a Python to run.
+type interpreter struct {
+	Executable string   `json:"executable"` // the binary itself, not a shim
+	Version    [2]int   `json:"version"`
+	Path       []string `json:"path"` // where it finds modules, site-packages included
+}
+
+// Behind a shim such as pyenv's, which costs tens of milliseconds at every
+// start, and with the paths that the site module adds, which costs more.
+const askScript = `import json, sys
+print(json.dumps({"executable": sys.executable, "version": sys.version_info[:2], "path": [p for p in sys.path if p]}))`
+
+// findPython asks the interpreter that name stands for, or python3 or python
+// if name is empty, what it is.
+func findPython(ctx context.Context, name string) (interpreter, error) {
 	names := []string{"python3", "python"}
 	if name != "" {
 		names = []string{name}
 	}
 	var reasons []string
 	for _, n := range names {
-		path, err := askPython(ctx, n)
+		found, err := askPython(ctx, n)
 		if err == nil {
-			return path, nil
+			return found, nil
 		}
 		if ctx.Err() != nil {
-			return "", ctx.Err()
+			return interpreter{}, ctx.Err()
 		}
 		reasons = append(reasons, fmt.Sprintf("%q %v", n, err))
 	}
-	return "", fmt.Errorf("%w: %s; %s", ErrNoPython, strings.Join(reasons, ", "), pythonRemedy)
+	return interpreter{}, fmt.Errorf("%w: %s; %s", ErrNoPython, strings.Join(reasons, ", "), pythonRemedy)
 }
 
-func askPython(ctx context.Context, name string) (string, error) {
-	found, err := exec.LookPath(name)
+func askPython(ctx context.Context, name string) (interpreter, error) {
+	var python interpreter
+	program, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", errors.New("is not on PATH")
+		return python, errors.New("is not on PATH")
 	}
 	if err != nil {
-		return "", errors.New("is no program that can be run")
+		return python, errors.New("is no program that can be run")
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	ask := exec.CommandContext(ctx, found, "-c",
-		"import sys; print(*sys.version_info[:2]); print(sys.executable)")
+	ask := exec.CommandContext(ctx, program, "-E", "-s", "-c", askScript)
 	ask.WaitDelay = time.Second
 	out, err := ask.Output()
 	if err != nil {
-		return "", fmt.Errorf("does not start (%v)", err)
+		return python, fmt.Errorf("does not start (%w)", err)
 	}
-	var major, minor int
-	var executable string
-	version, executable, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	if _, err := fmt.Sscan(version, &major, &minor); err != nil || executable == "" {
-		return "", errors.New("does not answer like Python")
+	if err := json.Unmarshal(out, &python); err != nil || python.Executable == "" {
+		return python, errors.New("does not answer like Python")
 	}
-	if major != 3 || minor < 9 {
-		return "", fmt.Errorf("is Python %d.%d", major, minor)
+	if v := python.Version; v[0] != 3 || v[1] < 9 {
+		return python, fmt.Errorf("is Python %d.%d", v[0], v[1])
 	}
-	return executable, nil
+	return python, nil
 }

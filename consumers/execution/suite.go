@@ -50,7 +50,7 @@ func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, tr
 	if trusted {
 		limit = p.config.ValueBytes
 	}
-	s, err := p.run(ctx, job{Kind: jobSuites, Entry: entry, Items: texts, Trusted: trusted, ValueBytes: limit})
+	s, err := p.run(ctx, job{kind: jobSuites, entry: entry, items: texts, trusted: trusted, valueBytes: limit})
 	if err != nil {
 		return nil, err
 	}

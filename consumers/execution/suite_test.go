@@ -12,6 +12,7 @@ import (
 // TestParseSuites is the table of what counts as a test. Each line of want is
 // `call == stated`, or `!` and a part of the reason.
 func TestParseSuites(t *testing.T) {
+	t.Parallel()
 	p := openPool(t, quick)
 	for _, c := range []struct {
 		name, text string

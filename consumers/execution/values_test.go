@@ -61,10 +61,10 @@ func values(depth int) *rapid.Generator[literal.Value] {
 		rapid.Map(items, func(l []literal.Value) literal.Value { return literal.Tuple(l) }),
 		rapid.Map(rapid.SliceOfNDistinct(leaf, 0, 3, literal.Key), func(l []literal.Value) literal.Value { return literal.Set(l) }),
 		rapid.Map(rapid.SliceOfNDistinct(leaf, 0, 3, literal.Key), func(l []literal.Value) literal.Value { return literal.FrozenSet(l) }),
-		rapid.Map(rapid.MapOfNValues(values(depth-1), 0, 3, literal.Key), func(m map[string]literal.Value) literal.Value {
+		rapid.Map(rapid.SliceOfNDistinct(leaf, 0, 3, literal.Key), func(keys []literal.Value) literal.Value {
 			var d literal.Dict
-			for key, v := range m {
-				d = append(d, literal.Entry{Key: literal.Str(key), Value: v})
+			for i, key := range keys {
+				d = append(d, literal.Entry{Key: key, Value: keys[len(keys)-1-i]})
 			}
 			return d
 		}),

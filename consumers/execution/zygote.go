@@ -36,12 +36,13 @@ type zygote struct {
 type setup struct {
 	Modules   [][2]string      `json:"modules"` // name and source, in the order of their imports
 	Preload   []string         `json:"preload"`
+	Path      []string         `json:"path"`
 	Limits    map[string]int64 `json:"limits"`
 	Directory string           `json:"directory"`
 }
 
 // startZygote starts a fork server that works in the given directory.
-func startZygote(python, directory string, config Config) (*zygote, error) {
+func startZygote(python interpreter, directory string, config Config) (*zygote, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
@@ -51,12 +52,12 @@ func startZygote(python, directory string, config Config) (*zygote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	input, err := json.Marshal(newSetup(directory, config))
+	input, err := json.Marshal(newSetup(python, directory, config))
 	if err != nil {
 		return nil, err
 	}
 	z := &zygote{control: control, stderr: new(tail)}
-	z.command = exec.Command(python, "-s", "-B", "-c", readHarness("zygote.py"))
+	z.command = exec.Command(python.Executable, "-S", "-B", "-c", readHarness("zygote.py"))
 	// Not the work directory: Python imports from where it starts, and a
 	// candidate may have left a module there.
 	z.command.Dir = "/"
@@ -75,18 +76,18 @@ func startZygote(python, directory string, config Config) (*zygote, error) {
 	z.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := z.command.Start(); err != nil {
 		_ = control.Close()
-		return nil, fmt.Errorf("start %s: %w", python, err)
+		return nil, fmt.Errorf("start %s: %w", python.Executable, err)
 	}
 	_ = theirs.Close() // or its end would never look closed
 	if err := z.read(make([]byte, 1), startTimeout); err != nil {
 		z.kill()
-		return nil, fmt.Errorf("start %s: %w", python, err)
+		return nil, fmt.Errorf("start %s: %w", python.Executable, err)
 	}
 	return z, nil
 }
 
-func newSetup(directory string, config Config) setup {
-	s := setup{Directory: directory, Preload: strings.Fields(readHarness("preload.txt"))}
+func newSetup(python interpreter, directory string, config Config) setup {
+	s := setup{Directory: directory, Path: python.Path, Preload: strings.Fields(readHarness("preload.txt"))}
 	for _, name := range []string{"values", "suites", "scripts", "child"} {
 		s.Modules = append(s.Modules, [2]string{"codea1_" + name, readHarness(name + ".py")})
 	}

@@ -1,7 +1,7 @@
 """Fork server: one per slot of the pool.
 
-Started as `python -c <this file>`, with the other modules and the limits as
-JSON on standard input and the control socket as descriptor 3. Each request is
+Started as `python -S -c <this file>`, with the other modules, sys.path and the
+limits as JSON on standard input and the control socket as descriptor 3. Each request is
 one byte:
 
     F  fork a child for the socket that comes with it (SCM_RIGHTS)
@@ -88,7 +88,6 @@ def reap(pid):
     import time
 
     kill(pid, True)
-    kill(pid, False)
     status = os.waitpid(pid, 0)[1]
     give_up = time.monotonic() + 2.0
     while True:
@@ -156,11 +155,11 @@ def main():
     import socket
 
     setup = json.loads(sys.stdin.buffer.read())
-    sys.path[:] = [p for p in sys.path if p]
+    sys.path[:] = setup["path"]
     load_modules(setup["modules"])
     preload(setup["preload"])
     child = sys.modules["codea1_child"]
-    limits = setup["limits"]
+    limits = child.clip_limits(setup["limits"])
     prctl = become_subreaper()
     prefer_for_oom()
 

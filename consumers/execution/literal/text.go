@@ -61,7 +61,7 @@ func (s Str) appendText(dst []byte) []byte {
 				dst = fmt.Appendf(dst, `\u%04x`, code)
 				size = 3
 			} else {
-				dst = fmt.Appendf(dst, `\x%02x`, s[i])
+				dst = utf8.AppendRune(dst, utf8.RuneError) // no Str of Parse holds such a byte
 			}
 		case r < utf8.RuneSelf:
 			dst = appendASCII(dst, byte(r), quote)
