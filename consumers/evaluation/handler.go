@@ -4,17 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"codea1/events"
+	"codea1/events/stage"
 )
 
 // StageName is the name of the set of consumers that score evaluations.
 const StageName = "evaluation"
 
 // Handler is the evaluation stage: it turns an executed held-out group into a
-// scored one, or into a dropped one when there is nothing to score.
+// scored one, and has it dropped when there is nothing to score.
 type Handler struct {
 	Source string           // the stage instance, as in the envelope
 	Now    func() time.Time // stamps events; never an input of a score
@@ -33,21 +33,9 @@ func (h *Handler) Handle(_ context.Context, e *events.Event) ([]*events.Event, e
 	scored, err := Score(group)
 	switch {
 	case errors.Is(err, ErrAllMasked):
-		return []*events.Event{events.Caused(e, h.Source, h.Now(), dropped(group))}, nil
+		return nil, stage.Drop(events.DropInfrastructure, fmt.Sprintf("%v; first: %s", err, group.Answers[0].Failure))
 	case err != nil:
 		return nil, fmt.Errorf("evaluation: group %s: %w", e.Group, err)
 	}
 	return []*events.Event{events.Caused(e, h.Source, h.Now(), scored)}, nil
-}
-
-func dropped(group *events.CodeExecuted) *events.GroupDropped {
-	const most = 1 << 10 // bytes: a reason to read, not a log
-	detail := ErrAllMasked.Error() + "; first: " + group.Answers[0].Failure
-	if len(detail) > most {
-		detail = strings.ToValidUTF8(detail[:most], "")
-	}
-	return &events.GroupDropped{
-		Purpose: group.Plan.Purpose, Step: group.Plan.Step, Slot: group.Plan.Slot, Groups: group.Plan.Groups,
-		Stage: StageName, Reason: events.DropInfrastructure, Detail: detail,
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/stage"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -77,17 +78,19 @@ func TestHandler(t *testing.T) {
 		t.Errorf("a held-out group: have %v", out)
 	}
 
-	out = handle(t, group(false, 0, events.ExecutedAnswer{Failure: "the sandbox died"}))
-	if len(out) != 1 {
-		t.Fatalf("a lost group: have %v", out)
-	}
-	if d, ok := out[0].Payload.(*events.GroupDropped); !ok || d.Reason != events.DropInfrastructure || d.Purpose != events.PurposeEval {
-		t.Errorf("a lost group: have %+v", out[0].Payload)
-	}
-
 	training := group(false, 0, events.ExecutedAnswer{Loads: true})
 	training.Plan.Purpose, training.Plan.Tag = events.PurposeTrain, ""
 	if out := handle(t, training); out != nil {
 		t.Errorf("a training group: have %v", out)
+	}
+}
+
+func TestHandlerGivesUpOnALostGroup(t *testing.T) {
+	lost := group(false, 0, events.ExecutedAnswer{Failure: "the sandbox died"})
+	in := events.New("r1", lost.Plan.GroupID(), "execution-1", time.Now(), lost)
+	out, err := (&Handler{Source: "evaluation-1", Now: time.Now}).Handle(context.Background(), in)
+	want := stage.Drop(events.DropInfrastructure, ErrAllMasked.Error()+"; first: the sandbox died")
+	if out != nil || err == nil || err.Error() != want.Error() {
+		t.Errorf("have %v, %v, want %v", out, err, want)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/natsbus/natstest"
+	"codea1/events/stage"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -59,18 +61,53 @@ func TestHandlerLeavesEvaluationAlone(t *testing.T) {
 	}
 }
 
-func TestHandlerDropsALostGroupByName(t *testing.T) {
-	out := handle(t, executed(t, events.PurposeTrain,
-		events.ExecutedAnswer{Failure: "sandbox: broken pipe " + strings.Repeat("é", 2000)}, events.ExecutedAnswer{Failure: "x"}))
-	if len(out) != 1 {
-		t.Fatalf("have %d events, want 1", len(out))
+// TestStageDropsALostGroupByName runs the handler in its stage, on a real bus.
+func TestStageDropsALostGroupByName(t *testing.T) {
+	bus := natstest.Bus(t)
+	in := executed(t, events.PurposeTrain,
+		events.ExecutedAnswer{Loads: true, Suites: []events.ExecutedSuite{{Failure: "sandbox: broken pipe"}}},
+		events.ExecutedAnswer{Failure: "sandbox: killed"})
+	message, err := events.Encode(in)
+	if err != nil {
+		t.Fatal(err)
 	}
-	d, ok := out[0].Payload.(*events.GroupDropped)
-	if !ok || d.Reason != events.DropInfrastructure || d.Stage != StageName || d.Step != 3 || d.Slot != 1 || d.Groups != 2 {
-		t.Errorf("have %+v", out[0].Payload)
+	if err := bus.Publish(t.Context(), message); err != nil {
+		t.Fatal(err)
 	}
-	if !strings.Contains(d.Detail, "broken pipe") {
-		t.Errorf("the detail %q does not name the failure", d.Detail)
+	h := &Handler{Recipe: A1{Alpha: DefaultAlpha}, Source: "rewards-1", Now: func() time.Time { return noon }}
+	s, err := stage.New(stage.Config{
+		Bus: bus, Run: "r1", Name: StageName, Instance: "1", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(h.Handle),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	reader, err := bus.Read(ctx, events.ReadConfig{Run: "r1", Types: []events.Type{events.TypeGroupDropped}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	dropped, _, err := reader.Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	e, err := dropped.Decode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := e.Payload.(*events.GroupDropped)
+	if d.Reason != events.DropInfrastructure || d.Stage != StageName || d.Step != 3 || d.Slot != 1 || d.Groups != 2 {
+		t.Errorf("have %+v", d)
+	}
+	if !strings.Contains(d.Detail, "broken pipe") || e.CausationID != in.ID {
+		t.Errorf("the detail %q does not name the first failure, or %s the cause", d.Detail, e.CausationID)
 	}
 }
 
