@@ -3,14 +3,10 @@ package tiny
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -299,84 +295,6 @@ func TestDivergedUpdateChangesNothing(t *testing.T) {
 	}
 }
 
-func TestSaveLoadResume(t *testing.T) {
-	e := newTestEngine(t, shape, 1, Options{})
-	sequences := rollouts(t, e)
-	if _, err := e.Update(t.Context(), sequences, ppo); err != nil {
-		t.Fatal(err)
-	}
-	dir := save(t, e)
-	again, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range []*Engine{e, again} {
-		if _, err := o.Update(t.Context(), sequences, ppo); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !slices.Equal(e.current.net.Weights.Data, again.current.net.Weights.Data) {
-		t.Error("resumed weights differ")
-	}
-	if err := e.Save(t.Context(), dir); !errors.Is(err, os.ErrExist) {
-		t.Errorf("saving over a checkpoint: error %v", err)
-	}
-}
-
-func TestCorruptCheckpoints(t *testing.T) {
-	good := newTestEngine(t, shape, 1, Options{})
-	if _, err := good.Update(t.Context(), rollouts(t, good), ppo); err != nil {
-		t.Fatal(err)
-	}
-	other := newTestEngine(t, qwen2.Config{
-		Hidden: 32, Layers: 1, Heads: 4, KVHeads: 2, HeadSize: 8, MLP: 48, Positions: 256, RopeTheta: 1e4, NormEpsilon: 1e-6, TieEmbeddings: true,
-	}, 1, Options{})
-	otherDir := save(t, other)
-	replace := func(name, old, new string) func(dir string) error {
-		return func(dir string) error {
-			path := filepath.Join(dir, name)
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			if !strings.Contains(string(text), old) {
-				return fmt.Errorf("%s lacks %q", name, old)
-			}
-			return os.WriteFile(path, []byte(strings.Replace(string(text), old, new, 1)), 0o644)
-		}
-	}
-	for _, c := range []struct {
-		name  string
-		spoil func(dir string) error
-		says  string
-	}{
-		{"no config", func(d string) error { return os.Remove(filepath.Join(d, configFile)) }, "config.json: no such file"},
-		{"no weights", func(d string) error { return os.Remove(filepath.Join(d, weightsFile)) }, "model.safetensors: no such file"},
-		{"no tokenizer", func(d string) error { return os.Remove(filepath.Join(d, tokenizerFile)) }, "tokenizer.json: no such file"},
-		{"cut weights", func(d string) error { return os.Truncate(filepath.Join(d, weightsFile), 9000) }, "model.safetensors: corrupt safetensors file"},
-		{"cut optimizer", func(d string) error { return os.Truncate(filepath.Join(d, optimizerFile), 9000) }, "optimizer.safetensors: corrupt"},
-		{"renamed tensor", replace(weightsFile, "model.norm.weight", "model.moon.weight"), `model.safetensors: tensor "model.moon.weight" does not belong`},
-		{"other layers", replace(configFile, `"num_hidden_layers": 2`, `"num_hidden_layers": 3`), `tensor "model.layers.2.`},
-		{"other width", replace(configFile, `"intermediate_size": 48`, `"intermediate_size": 50`), "has the shape [48 32], the model needs [50 32]"},
-		{"other model", replace(configFile, `"qwen2"`, `"llama"`), "config.json: unsupported model"},
-		{"small vocabulary", replace(configFile, `"vocab_size": `, `"vocab_size": 1, "x": `), "tokens, but config.json a vocab_size of 1"},
-		{"no end token", replace(tokenizerFile, "<|im_end|>", "<|im_eend|>"), "tokenizer.json has no <|im_end|>"},
-		{"bad step", replace(optimizerFile, `"step":"1"`, `"step":"x"`), `optimizer.safetensors: bad step "x"`},
-	} {
-		dir := save(t, good)
-		if err := c.spoil(dir); err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
-		_, err := Open(dir, Options{})
-		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: error %v", c.name, err)
-		}
-	}
-	if err := good.Load(t.Context(), otherDir); !errors.Is(err, ErrMismatch) {
-		t.Errorf("loading another model: error %v", err)
-	}
-}
-
 func TestPositiveAdvantageRaisesLogProb(t *testing.T) {
 	e := newTestEngine(t, shape, 1, Options{})
 	sequences := rollouts(t, e)
@@ -404,82 +322,5 @@ func TestPositiveAdvantageRaisesLogProb(t *testing.T) {
 	}
 	if !(moved[0] > 0 && moved[1] < 0) {
 		t.Errorf("log-probs moved by %.3f for good responses and %.3f for bad ones", moved[0], moved[1])
-	}
-}
-
-// BenchmarkSample is the Test LLM's part of a default step: 128 suites of 64
-// tokens, 4 to a prompt of 120.
-func BenchmarkSample(b *testing.B) {
-	config := defaultShape
-	config.Vocabulary = 1024
-	e := newTestEngine(b, config, 1, Options{})
-	rng := rand.New(rand.NewPCG(1, 1))
-	var r []gpuworker.SampleRequest
-	for i := range 32 {
-		request := gpuworker.SampleRequest{Prompt: make([]int32, 120)}
-		for j := range request.Prompt {
-			request.Prompt[j] = int32(rng.IntN(1024))
-		}
-		for j := range 4 {
-			request.Seeds = append(request.Seeds, uint64(4*i+j))
-		}
-		r = append(r, request)
-	}
-	tokens := 0
-	for b.Loop() {
-		for _, row := range sample(b, e, r, gpuworker.SamplingParams{Temperature: 1, TopP: 1, MaxTokens: 64}) {
-			for _, c := range row {
-				tokens += len(c.Tokens)
-			}
-		}
-	}
-	b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
-}
-
-func randomSequences(groups, each, prompt, response int) []gpuworker.Sequence {
-	rng := rand.New(rand.NewPCG(1, 1))
-	draw := func(n int) []int32 {
-		out := make([]int32, n)
-		for i := range out {
-			out[i] = int32(rng.IntN(1024))
-		}
-		return out
-	}
-	var out []gpuworker.Sequence
-	for range groups {
-		p := draw(prompt)
-		for range each {
-			s := gpuworker.Sequence{Prompt: p, Tokens: draw(response), Advantage: 1}
-			s.OldProbs = slices.Repeat([]float32{-6.9}, response)
-			s.RefProbs = s.OldProbs
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// Tokens count prompts and responses, each prompt once per response.
-func BenchmarkUpdate(b *testing.B) {
-	config := defaultShape
-	config.Vocabulary = 1024
-	for _, c := range []struct {
-		name      string
-		loss      gpuworker.Loss
-		sequences []gpuworker.Sequence
-	}{
-		{"sft", gpuworker.LossSFT, randomSequences(32, 1, 80, 48)},
-		{"ppo", gpuworker.LossPPO, randomSequences(4, 8, 80, 48)},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			e := newTestEngine(b, config, 1, Options{})
-			update := ppo
-			update.Loss = c.loss
-			for b.Loop() {
-				if _, err := e.Update(context.Background(), c.sequences, update); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(countTokens(c.sequences)*b.N)/b.Elapsed().Seconds(), "tokens/s")
-		})
 	}
 }

@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"codea1/gpuworker"
 	"codea1/gpuworker/tiny/qwen2"
 	"codea1/gpuworker/tiny/safetensors"
 	"codea1/gpuworker/tiny/tokenizer"
@@ -211,93 +208,4 @@ func (c *SFTCommand) write(ctx context.Context, engine *Engine) (err error) {
 		return err
 	}
 	return syncDir(parent)
-}
-
-// sftRun is one training in progress.
-type sftRun struct {
-	command  *SFTCommand
-	engine   *Engine
-	training []gpuworker.Sequence
-	heldOut  []gpuworker.Sequence
-	lines    io.Writer
-	bar      io.Writer
-}
-
-func (r *sftRun) train(ctx context.Context) (SFTReport, error) {
-	c, began := r.command, time.Now()
-	report := SFTReport{
-		Parameters: r.engine.Parameters(), Rows: len(r.training), Heldout: len(r.heldOut), HoldoutLoss: math.NaN(),
-	}
-	epochs := make([][][]gpuworker.Sequence, c.Epochs)
-	steps := 0
-	for i := range epochs {
-		epochs[i] = makeBatches(r.training, c.BatchTokens, c.Seed, i)
-		steps += len(epochs[i])
-	}
-	fmt.Fprintf(r.lines, "%d parameters, %d rows to train on and %d held out, %d steps\n",
-		report.Parameters, report.Rows, report.Heldout, steps)
-	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(r.bar), progressbar.OptionThrottle(200*time.Millisecond),
-		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
-	for epoch, batches := range epochs {
-		loss, tokens := 0.0, 0
-		for _, batch := range batches {
-			stats, err := r.engine.Update(ctx, batch, c.update(report.Steps, steps))
-			if err != nil {
-				return report, errors.Join(err, bar.Exit())
-			}
-			report.Steps++
-			report.Tokens += countTokens(batch)
-			loss += stats.Loss * float64(stats.Tokens)
-			tokens += stats.Tokens
-			bar.Describe(fmt.Sprintf("epoch %d/%d loss %.3f", epoch+1, c.Epochs, stats.Loss))
-			if err := bar.Add(1); err != nil {
-				return report, err
-			}
-		}
-		report.TrainLoss = loss / float64(tokens)
-		var err error
-		if report.HoldoutLoss, err = r.holdoutLoss(ctx); err != nil {
-			return report, errors.Join(err, bar.Exit())
-		}
-		if err := bar.Clear(); err != nil {
-			return report, err
-		}
-		fmt.Fprintf(r.lines, "epoch %d/%d: loss %.4f, held out %.4f, %.0f tokens/s\n", epoch+1, c.Epochs,
-			report.TrainLoss, report.HoldoutLoss, float64(report.Tokens)/time.Since(began).Seconds())
-	}
-	report.Took = time.Since(began)
-	return report, bar.Finish()
-}
-
-// update returns the settings of step (from 0) of steps.
-func (c *SFTCommand) update(step, steps int) gpuworker.UpdateConfig {
-	return gpuworker.UpdateConfig{
-		Loss: gpuworker.LossSFT, LearningRate: c.rate(step, steps), WeightDecay: c.WeightDecay,
-		Beta1: c.Beta1, Beta2: c.Beta2, Epsilon: 1e-8, GradClip: c.GradClip,
-	}
-}
-
-// rate is linear warm-up, then half a cosine down to FinalRate.
-func (c *SFTCommand) rate(step, steps int) float64 {
-	if step < c.Warmup {
-		return c.LearningRate * float64(step+1) / float64(c.Warmup)
-	}
-	progress := float64(step-c.Warmup) / float64(max(1, steps-1-c.Warmup))
-	cosine := (1 + math.Cos(math.Pi*min(1, progress))) / 2
-	return c.LearningRate * (c.FinalRate + (1-c.FinalRate)*cosine)
-}
-
-func (r *sftRun) holdoutLoss(ctx context.Context) (float64, error) {
-	scored, err := r.engine.LogProbs(ctx, gpuworker.Current, r.heldOut, 1)
-	if err != nil {
-		return 0, err
-	}
-	sum, tokens := 0.0, 0
-	for _, row := range scored {
-		for _, p := range row {
-			sum -= float64(p)
-		}
-		tokens += len(row)
-	}
-	return sum / float64(tokens), nil // NaN when nothing is held out
 }
