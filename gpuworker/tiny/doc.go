@@ -13,7 +13,7 @@
 // gives the same weights, bit for bit, for any number of threads: gradients are
 // summed in a fixed number of shards, in a fixed order.
 //
-// Start reading at engine.go; then sample.go, decoding.go and choose.go for sampling,
-// update.go and loss.go for training, checkpoint.go and save.go for files, and sft.go for
-// the train-sft command.
+// Start reading at engine.go; then sample.go, decoding.go and choose.go for
+// sampling, update.go and loss.go for training, checkpoint.go and save.go for
+// files (FORMAT.md), and sft.go for the train-sft command.
 package tiny
