@@ -82,14 +82,14 @@ func says(err, cause error) bool {
 	return errors.Is(err, cause) || strings.Contains(err.Error(), cause.Error())
 }
 
-// errLocked is how Badger says that a directory is open elsewhere.
-var errLocked = errors.New("Cannot acquire directory lock")
+// lockedMessage is how Badger says that a directory is open elsewhere.
+const lockedMessage = "Cannot acquire directory lock"
 
 // openError turns what Badger says about a directory it cannot open into an
 // error of this package.
 func openError(dir string, err error) error {
 	switch {
-	case says(err, errLocked):
+	case strings.Contains(err.Error(), lockedMessage):
 		return &InUseError{Dir: dir, PID: lockHolder(dir)}
 	case says(err, syscall.EACCES), says(err, syscall.EROFS), says(err, syscall.ENOSPC), says(err, syscall.EMFILE):
 		return fmt.Errorf("open log %s: %w", dir, err)
@@ -97,7 +97,8 @@ func openError(dir string, err error) error {
 	return &CorruptError{Dir: dir, Reason: "cannot be opened", Err: err}
 }
 
-// lockHolder reads the process ID that Badger leaves beside its lock.
+// lockHolder reads the process ID that Badger leaves beside its lock; 0 if
+// there is no such process.
 func lockHolder(dir string) int {
 	raw, err := os.ReadFile(filepath.Join(dir, "LOCK"))
 	if err != nil {
@@ -105,6 +106,10 @@ func lockHolder(dir string) int {
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
 	if err != nil {
+		return 0
+	}
+	// A killed run leaves the file behind, and a reader does not write one.
+	if p, err := os.FindProcess(pid); err != nil || p.Signal(syscall.Signal(0)) != nil {
 		return 0
 	}
 	return pid

@@ -102,6 +102,9 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	// What was read is kept even while stopping.
+	keeping, cancel := outlive(ctx, stopGrace)
+	defer cancel()
 	entries := make(chan Entry) // unbuffered: a batch bounds what is in memory
 	group.Go(func() error {
 		defer close(entries)
@@ -123,13 +126,28 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 			if len(batch) == 0 {
 				return nil
 			}
-			// What was read is kept even while stopping.
-			if err := r.record(context.WithoutCancel(ctx), batch); err != nil {
+			if err := r.record(keeping, batch); err != nil {
 				return err
 			}
 		}
 	})
 	return group.Wait()
+}
+
+// stopGrace is how long a recorder goes on with what it has read.
+const stopGrace = 10 * time.Second
+
+// outlive returns a context that ends grace after ctx does.
+func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(grace):
+			cancel()
+		case <-longer.Done():
+		}
+	})
+	return longer, func() { stop(); cancel() }
 }
 
 // collect returns the next batch, empty once the channel is closed.
