@@ -36,7 +36,7 @@ func (p *Pool) PlanGolden(ctx context.Context, entry string, tests []string) (*G
 	if len(tests) == 0 {
 		return plan, nil
 	}
-	parsed, err := p.parseSuites(ctx, entry, tests, true)
+	parsed, err := p.parseSuites(ctx, entry, tests, true, p.config.JobTimeout)
 	if err != nil {
 		return nil, err
 	}

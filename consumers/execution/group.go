@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
@@ -101,7 +102,10 @@ func (p *Pool) validateSuites(ctx context.Context, in *events.TestsSampled) ([][
 	if len(texts.list) == 0 {
 		return suites, nil
 	}
-	parsed, err := p.parseSuites(ctx, problem.EntryPoint, texts.list, false)
+	// As much time as the answers have together, so that the suites of one,
+	// full of calls that hang, leave time for those of the others.
+	budget := p.config.JobTimeout * time.Duration(len(in.Suites))
+	parsed, err := p.parseSuites(ctx, problem.EntryPoint, texts.list, false, budget)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +117,7 @@ func (p *Pool) validateSuites(ctx context.Context, in *events.TestsSampled) ([][
 			}
 		}
 	}
-	report, err := p.Run(ctx, Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, asked.list)
+	report, err := p.runWithin(ctx, Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, asked.list, budget)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ type job struct {
 	code       string
 	entry      string
 	items      []string
+	budget     time.Duration // for all items together; 0 means the job timeout
 }
 
 // encode writes the job as harness/child.py reads it.
@@ -87,10 +88,13 @@ func (p *Pool) run(ctx context.Context, j job) (session, error) {
 	if j.valueBytes == 0 {
 		j.valueBytes = p.config.ValueBytes
 	}
+	if j.budget == 0 {
+		j.budget = p.config.JobTimeout
+	}
 	var done session
 	err := p.with(ctx, "run "+string(j.kind), func(z *zygote) error {
 		s := session{}
-		deadline := time.Now().Add(p.config.JobTimeout)
+		deadline := time.Now().Add(j.budget)
 		for {
 			rest := j
 			rest.items = j.items[len(s.replies):]
@@ -121,7 +125,7 @@ func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, 
 	stop()
 	closeErr := socket.Close()
 	status, endErr := z.end()
-	if talkErr == errEnded && endErr == nil {
+	if errors.Is(talkErr, errEnded) && endErr == nil {
 		return errEnded
 	}
 	if err := errors.Join(talkErr, endErr, closeErr); err != nil {
@@ -165,7 +169,7 @@ func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) erro
 	case s.loads:
 		return nil
 	case loaded.tag == tagUnloadable:
-		s.loadError = loaded.text
+		s.loadError = clip(loaded.text)
 		return nil
 	case loaded.tag == tagOvertime:
 		s.loadError = fmt.Sprintf("still loading after %v", p.config.CallTimeout)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"codea1/consumers/execution/literal"
 )
@@ -54,7 +55,12 @@ type Report struct {
 // The error is ctx's, ErrClosed or a *SandboxError; what the program does
 // never makes one.
 func (p *Pool) Run(ctx context.Context, program Program, calls []string) (Report, error) {
-	s, err := p.run(ctx, job{kind: jobCalls, code: program.Code, entry: program.EntryPoint, items: calls})
+	return p.runWithin(ctx, program, calls, p.config.JobTimeout)
+}
+
+// runWithin is Run with a time limit of its own on all calls together.
+func (p *Pool) runWithin(ctx context.Context, program Program, calls []string, budget time.Duration) (Report, error) {
+	s, err := p.run(ctx, job{kind: jobCalls, code: program.Code, entry: program.EntryPoint, items: calls, budget: budget})
 	if err != nil {
 		return Report{}, err
 	}
@@ -64,7 +70,7 @@ func (p *Pool) Run(ctx context.Context, program Program, calls []string) (Report
 		case !s.loads:
 			report.Outcomes[i] = Outcome{Detail: s.loadError}
 		case i >= len(s.replies):
-			report.Outcomes[i] = Outcome{Detail: fmt.Sprintf("not reached within the job's %v", p.config.JobTimeout)}
+			report.Outcomes[i] = Outcome{Detail: fmt.Sprintf("not reached within the job's %v", budget)}
 		default:
 			report.Outcomes[i] = p.outcome(s.replies[i])
 		}

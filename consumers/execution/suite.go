@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"codea1/consumers/execution/literal"
 	"codea1/events"
@@ -44,13 +45,14 @@ const statedPrelude = "from math import inf, nan\n"
 // counts as a test is in harness/suites.py: `assert call == answer` where the
 // call is the entry point's and the answer a literal, or an expression of
 // literals and pure built-in functions, which is computed apart from any
-// program. trusted lifts the limits on the call's arguments.
-func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, trusted bool) ([][]statement, error) {
+// program. trusted lifts the limits on the call's arguments. budget bounds the
+// parsing, and again the computing, of all texts together.
+func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, trusted bool, budget time.Duration) ([][]statement, error) {
 	limit := maxStatedBytes
 	if trusted {
 		limit = p.config.ValueBytes
 	}
-	s, err := p.run(ctx, job{kind: jobSuites, entry: entry, items: texts, trusted: trusted, valueBytes: limit})
+	s, err := p.run(ctx, job{kind: jobSuites, entry: entry, items: texts, trusted: trusted, valueBytes: limit, budget: budget})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +86,7 @@ func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, tr
 	if len(open) == 0 {
 		return suites, nil
 	}
-	report, err := p.Run(ctx, Program{Code: statedPrelude}, computed.list)
+	report, err := p.runWithin(ctx, Program{Code: statedPrelude}, computed.list, budget)
 	if err != nil {
 		return nil, err
 	}

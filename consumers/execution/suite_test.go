@@ -57,7 +57,7 @@ func TestParseSuites(t *testing.T) {
 		{"too many", strings.Repeat("assert f(1) == 1\n", 200), many("f(1) == 1", 64)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			suites, err := p.parseSuites(t.Context(), "f", []string{c.text}, false)
+			suites, err := p.parseSuites(t.Context(), "f", []string{c.text}, false, p.config.JobTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestParseEntryPoints(t *testing.T) {
 		{"", "assert anything(1) == 1", true},
 		{"", "assert Solution().f(1) == 1", false},
 	} {
-		suites, err := p.parseSuites(t.Context(), c.entry, []string{c.text}, false)
+		suites, err := p.parseSuites(t.Context(), c.entry, []string{c.text}, false, p.config.JobTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}

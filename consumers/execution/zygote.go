@@ -94,7 +94,7 @@ func newSetup(python interpreter, directory string, config Config) setup {
 	s.Limits = map[string]int64{
 		"RLIMIT_AS":     config.MemoryBytes,
 		"RLIMIT_CORE":   0,
-		"RLIMIT_CPU":    int64(config.JobTimeout/time.Second) + 2, // a backstop: the pool's clock comes first
+		"RLIMIT_CPU":    10 * int64(config.JobTimeout/time.Second+1), // a backstop: the pool's clock comes first
 		"RLIMIT_FSIZE":  config.FileBytes,
 		"RLIMIT_NOFILE": 64,
 		"RLIMIT_NPROC":  4096, // counts all of the user's processes; root's are not counted
