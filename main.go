@@ -1,0 +1,121 @@
+// Command codea1 trains a Code LLM and a Test LLM against each other (Code-A1,
+// arXiv 2603.15611) as an event-sourced pipeline on a message bus.
+//
+// Package main is wiring: it parses the command line and joins packages that do
+// not know each other. What a command does lives in the folder it belongs to.
+// Start reading at train.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/lmittmann/tint"
+	"golang.org/x/term"
+
+	"codea1/consumers/dashboard"
+	"codea1/gpuworker/tiny"
+	"codea1/producers/problems"
+	"codea1/replay"
+)
+
+// CLI is the command line's grammar.
+type CLI struct {
+	LogLevel slog.Level `help:"Least level of the log lines on standard error: debug, info, warn or error." default:"warn"`
+
+	Train    TrainCommand     `cmd:"" help:"Train both models against each other."`
+	Config   ConfigCommand    `cmd:"" help:"Print a commented configuration file for train."`
+	Problems problems.Command `cmd:"" help:"List, show and check problem sets."`
+	Mistakes replay.Mistakes  `cmd:"" help:"Read the Mistake Book of a run."`
+	Replay   replay.Command   `cmd:"" help:"Check the event log of a run."`
+	TrainSFT tiny.SFTCommand  `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
+	Version  VersionCommand   `cmd:"" help:"Print the version."`
+}
+
+func main() {
+	// Ctrl-C asks for a clean stop; a second one kills.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is main without the process: it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	fail := func(err error) int {
+		fmt.Fprintln(stderr, "codea1:", err)
+		return 1
+	}
+	var cli CLI
+	exit := -1
+	parser, err := kong.New(&cli,
+		kong.Name("codea1"),
+		kong.Description("Adversarial reinforcement learning of code and tests as an event-sourced pipeline."),
+		kong.Vars{"dashboard_address": dashboard.DefaultAddress},
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exit = code }),
+		kong.UsageOnError(),
+	)
+	if err != nil {
+		return fail(err)
+	}
+	command, err := parser.Parse(args)
+	if exit >= 0 {
+		return exit // --help
+	}
+	if err != nil {
+		return fail(err)
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	command.BindTo(stdout, (*io.Writer)(nil))
+	logger := newLogger(stderr, cli.LogLevel)
+	command.Bind(logger)
+	checker, closeChecker := newChecker(ctx, logger)
+	command.BindTo(checker, (*problems.Checker)(nil))
+	if err := errors.Join(command.Run(), closeChecker()); err != nil {
+		return fail(err)
+	}
+	return 0
+}
+
+func newLogger(w io.Writer, level slog.Level) *slog.Logger {
+	f, ok := w.(*os.File)
+	if ok && term.IsTerminal(int(f.Fd())) {
+		return slog.New(tint.NewHandler(w, &tint.Options{Level: level}))
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// VersionCommand prints the version.
+type VersionCommand struct{}
+
+// Run prints the version of this build and of Go.
+func (VersionCommand) Run(out io.Writer) error {
+	_, err := fmt.Fprintln(out, build())
+	return err
+}
+
+// build names this build: module version and commit where Go recorded them.
+func build() string {
+	version, commit := "devel", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if v := info.Main.Version; v != "" && v != "(devel)" {
+			version = v
+		}
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				commit = " " + s.Value
+			}
+		}
+	}
+	return fmt.Sprintf("codea1 %s%s (%s %s/%s)", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"codea1/events"
+)
+
+// A run directory holds everything a run leaves behind.
+//
+//	config.yaml              the configuration it runs with
+//	log/                     the event log and the Mistake Book (replay/FORMAT.md)
+//	nats/                    the embedded server's store
+//	checkpoints/ROLE/vNNNNNN Hugging Face directories, one per policy version
+//	journal/ROLE/            rollouts sampled and perhaps not yet published
+func configPath(run string) string           { return filepath.Join(run, "config.yaml") }
+func logPath(run string) string              { return filepath.Join(run, "log") }
+func natsPath(run string) string             { return filepath.Join(run, "nats") }
+func journalPath(run, role string) string    { return filepath.Join(run, "journal", role) }
+func checkpointPath(run, role string) string { return filepath.Join(run, "checkpoints", role) }
+
+// findRun returns the directory of a run given by path or by name below
+// runsDir.
+func findRun(runsDir, run string) (string, error) {
+	if runsDir == "" {
+		runsDir = defaultRunsDir
+	}
+	for _, dir := range []string{run, filepath.Join(runsDir, run)} {
+		if _, err := os.Stat(configPath(dir)); err == nil {
+			return filepath.Abs(dir)
+		}
+	}
+	return "", fmt.Errorf("run %q: neither %s nor %s holds a run (a config.yaml); `ls %s` lists the runs there",
+		run, run, filepath.Join(runsDir, run), runsDir)
+}
+
+// newRun creates the directory of a run of the given name, or of one named
+// after the time.
+func newRun(runsDir, name string, now time.Time) (string, error) {
+	if name == "" {
+		name = now.Format("20060102-150405")
+	}
+	if err := events.ValidName(name); err != nil {
+		return "", fmt.Errorf("--name: %w", err)
+	}
+	if err := os.MkdirAll(runsDir, 0o755); err != nil {
+		return "", fmt.Errorf("runs directory: %w", err)
+	}
+	dir, err := filepath.Abs(filepath.Join(runsDir, name))
+	if err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o755); errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("run %s exists already: --resume %s goes on with it, --name gives a new one another name", dir, name)
+	} else if err != nil {
+		return "", fmt.Errorf("run directory: %w", err)
+	}
+	return dir, nil
+}
