@@ -2,6 +2,7 @@ package problems
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 
 	"codea1/producers/problems/internal/grammar"
@@ -22,20 +23,27 @@ type builtinSets struct {
 
 var builtin = sync.OnceValue(func() builtinSets {
 	training, heldOut := grammar.Sets()
-	sets := builtinSets{byID: make(map[string]*grammar.Problem, len(training)+len(heldOut))}
-	for _, p := range training {
-		sets.byID[p.ID] = p
-		sets.training = append(sets.training, builtinProblem(p, p.Golden(nil)))
+	sets := builtinSets{
+		training: make([]Problem, len(training)),
+		heldOut:  make([]Problem, len(heldOut)),
+		byID:     make(map[string]*grammar.Problem, len(training)+len(heldOut)),
 	}
-	for _, p := range heldOut {
+	for _, p := range append(training[:len(training):len(training)], heldOut...) {
 		sets.byID[p.ID] = p
-		mutants := p.Mutants()
-		problem := builtinProblem(p, p.Golden(mutants))
-		for _, m := range varied(mutants, buggyPerProblem) {
-			problem.Buggy = append(problem.Buggy, Buggy{Code: m.Func.Source(), BugType: string(m.Bug)})
-		}
-		sets.heldOut = append(sets.heldOut, problem)
 	}
+	workers := runtime.GOMAXPROCS(0)
+	var wg sync.WaitGroup
+	for worker := range workers {
+		wg.Go(func() {
+			for i := worker; i < len(training); i += workers {
+				sets.training[i] = builtinProblem(training[i], nil)
+			}
+			for i := worker; i < len(heldOut); i += workers {
+				sets.heldOut[i] = builtinProblem(heldOut[i], heldOut[i].Mutants())
+			}
+		})
+	}
+	wg.Wait()
 	return sets
 })
 
@@ -55,7 +63,9 @@ func varied(mutants []mutant.Mutant, n int) []mutant.Mutant {
 	return all[:min(n, len(all))]
 }
 
-func builtinProblem(p *grammar.Problem, tests []string) Problem {
+// builtinProblem writes a problem out, with golden tests that catch the mutants
+// and a few of these as wrong solutions.
+func builtinProblem(p *grammar.Problem, mutants []mutant.Mutant) Problem {
 	difficulty := "easy"
 	switch {
 	case len(p.Parts) > 3:
@@ -63,10 +73,14 @@ func builtinProblem(p *grammar.Problem, tests []string) Problem {
 	case len(p.Parts) > 2:
 		difficulty = "medium"
 	}
-	return Problem{
+	problem := Problem{
 		ID: p.ID, Source: builtinSource, Difficulty: difficulty, Question: p.Question(), StarterCode: p.Func.Header(),
-		EntryPoint: entryPoint, Solution: p.Solution(), Tests: tests,
+		EntryPoint: entryPoint, Solution: p.Solution(), Tests: p.Golden(mutants),
 	}
+	for _, m := range varied(mutants, buggyPerProblem) {
+		problem.Buggy = append(problem.Buggy, Buggy{Code: m.Func.Source(), BugType: string(m.Bug)})
+	}
+	return problem
 }
 
 // Builtin returns the built-in training and held-out problems, made on the

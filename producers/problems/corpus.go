@@ -23,7 +23,7 @@ type Row struct {
 type Mix struct {
 	BugRate    float64 `help:"Share of code answers that are a realistic mistake." default:"0.45"`
 	DefectRate float64 `help:"Share of test prompts that show code with a defect." default:"0.5"`
-	TargetRate float64 `help:"Share of suites shown a defect that contain an input on which it shows." default:"0.3"`
+	TargetRate float64 `help:"Share of suites shown a defect that aim an input at it; the others avoid it where they can." default:"0.3"`
 	WrongRate  float64 `help:"Share of asserts that state a wrong answer." default:"0.25"`
 	SimpleRate float64 `help:"Share of asserts on an input that is easy to work out." default:"0.4"`
 	Asserts    int     `help:"Asserts per suite." default:"3"`
@@ -44,11 +44,14 @@ const (
 var errMix = errors.New("corpus mix")
 
 func (m Mix) validate() error {
-	for name, rate := range map[string]float64{
-		"bug rate": m.BugRate, "defect rate": m.DefectRate, "target rate": m.TargetRate, "wrong rate": m.WrongRate, "simple rate": m.SimpleRate,
+	for _, rate := range []struct {
+		name  string
+		value float64
+	}{
+		{"bug", m.BugRate}, {"defect", m.DefectRate}, {"target", m.TargetRate}, {"wrong", m.WrongRate}, {"simple", m.SimpleRate},
 	} {
-		if !(rate >= 0 && rate <= 1) {
-			return fmt.Errorf("%w: %s %v is not between 0 and 1", errMix, name, rate)
+		if !(rate.value >= 0 && rate.value <= 1) { // NaN too
+			return fmt.Errorf("%w: %s rate %v is not between 0 and 1", errMix, rate.name, rate.value)
 		}
 	}
 	if m.Asserts < 1 || m.Asserts > maxAsserts {
@@ -80,14 +83,9 @@ func Corpus(role string, seed uint64, rows int, mix Mix) (iter.Seq[Row], error) 
 	}
 	return func(yield func(Row) bool) {
 		training, _ := grammar.Sets()
-		mutants := map[*grammar.Problem][]mutant.Mutant{}
 		for i := range rows {
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
-			problem := training[r.IntN(len(training))]
-			if _, ok := mutants[problem]; !ok {
-				mutants[problem] = problem.Mutants()
-			}
-			if !yield(write(&author{r, mix, problem, mutants[problem]})) {
+			if !yield(write(&author{r, mix, training[r.IntN(len(training))]})) {
 				return
 			}
 		}
@@ -99,12 +97,14 @@ type author struct {
 	*rand.Rand
 	mix     Mix
 	problem *grammar.Problem
-	mutants []mutant.Mutant
 }
 
 func (a *author) chance(rate float64) bool { return a.Float64() < rate }
 
-func (a *author) mutant() *mutant.Mutant { return &a.mutants[a.IntN(len(a.mutants))] }
+func (a *author) mutant() mutant.Mutant {
+	mutants := a.problem.Mutants()
+	return mutants[a.IntN(len(mutants))]
+}
 
 // answer is the ground truth or, at the bug rate, a mistake.
 func (a *author) answer() Row {
@@ -120,38 +120,46 @@ func (a *author) answer() Row {
 func (a *author) suite() Row {
 	question := a.problem.Say.Say(a.IntN)
 	code := a.problem.Solution()
-	var shown *mutant.Mutant
-	target := -1 // the assert whose input shows the defect
+	wants := make([]wanted, a.mix.Asserts)
 	if a.chance(a.mix.DefectRate) {
-		shown = a.mutant()
+		shown := a.mutant()
 		code = shown.Func.Source()
+		shows := func(input []minipy.Value) bool {
+			return a.problem.Telling(shown, [][]minipy.Value{input}) != nil
+		}
 		if a.chance(a.mix.TargetRate) {
-			target = a.IntN(a.mix.Asserts)
+			wants[a.IntN(len(wants))] = shows
+		} else {
+			for i := range wants {
+				wants[i] = func(input []minipy.Value) bool { return !shows(input) }
+			}
 		}
 	}
 	used := map[string]bool{}
 	var asserts []string
-	for i := range a.mix.Asserts {
-		input := a.input(used, func(input []minipy.Value) bool {
-			return i != target || a.problem.Telling(*shown, [][]minipy.Value{input}) != nil
-		})
-		asserts = append(asserts, a.assert(input))
+	for _, want := range wants {
+		asserts = append(asserts, a.assert(a.input(used, want)))
 	}
 	return Row{Prompt: TestPrompt(question, code), Response: fence(strings.Join(asserts, "\n"))}
 }
 
+// wanted says what an assert's input should be like; nil wants any.
+type wanted func(input []minipy.Value) bool
+
 // input draws one that is new to the suite and, if the draws allow, wanted.
-func (a *author) input(used map[string]bool, wanted func([]minipy.Value) bool) []minipy.Value {
+func (a *author) input(used map[string]bool, want wanted) []minipy.Value {
 	simple := a.chance(a.mix.SimpleRate)
 	var input []minipy.Value
 	for range maxInputDraws {
 		input = a.problem.Domain.Draw(a.Rand, simple)
 		key := minipy.Literal(minipy.List(input))
-		if !used[key] && wanted(input) {
+		if !used[key] && (want == nil || want(input)) {
 			used[key] = true
 			break
 		}
-		simple = simple && a.IntN(4) > 0
+		if a.IntN(4) == 0 { // perhaps there is none of this size
+			simple = !simple
+		}
 	}
 	return input
 }

@@ -10,7 +10,8 @@ import (
 
 // Limits of one problem. A row beyond them is a bad row.
 const (
-	MaxTextBytes = events.MaxTextBytes // question, code or one test
+	MaxTextBytes = events.MaxTextBytes // question or code
+	MaxTestBytes = 1 << 20             // one test
 	MaxNameBytes = 512                 // ID, source, entry point, difficulty, bug type
 	MaxTests     = 2_000
 	MaxBuggy     = 64
@@ -38,14 +39,27 @@ type Buggy struct {
 	BugType string `json:"bug_type"`
 }
 
+// maxGoldenBytes keeps the golden tests of one event well within its payload,
+// which holds the answers and suites of a group too.
+const maxGoldenBytes = events.MaxPayloadBytes / 4
+
 // Posable returns what an event says of the problem, with its golden tests or
-// without.
-func (p *Problem) Posable(golden bool) events.Problem {
-	posable := events.Problem{ID: p.ID, Question: p.Question, EntryPoint: p.EntryPoint, Solution: p.Solution}
-	if golden {
-		posable.Golden = p.Tests
+// without. Tests that are too large for an event are left out and counted.
+func (p *Problem) Posable(golden bool) (posable events.Problem, omitted int) {
+	posable = events.Problem{ID: p.ID, Question: p.Question, EntryPoint: p.EntryPoint, Solution: p.Solution}
+	if !golden {
+		return posable, 0
 	}
-	return posable
+	size := 0
+	for _, test := range p.Tests {
+		if len(test) > events.MaxTextBytes || size+len(test) > maxGoldenBytes {
+			omitted++
+			continue
+		}
+		size += len(test)
+		posable.Golden = append(posable.Golden, test)
+	}
+	return posable, omitted
 }
 
 // FieldError says which field of a problem is wrong.
@@ -91,7 +105,7 @@ func (p *Problem) Validate() error {
 		if test == "" {
 			return &FieldError{name, "is empty"}
 		}
-		if err := checkText(name, test, MaxTextBytes); err != nil {
+		if err := checkText(name, test, MaxTestBytes); err != nil {
 			return err
 		}
 	}

@@ -100,8 +100,14 @@ func (p *Problem) Telling(m mutant.Mutant, inputs [][]py.Value) []py.Value {
 }
 
 // Mutants returns the realistic mistakes that behave differently from the
-// truth, from one another, and from every held-out problem.
+// truth, from one another, and from every held-out problem. They are made on
+// the first call and must not be changed.
 func (p *Problem) Mutants() []mutant.Mutant {
+	p.mutantsOnce.Do(func() { p.mutants = p.findMutants() })
+	return p.mutants
+}
+
+func (p *Problem) findMutants() []mutant.Mutant {
 	heldOut := heldOutFingerprints()
 	seen := map[uint64]bool{p.Fingerprint: true}
 	var mutants []mutant.Mutant

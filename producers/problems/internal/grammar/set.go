@@ -37,6 +37,9 @@ type Problem struct {
 	Func     *py.Func
 	// Fingerprint stands for the results on all probes of the domain.
 	Fingerprint uint64
+
+	mutantsOnce sync.Once
+	mutants     []mutant.Mutant
 }
 
 // Sets returns the training and the held-out problems. They are made on the
@@ -100,32 +103,37 @@ func isHeldOut(skeleton string) bool {
 // what matters and behave like no draft before them.
 func (f family) problems() []*Problem {
 	r := rand.New(rand.NewPCG(seed, hashOf([]byte(f.name))))
-	seen := map[uint64]bool{}
-	var problems []*Problem
+	drawn, seen := map[string]bool{}, map[uint64]bool{}
+	problems := make([]*Problem, 0, f.quota)
 	for range f.quota * maxDrawsPerProblem {
 		if len(problems) == f.quota {
 			break
 		}
 		d := f.draw(r)
-		p := d.problem()
-		if p == nil || seen[p.Fingerprint] {
+		source := d.source()
+		if drawn[source] {
 			continue
 		}
-		seen[p.Fingerprint] = true
-		problems = append(problems, p)
+		drawn[source] = true
+		if p := d.problem(source, seen); p != nil {
+			seen[p.Fingerprint] = true
+			problems = append(problems, p)
+		}
 	}
 	return problems
 }
 
 // problem returns nil for a draft that raises, hardly ever changes its result,
-// has a part that makes no difference, or can hardly be got wrong.
-func (d draft) problem() *Problem {
-	function, err := py.Parse(d.source())
+// behaves like one seen before, has a part that makes no difference, or can
+// hardly be got wrong.
+func (d draft) problem(source string, seen map[uint64]bool) *Problem {
+	function, err := py.Parse(source)
 	if err != nil {
-		panic(fmt.Sprintf("grammar: the parts of %s do not fit together: %v\n%s", d.skeleton(), err, d.source()))
+		panic(fmt.Sprintf("grammar: the parts of %s do not fit together: %v\n%s", d.skeleton(), err, source))
 	}
 	b := behaviourOf(function, d.domain)
-	if !b.telling() {
+	print := b.fingerprint(d.domain)
+	if seen[print] || !b.telling() {
 		return nil
 	}
 	wrong := 0
@@ -145,6 +153,6 @@ func (d draft) problem() *Problem {
 	}
 	return &Problem{
 		Family: d.family, Skeleton: d.skeleton(), Parts: d.parts(), Domain: d.domain, Say: d.say,
-		Func: function, Fingerprint: b.fingerprint(d.domain),
+		Func: function, Fingerprint: print,
 	}
 }

@@ -8,7 +8,8 @@ import (
 
 // call evaluates a call of one of Python's built-in functions.
 func (m *machine) call(n *Node) (Value, error) {
-	var arguments []Value
+	var buffer [4]Value // on the stack: calls are the most of what is evaluated
+	arguments := buffer[:0]
 	options := map[string]*Node(nil)
 	for _, kid := range n.Kids {
 		if kid.Op == OpKeyword {

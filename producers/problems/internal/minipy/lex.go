@@ -25,7 +25,7 @@ var marks = []string{"//", "<=", ">=", "==", "!=", "+=", "(", ")", "[", "]", ","
 
 // lexLine splits one line, without its indentation, into tokens.
 func lexLine(line string) ([]token, error) {
-	tokens := make([]token, 0, 24)
+	tokens := make([]token, 0, 8+len(line)/3)
 	for i := 0; i < len(line); {
 		c := line[i]
 		switch {

@@ -1,0 +1,173 @@
+package problems
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const goodLine = `{"id":"a","source":"made","question":"Add.","entry_point":"add","solution":"def add(a, b):\n    return a + b","tests":["assert add(1, 2) == 3"],"difficulty":"easy","buggy":[{"code":"def add(a, b):\n    return a","bug_type":"forgot"}],"note":"of no concern"}`
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	var b bytes.Buffer
+	if strings.HasSuffix(name, ".gz") {
+		zipped := gzip.NewWriter(&b)
+		if _, err := zipped.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := zipped.Close(); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		b.WriteString(text)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLoadJSONL(t *testing.T) {
+	want := []Problem{{
+		ID: "a", Source: "made", Difficulty: "easy", Question: "Add.", EntryPoint: "add",
+		Solution: "def add(a, b):\n    return a + b", Tests: []string{"assert add(1, 2) == 3"},
+		Buggy: []Buggy{{Code: "def add(a, b):\n    return a", BugType: "forgot"}},
+	}}
+	for _, name := range []string{"set.jsonl", "set.jsonl.gz", "SET.JSONL"} {
+		got, skipped, err := ReadAll(t.Context(), writeFile(t, name, goodLine+"\n\n"), LoadOptions{})
+		if err != nil || skipped != 0 {
+			t.Fatalf("%s: %d skipped, %v", name, skipped, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestBadRows(t *testing.T) {
+	lines := []string{
+		goodLine,
+		`{"id":"b","question":"Q","entry_point":"f","solution":3}`,
+		`{"id":"c"`,
+		`{"id":"","question":"Q","entry_point":"f","solution":"s"}`,
+		`{"id":"d","question":"Q","entry_point":"f","solution":"s","tests":["",""]}`,
+		goodLine,
+		"{\"id\":\"\xff\"}",
+		`{"id":"e","question":"Q","entry_point":"f","solution":"s","buggy":[{}]}`,
+		strings.Replace(goodLine, `"id":"a"`, `"id":"z"`, 1),
+	}
+	path := writeFile(t, "set.jsonl", strings.Join(lines, "\n"))
+	type bad struct {
+		Row   int
+		Field string
+	}
+	var got []bad
+	set, skipped, err := ReadAll(t.Context(), path, LoadOptions{OnBadRow: SkipBadRows, Report: func(e *BadRowError) {
+		if e.File != path {
+			t.Errorf("row %d is of file %q, want %q", e.Row, e.File, path)
+		}
+		got = append(got, bad{e.Row, e.Field})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []bad{{2, "solution"}, {3, ""}, {4, "id"}, {5, "tests[0]"}, {6, "id"}, {7, ""}, {8, "buggy[0].code"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("bad rows (-want +got):\n%s", diff)
+	}
+	if len(set) != 2 || skipped != len(want) {
+		t.Errorf("%d problems and %d skipped, want 2 and %d", len(set), skipped, len(want))
+	}
+
+	_, _, err = ReadAll(t.Context(), path, LoadOptions{})
+	if failed := (*BadRowError)(nil); !errors.As(err, &failed) || failed.Row != 2 {
+		t.Errorf("by default the first bad row ends with %v", err)
+	}
+	if message := err.Error(); !strings.Contains(message, "row 2: field solution: ") {
+		t.Errorf("the message %q does not name row and field", message)
+	}
+}
+
+func TestLoadFailures(t *testing.T) {
+	long := `{"id":"` + strings.Repeat("a", maxLineBytes) + `"}`
+	truncated := writeFile(t, "cut.jsonl.gz", strings.Repeat(goodLine, 10))
+	data, err := os.ReadFile(truncated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(truncated, data[:len(data)-9], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ ref, want string }{
+		"missing":     {filepath.Join(t.TempDir(), "none.jsonl"), "no such file"},
+		"extension":   {"set.csv", "ending in .jsonl"},
+		"built-in":    {"builtin:tests", "builtin:train"},
+		"not gzip":    {writeFile(t, "x.jsonl", goodLine), ""},
+		"empty":       {writeFile(t, "x.jsonl", "\n"), "no problem in it"},
+		"long line":   {writeFile(t, "x.jsonl", long), "line 1: longer than"},
+		"cut gzip":    {truncated, "unexpected EOF"},
+		"not parquet": {writeFile(t, "x.parquet", goodLine), "not parquet"},
+	} {
+		if name == "not gzip" {
+			renamed := test.ref + ".gz"
+			if err := os.Rename(test.ref, renamed); err != nil {
+				t.Fatal(err)
+			}
+			test.ref, test.want = renamed, "not gzip"
+		}
+		_, _, err := ReadAll(t.Context(), test.ref, LoadOptions{OnBadRow: SkipBadRows})
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), filepath.Base(test.ref)) {
+			t.Errorf("%s: %v, want it to name the set and say %q", name, err, test.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := ReadAll(ctx, BuiltinTraining, LoadOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled load ends with %v", err)
+	}
+}
+
+func TestLoadStopsEarly(t *testing.T) {
+	path := writeFile(t, "set.jsonl", goodLine+"\nnonsense")
+	for p, err := range Load(t.Context(), path, LoadOptions{}) {
+		if err != nil || p.ID != "a" {
+			t.Fatalf("first problem %v, %v", p, err)
+		}
+		break // the bad row is never reached
+	}
+}
+
+func FuzzDecodeJSON(f *testing.F) {
+	f.Add([]byte(goodLine))
+	f.Add([]byte(`{"id":"c"`))
+	f.Add([]byte(`{"tests":[1]}`))
+	f.Add([]byte(`{"buggy":{"code":null}}`))
+	f.Add([]byte("{\"id\":\"\xff\"}"))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		problem, err := decodeJSON(line)
+		if err != nil || problem.Validate() != nil {
+			return
+		}
+		encoded, err := json.Marshal(problem)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := decodeJSON(encoded)
+		if err != nil {
+			t.Fatalf("a valid problem does not read back: %v", err)
+		}
+		if diff := cmp.Diff(problem, again); diff != "" && len(problem.Tests)+len(problem.Buggy) > 0 {
+			t.Errorf("a valid problem changes (-want +got):\n%s", diff)
+		}
+	})
+}
