@@ -33,8 +33,8 @@ type Hyper struct {
 	WarmupSteps        int     `help:"Optimizer steps of linear warm-up; cosine decay follows." default:"10" group:"Optimizer"`
 	MinLRRatio         float64 `help:"Share of the peak learning rate that is left at the end." name:"min-lr-ratio" default:"0" group:"Optimizer"`
 	WeightDecay        float64 `help:"Decoupled weight decay." default:"0.1" group:"Optimizer"`
-	Beta1              float64 `help:"AdamW's decay of the first moment." default:"0.9" group:"Optimizer"`
-	Beta2              float64 `help:"AdamW's decay of the second moment." default:"0.999" group:"Optimizer"`
+	Beta1              float64 `help:"AdamW's decay of the first moment." name:"beta1" default:"0.9" group:"Optimizer"`
+	Beta2              float64 `help:"AdamW's decay of the second moment." name:"beta2" default:"0.999" group:"Optimizer"`
 	Epsilon            float64 `help:"AdamW's epsilon." default:"1e-8" group:"Optimizer"`
 	GradClip           float64 `help:"Largest global gradient norm; 0 for no limit." default:"1.0" group:"Optimizer"`
 
