@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -17,7 +15,7 @@ import (
 type Pool struct {
 	config Config
 	python interpreter
-	root   string     // private directory, one work directory per slot below it
+	root   string     // private directory, the fork servers' work directories below it
 	slots  chan *slot // the free ones
 
 	closing sync.Once
@@ -25,10 +23,7 @@ type Pool struct {
 }
 
 // slot is a place for one fork server. Its zygote is nil while there is none.
-type slot struct {
-	directory string
-	zygote    *zygote
-}
+type slot struct{ zygote *zygote }
 
 // Open finds Python and starts the fork servers. The caller closes the pool.
 // The error is ErrNoPython, about a field of config, or a *SandboxError.
@@ -50,15 +45,11 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 		slots: make(chan *slot, config.Workers), closed: make(chan struct{}),
 	}
 	var starting errgroup.Group
-	for i := range config.Workers {
-		s := &slot{directory: filepath.Join(root, strconv.Itoa(i))}
-		starting.Go(func() error {
+	for range config.Workers {
+		starting.Go(func() (err error) {
+			s := new(slot)
 			defer func() { p.slots <- s }()
-			if err := os.Mkdir(s.directory, 0o700); err != nil {
-				return err
-			}
-			var err error
-			s.zygote, err = startZygote(python, s.directory, config)
+			s.zygote, err = p.start()
 			return err
 		})
 	}
@@ -66,6 +57,19 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 		return nil, errors.Join(&SandboxError{Op: "open", Err: err}, p.Close())
 	}
 	return p, nil
+}
+
+// start starts a fork server in a work directory of its own: a candidate of an
+// earlier one may have left its directory in any state.
+func (p *Pool) start() (*zygote, error) {
+	if err := os.MkdirAll(p.root, 0o700); err != nil {
+		return nil, err
+	}
+	directory, err := os.MkdirTemp(p.root, "work-")
+	if err != nil {
+		return nil, err
+	}
+	return startZygote(p.python, directory, p.config)
 }
 
 // Python returns the path of the interpreter in use.
@@ -119,7 +123,7 @@ func (p *Pool) once(ctx context.Context, op string, work func(*zygote) error) er
 	case s := <-p.slots:
 		defer func() { p.slots <- s }()
 		if s.zygote == nil {
-			z, err := startZygote(p.python, s.directory, p.config)
+			z, err := p.start()
 			if err != nil {
 				return &SandboxError{Op: op, Err: err}
 			}

@@ -66,6 +66,22 @@ func TestChildrenShareNothing(t *testing.T) {
 	if want := "(False, False, [])"; got != want {
 		t.Errorf("the next child sees %s, want %s", got, want)
 	}
+	for name, code := range map[string]string{
+		"removes its directory": "import os\nos.rmdir(os.getcwd())",
+		"moves its directory":   "import os\nd = os.getcwd()\nos.rename(d, d + '-moved')",
+		"makes it a link":       "import os\nd = os.getcwd()\nos.rmdir(d)\nos.symlink('/', d)",
+		"makes it a file":       "import os\nd = os.getcwd()\nos.rmdir(d)\nopen(d, 'w').close()",
+		"locks it":              "import os\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\nos.chmod('.', 0)",
+	} {
+		pid := zygotePID(p)
+		runOne(t, p, code, "1")
+		if got := literal.Text(runOne(t, p, "import os\nopen('mine', 'w').close()", "os.listdir('.')")); got != "['mine']" {
+			t.Errorf("%s: the next child sees %s", name, got)
+		}
+		if zygotePID(p) != pid {
+			t.Errorf("%s: the fork server did not outlive it", name)
+		}
+	}
 	// A module left in the work directory is not imported, nor by a new zygote.
 	runOne(t, p, "open('json.py', 'w').write('1/0')\nopen('heapq.py', 'w').write('1/0')", "1")
 	runOne(t, p, "import heapq, json", "1")

@@ -38,6 +38,7 @@ func TestRun(t *testing.T) {
 		{name: "hang in one of five", code: "def f(x):\n while x == 2: pass\n return x", want: "0 1 timed out 3 4"},
 		{name: "sleep", code: "def f(x):\n if x == 1: time.sleep(60)\n return x", want: "0 timed out 2 3 4"},
 		{name: "hang that ignores signals", code: "for s in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM): signal.signal(s, signal.SIG_IGN)\ndef f(x):\n while x == 4: pass\n return x", want: "0 1 2 3 timed out"},
+		{name: "hang in another process group", code: "def f(x):\n if x == 1: os.setpgid(0, os.getppid())\n while x == 2: pass\n return x", want: "0 1 timed out 3 4"},
 		{name: "sys.exit", code: "def f(x):\n if x == 1: sys.exit(0)\n return x", want: "0 raised 2 3 4"},
 		{name: "os._exit", code: "def f(x):\n if x in (1, 3): os._exit(0)\n return x", want: "0 crashed 2 crashed 4"},
 		{name: "abort", code: "def f(x):\n if x == 1: os.abort()\n return x", want: "0 crashed 2 3 4"},

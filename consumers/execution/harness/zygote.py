@@ -88,6 +88,7 @@ def reap(pid):
     import time
 
     kill(pid, True)
+    kill(pid, False)  # it may have left its group
     status = os.waitpid(pid, 0)[1]
     give_up = time.monotonic() + 2.0
     while True:
@@ -103,15 +104,24 @@ def reap(pid):
             os._exit(70)
 
 
-def empty(directory):
+def tidy(directory):
     """Leaves directory as an empty one, whatever the candidate made of it."""
+    try:
+        if not os.listdir(directory) and os.path.samefile(directory, "."):
+            return
+    except OSError:
+        pass  # it is gone, or no directory any more
     import shutil
 
     os.chdir("/")
-    try:
-        os.rmdir(directory)
-    except OSError:
-        shutil.rmtree(directory, ignore_errors=True)
+    if os.path.islink(directory) or os.path.isfile(directory):
+        os.unlink(directory)
+    for top, names, _ in os.walk(directory):
+        for name in names:
+            path = os.path.join(top, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)  # before the walk, and rmtree, go there
+    shutil.rmtree(directory, ignore_errors=True)
     os.mkdir(directory, 0o700)
     os.chdir(directory)
 
@@ -141,8 +151,7 @@ def serve(control, child, limits, directory, prctl):
             status = -1
             if pid != none:
                 status, pid = reap(pid), none
-                if os.listdir(directory):
-                    empty(directory)
+                tidy(directory)
             control.sendall(struct.pack("<i", status))
         else:  # the pool is gone
             if pid != none:
@@ -168,12 +177,11 @@ def main():
     os.dup2(devnull, 1)
     os.close(devnull)
     control = socket.socket(fileno=3)
-    empty(setup["directory"])
+    os.chdir(setup["directory"])
     gc.collect()
     gc.freeze()
     control.sendall(b"R")
     serve(control, child, limits, setup["directory"], prctl)
-    os.chdir("/")
     os._exit(0)
 
 
