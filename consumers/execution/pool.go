@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -89,9 +91,22 @@ func (p *Pool) Close() error {
 			}
 		}
 		stopping.Wait()
-		err = os.RemoveAll(p.root)
+		err = removeAll(p.root)
 	})
 	return err
+}
+
+// removeAll is os.RemoveAll for a tree whose directories may be locked: a
+// candidate can end its fork server before that has tidied up.
+func removeAll(root string) error {
+	unlock := func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700) // what fails here fails again below
+		}
+		return nil
+	}
+	_ = filepath.WalkDir(root, unlock)
+	return os.RemoveAll(root)
 }
 
 // with runs work on a fork server of its own, and again on a fresh one where

@@ -164,6 +164,25 @@ func TestSandboxErrorIsNoVerdict(t *testing.T) {
 	}
 }
 
+func TestCloseRemovesWhatIsLocked(t *testing.T) {
+	config := quick
+	config.Retries = -1
+	p, err := Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := "import os\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\nos.chmod('.', 0)\n" + killer
+	if _, err := p.Run(t.Context(), Program{Code: code}, []string{"1"}); err == nil {
+		t.Error("the fork server outlived it")
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(p.root); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the work directory is still there:", err)
+	}
+}
+
 func TestJobTimeout(t *testing.T) {
 	t.Parallel()
 	config := quick

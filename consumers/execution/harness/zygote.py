@@ -116,6 +116,8 @@ def tidy(directory):
     os.chdir("/")
     if os.path.islink(directory) or os.path.isfile(directory):
         os.unlink(directory)
+    if os.path.isdir(directory):
+        os.chmod(directory, 0o700)
     for top, names, _ in os.walk(directory):
         for name in names:
             path = os.path.join(top, name)
