@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"codea1/events"
 	"codea1/replay/mistakes"
+	"github.com/dgraph-io/badger/v4"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -170,10 +172,12 @@ func TestAppendEqualsModel(t *testing.T) {
 func TestBatchTooBigForATransaction(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), Options{})
-	messages := make([]events.Message, 0, 12_000)
-	for slot := range 4000 {
-		messages = append(messages, group(t, slot)...)
+	// Values below Badger's threshold count in full.
+	messages := group(t, 1)
+	for slot := 2; slot < 7000; slot++ {
+		messages = append(messages, encode(t, posed(slot, strings.Repeat("?", 450))))
 	}
+	messages = append(messages, group(t, 7000)...)
 	entries := at(0, messages...)
 	err := func() error { // it is too big indeed
 		candidates, err := prepare(t.Context(), entries)
@@ -185,7 +189,7 @@ func TestBatchTooBigForATransaction(t *testing.T) {
 		}
 		return l.commit(candidates, true)
 	}()
-	if err == nil || l.Book().Size() != 0 || l.Position() != events.Start {
+	if !errors.Is(err, badger.ErrTxnTooBig) || l.Book().Size() != 0 || l.Position() != events.Start {
 		t.Fatalf("commit of all at once: %v, and it left %d tests", err, l.Book().Size())
 	}
 	appended := mustAppend(t, l, entries)
@@ -203,15 +207,26 @@ func TestChangesTooBigForATransaction(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, dir, Options{})
 	p := posed(1, "many")
-	deltas := make([]events.BookDelta, 60_000)
+	deltas := make([]events.BookDelta, 15_000)
 	for i := range deltas {
-		deltas[i] = delta(fmt.Sprintf("f(%d)", i), 1)
+		deltas[i] = delta(fmt.Sprintf("f(%d, '%0350d')", i, 0), 1)
 	}
-	messages := []events.Message{encode(t, p)}
-	messages = append(messages, encode(t, rewarded(p, deltas...)))
-	messages = append(messages, group(t, 8)...)
-	mustAppend(t, l, at(0, messages...))
-	if report := mustVerify(t, l); report.Tests != len(deltas)-1 || report.Events != 5 {
+	deltas = append(deltas, delta("f(2)", 1))
+	mustAppend(t, l, at(0, encode(t, p)))
+	many := at(1, encode(t, rewarded(p, deltas...)))
+	candidates, err := prepare(t.Context(), many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.admit(candidates); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.commit(candidates, true); !errors.Is(err, badger.ErrTxnTooBig) {
+		t.Fatalf("commit: %v", err)
+	}
+	mustAppend(t, l, many)
+	mustAppend(t, l, at(2, group(t, 8)...)) // f(2) leaves, f(0) and f(3) enter
+	if report := mustVerify(t, l); report.Tests != len(deltas)+1 || report.Events != 5 {
 		t.Fatalf("report %+v", report)
 	}
 	state := l.Book().Encode()
