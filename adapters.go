@@ -3,11 +3,20 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 	"sync"
+	"time"
 
 	"codea1/consumers/execution"
 	"codea1/events"
 	"codea1/producers/problems"
+)
+
+// A ground truth that is checked may take its time: some of HumanEval's need
+// more than ten seconds and a gigabyte. The command bounds a problem as a whole.
+const (
+	checkCallTimeout = time.Minute
+	checkMemoryBytes = 2 << 30
 )
 
 // checker opens the sandbox when the first problem is checked.
@@ -30,7 +39,9 @@ func newChecker(ctx context.Context, logger *slog.Logger) (problems.Checker, fun
 	var opened *execution.Pool
 	open := sync.OnceValues(func() (*execution.Pool, error) {
 		var err error
-		opened, err = execution.Open(ctx, execution.Config{Logger: logger})
+		opened, err = execution.Open(ctx, execution.Config{
+			Python: os.Getenv(envName("python")), CallTimeout: checkCallTimeout, MemoryBytes: checkMemoryBytes, Logger: logger,
+		})
 		return opened, err
 	})
 	return &checker{open}, func() error {
