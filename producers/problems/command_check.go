@@ -13,6 +13,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/term"
 
 	"codea1/events"
 )
@@ -74,9 +75,12 @@ func (c *CheckCommand) Run(ctx context.Context, out io.Writer, log *slog.Logger,
 	return err
 }
 
-// check returns the failures in the order of the set.
+// check returns the failures in the order of the set. Progress is drawn on a
+// terminal only.
 func (c *CheckCommand) check(ctx context.Context, progress io.Writer, set []Problem, checker Checker) ([]Failure, error) {
+	file, ok := progress.(*os.File)
 	bar := progressbar.NewOptions(len(set),
+		progressbar.OptionSetVisibility(ok && term.IsTerminal(int(file.Fd()))),
 		progressbar.OptionSetWriter(progress), progressbar.OptionSetDescription("checking"),
 		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 	workers := c.Workers

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 const goodLine = `{"id":"a","source":"made","question":"Add.","entry_point":"add","solution":"def add(a, b):\n    return a + b","tests":["assert add(1, 2) == 3"],"difficulty":"easy","buggy":[{"code":"def add(a, b):\n    return a","bug_type":"forgot"}],"note":"of no concern"}`
@@ -166,7 +167,7 @@ func FuzzDecodeJSON(f *testing.F) {
 		if err != nil {
 			t.Fatalf("a valid problem does not read back: %v", err)
 		}
-		if diff := cmp.Diff(problem, again); diff != "" && len(problem.Tests)+len(problem.Buggy) > 0 {
+		if diff := cmp.Diff(problem, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("a valid problem changes (-want +got):\n%s", diff)
 		}
 	})

@@ -184,7 +184,7 @@ func openFile(path string) (rows, error) {
 	case strings.HasSuffix(name, ".parquet"):
 		return parquetFile(path), nil
 	default:
-		return nil, fmt.Errorf("%w %q: a set is %s, %s or a file ending in .jsonl, .jsonl.gz or .parquet",
-			ErrUnknownSet, path, BuiltinTraining, BuiltinHeldOut)
+		return nil, fmt.Errorf("%w %q: a set is %s, %s, %s or a file ending in .jsonl, .jsonl.gz or .parquet",
+			ErrUnknownSet, path, BuiltinAll, BuiltinTraining, BuiltinHeldOut)
 	}
 }

@@ -32,11 +32,11 @@ func resultOf(f *py.Func, input []py.Value, key []byte) (uint64, []byte) {
 
 // fingerprint condenses a behaviour; domains with the same inputs share it.
 func (b behaviour) fingerprint(d *Domain) uint64 {
-	print := hashOf([]byte(d.Params[0] + d.Name))
+	fp := hashOf([]byte(d.Params[0] + d.Name))
 	for _, result := range b {
-		print = (print ^ result) * hashPrime
+		fp = (fp ^ result) * hashPrime
 	}
-	return print
+	return fp
 }
 
 // telling reports whether the results vary and none is an exception: no single

@@ -112,9 +112,9 @@ func (p *Problem) findMutants() []mutant.Mutant {
 	seen := map[uint64]bool{p.Fingerprint: true}
 	var mutants []mutant.Mutant
 	for _, m := range mutant.Of(p.Func) {
-		print := behaviourOf(m.Func, p.Domain).fingerprint(p.Domain)
-		if !seen[print] && !heldOut[print] {
-			seen[print] = true
+		fp := behaviourOf(m.Func, p.Domain).fingerprint(p.Domain)
+		if !seen[fp] && !heldOut[fp] {
+			seen[fp] = true
 			mutants = append(mutants, m)
 		}
 	}

@@ -132,8 +132,8 @@ func (d draft) problem(source string, seen map[uint64]bool) *Problem {
 		panic(fmt.Sprintf("grammar: the parts of %s do not fit together: %v\n%s", d.skeleton(), err, source))
 	}
 	b := behaviourOf(function, d.domain)
-	print := b.fingerprint(d.domain)
-	if seen[print] || !b.telling() {
+	fp := b.fingerprint(d.domain)
+	if seen[fp] || !b.telling() {
 		return nil
 	}
 	wrong := 0
@@ -153,6 +153,6 @@ func (d draft) problem(source string, seen map[uint64]bool) *Problem {
 	}
 	return &Problem{
 		Family: d.family, Skeleton: d.skeleton(), Parts: d.parts(), Domain: d.domain, Say: d.say,
-		Func: function, Fingerprint: print,
+		Func: function, Fingerprint: fp,
 	}
 }

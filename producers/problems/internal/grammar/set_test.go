@@ -117,12 +117,12 @@ func TestMutantsDiffer(t *testing.T) {
 		}
 		prints := map[uint64]bool{p.Fingerprint: true}
 		for _, m := range mutants {
-			print := behaviourOf(m.Func, p.Domain).fingerprint(p.Domain)
-			if prints[print] {
+			fp := behaviourOf(m.Func, p.Domain).fingerprint(p.Domain)
+			if prints[fp] {
 				t.Errorf("%s: the mutant %s is not new:\n%s", p.ID, m.Bug, m.Func.Source())
 			}
-			prints[print] = true
-			if heldOutFingerprints()[print] {
+			prints[fp] = true
+			if heldOutFingerprints()[fp] {
 				t.Errorf("%s: the mutant %s solves a held-out problem", p.ID, m.Bug)
 			}
 			all++
