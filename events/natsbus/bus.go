@@ -84,9 +84,7 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 	if b.conn, err = dial(ctx, config, opts); err != nil {
 		return nil, err
 	}
-	b.js, err = jetstream.New(b.conn,
-		jetstream.WithPublishAsyncTimeout(publishTimeout),
-		jetstream.WithDefaultTimeout(requestTimeout))
+	b.js, err = jetstream.New(b.conn, jetstream.WithPublishAsyncTimeout(publishTimeout))
 	if err != nil {
 		b.conn.Close()
 		return nil, fmt.Errorf("nats: %w", err)
@@ -170,12 +168,42 @@ func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
 	if err := validNames(run, name); err != nil {
 		return events.Lag{}, err
 	}
-	consumer, err := b.js.Consumer(ctx, streamName(run), name)
+	var info *jetstream.ConsumerInfo
+	err := b.ask(ctx, func(ctx context.Context) error {
+		consumer, err := b.js.Consumer(ctx, streamName(run), name)
+		if err == nil {
+			info = consumer.CachedInfo()
+		}
+		return err
+	})
 	if err != nil {
-		return events.Lag{}, fmt.Errorf("nats: lag of %q in run %q: %w", name, run, b.orClosed(err))
+		return events.Lag{}, fmt.Errorf("nats: lag of %q in run %q: %w", name, run, err)
 	}
-	info := consumer.CachedInfo()
 	return events.Lag{Pending: int64(info.NumPending), InFlight: int64(info.NumAckPending)}, nil
+}
+
+// errNoAnswer is returned for a request of JetStream's API whose answer did
+// not come: the connection was lost, or requestTimeout has passed.
+var errNoAnswer = errors.New("no answer from the server")
+
+// ask lets do talk to JetStream's API. A request whose answer is lost with the
+// connection would otherwise be waited for until ctx ends.
+func (b *Bus) ask(ctx context.Context, do func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stop := context.AfterFunc(b.link.alive(), cancel)
+	defer stop()
+	err := do(limited)
+	if err != nil && limited.Err() != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		err = fmt.Errorf("%w: %w", errNoAnswer, nats.ErrTimeout)
+	}
+	if err != nil {
+		return b.orClosed(err)
+	}
+	return nil
 }
 
 // orClosed turns the connection's own word for it into ErrClosed.

@@ -39,17 +39,22 @@ func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.
 	if err != nil {
 		return nil, err
 	}
-	durable, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-		Durable:        config.Name,
-		DeliverPolicy:  jetstream.DeliverAllPolicy,
-		AckPolicy:      jetstream.AckExplicitPolicy,
-		AckWait:        config.AckWait,
-		MaxDeliver:     -1,
-		MaxAckPending:  config.MaxInFlight,
-		FilterSubjects: filterOf(config.Run, config.Types),
+	var durable jetstream.Consumer
+	err = b.ask(ctx, func(ctx context.Context) error {
+		var err error
+		durable, err = stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+			Durable:        config.Name,
+			DeliverPolicy:  jetstream.DeliverAllPolicy,
+			AckPolicy:      jetstream.AckExplicitPolicy,
+			AckWait:        config.AckWait,
+			MaxDeliver:     -1,
+			MaxAckPending:  config.MaxInFlight,
+			FilterSubjects: filterOf(config.Run, config.Types),
+		})
+		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("nats: consume %s of run %s: %w", config.Name, config.Run, b.orClosed(err))
+		return nil, fmt.Errorf("nats: consume %s of run %s: %w", config.Name, config.Run, err)
 	}
 	c := &consumer{bus: b, durable: durable, turn: make(chan struct{}, 1)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -207,7 +212,10 @@ func (c *consumer) recover(ctx context.Context, err error) error {
 		return events.ErrClosed
 	case errors.Is(err, nats.ErrNoResponders):
 		// Either JetStream is not up yet or the consumer is gone.
-		_, err = c.durable.Info(ctx)
+		err = c.bus.ask(ctx, func(ctx context.Context) error {
+			_, err := c.durable.Info(ctx)
+			return err
+		})
 	}
 	for _, final := range []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound, jetstream.ErrBadRequest} {
 		if errors.Is(err, final) {

@@ -82,6 +82,14 @@ func (l *link) wait(ctx, owner context.Context) (context.Context, error) {
 	}
 }
 
+// alive returns a context that ends with the present connection. It has ended
+// already when there is none.
+func (l *link) alive() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ctx
+}
+
 // ended returns the error of a call under ctx on something that lives as long
 // as owner, or nil.
 func ended(ctx, owner context.Context) error {

@@ -154,11 +154,18 @@ func (b *Bus) checkStored(ctx context.Context, m *events.Message) error {
 	if err != nil {
 		return err
 	}
-	stored, err := s.GetLastMsgForSubject(ctx, subjectOf(m))
+	var id string
+	err = b.ask(ctx, func(ctx context.Context) error {
+		stored, err := s.GetLastMsgForSubject(ctx, subjectOf(m))
+		if err == nil {
+			id = stored.Header.Get(headerPrefix + "id")
+		}
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("nats: publish %s %s: look up the stored event: %w", m.Type, m.Group, b.orClosed(err))
+		return fmt.Errorf("nats: publish %s %s: look up the stored event: %w", m.Type, m.Group, err)
 	}
-	if id := stored.Header.Get(headerPrefix + "id"); id != m.ID {
+	if id != m.ID {
 		return fmt.Errorf("nats: publish %s %s: %w: stored %s, refused %s", m.Type, m.Group, events.ErrLineage, id, m.ID)
 	}
 	return nil

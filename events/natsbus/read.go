@@ -149,14 +149,18 @@ func (r *reader) ask(ctx context.Context) error {
 			return err
 		}
 		r.delivered = 0
-		r.consumer, err = r.bus.js.CreateConsumer(ctx, streamName(r.run), jetstream.ConsumerConfig{
-			DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
-			OptStartSeq:       r.last + 1,
-			AckPolicy:         jetstream.AckNonePolicy,
-			FilterSubjects:    r.subjects,
-			InactiveThreshold: readerIdle,
-			MemoryStorage:     true,
-			Replicas:          1,
+		err := r.bus.ask(ctx, func(ctx context.Context) error {
+			var err error
+			r.consumer, err = r.bus.js.CreateConsumer(ctx, streamName(r.run), jetstream.ConsumerConfig{
+				DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+				OptStartSeq:       r.last + 1,
+				AckPolicy:         jetstream.AckNonePolicy,
+				FilterSubjects:    r.subjects,
+				InactiveThreshold: readerIdle,
+				MemoryStorage:     true,
+				Replicas:          1,
+			})
+			return err
 		})
 		if err != nil {
 			return err
@@ -177,11 +181,18 @@ func (r *reader) checkPosition(ctx context.Context) error {
 	if r.last == 0 {
 		return nil
 	}
-	s, err := r.bus.js.Stream(ctx, streamName(r.run))
+	var end uint64
+	err := r.bus.ask(ctx, func(ctx context.Context) error {
+		s, err := r.bus.js.Stream(ctx, streamName(r.run))
+		if err == nil {
+			end = s.CachedInfo().State.LastSeq
+		}
+		return err
+	})
 	if err != nil {
 		return r.bus.streamError(r.run, err)
 	}
-	if end := s.CachedInfo().State.LastSeq; r.last > end {
+	if r.last > end {
 		return fmt.Errorf("nats: read run %s: %w: position %d, end %d", r.run, ErrPastEnd, r.last, end)
 	}
 	return nil

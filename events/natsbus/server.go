@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -57,7 +58,9 @@ const (
 	// server's default, three quarters of what is free now, would refuse a
 	// stream whose limit is larger.
 	serverStore = 1 << 50
-	// watchInterval is how often Wait looks whether the server still stores.
+	// probeBytes is what a store must have room for to be started on.
+	probeBytes = 1 << 20
+	// watchInterval is how often Wait asks whether the server still stores.
 	watchInterval = 250 * time.Millisecond
 )
 
@@ -176,7 +179,19 @@ func lockStore(dir string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("nats: cannot lock the event store %s: %w", dir, err)
 	}
+	if err := probe(dir); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("nats: cannot write to the event store: %w", err)
+	}
 	return f, nil
+}
+
+// probe finds out whether the disk has room for an event. The server itself
+// writes nothing until the first one comes.
+func probe(dir string) error {
+	name := filepath.Join(dir, "probe")
+	defer os.Remove(name)
+	return os.WriteFile(name, make([]byte, probeBytes), 0o644)
 }
 
 // ClientURL returns the address for clients of this machine.
@@ -188,16 +203,30 @@ func (s *Server) ClientURL() string { return s.server.ClientURL() }
 func (s *Server) Wait(ctx context.Context) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
-	for {
+	for before := ""; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if s.server.Running() && !s.server.JetStreamEnabled() {
-				return fmt.Errorf("nats: the event store %s stopped: %s; free some disk space and resume the run", s.storeDir, s.log.lastError())
-			}
 		}
+		reason := s.unhealthy()
+		// Once may be a stream that is just being made.
+		if reason != "" && before != "" {
+			if strings.Contains(reason, syscall.ENOSPC.Error()) {
+				reason += "; free some disk space and resume the run"
+			}
+			return fmt.Errorf("nats: the event store %s cannot be written any more: %s", s.storeDir, reason)
+		}
+		before = reason
 	}
+}
+
+// unhealthy returns why the server does not store, or "".
+func (s *Server) unhealthy() string {
+	if !s.server.Running() {
+		return ""
+	}
+	return s.server.Healthz(nil).Error
 }
 
 // Shutdown stops the server and waits until its store is closed. A second

@@ -40,13 +40,13 @@ func (b *Bus) EnsureStream(ctx context.Context, run string) error {
 	if err := validNames(run); err != nil {
 		return err
 	}
-	s, err := b.js.CreateOrUpdateStream(ctx, b.streamConfig(run))
+	err := b.ask(ctx, func(ctx context.Context) error {
+		_, err := b.js.CreateOrUpdateStream(ctx, b.streamConfig(run))
+		return err
+	})
 	if err != nil {
 		return b.streamError(run, err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.streams[run] = s
 	return nil
 }
 
@@ -61,14 +61,18 @@ func (b *Bus) stream(ctx context.Context, run string) (jetstream.Stream, error) 
 	if err := validNames(run); err != nil {
 		return nil, err
 	}
-	s, err := b.js.Stream(ctx, streamName(run))
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s, err = b.js.CreateStream(ctx, b.streamConfig(run))
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			// Another process, with other limits, was faster.
-			s, err = b.js.Stream(ctx, streamName(run))
+	err := b.ask(ctx, func(ctx context.Context) error {
+		var err error
+		s, err = b.js.Stream(ctx, streamName(run))
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			s, err = b.js.CreateStream(ctx, b.streamConfig(run))
+			if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+				// Another process, with other limits, was faster.
+				s, err = b.js.Stream(ctx, streamName(run))
+			}
 		}
-	}
+		return err
+	})
 	if err != nil {
 		return nil, b.streamError(run, err)
 	}
@@ -79,7 +83,6 @@ func (b *Bus) stream(ctx context.Context, run string) (jetstream.Stream, error) 
 }
 
 func (b *Bus) streamError(run string, err error) error {
-	err = b.orClosed(err)
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == errCodeInsufficientStorage {
 		return fmt.Errorf("nats: the server has no room for a stream of %d bytes for run %q; lower the stream limit: %w",
