@@ -105,8 +105,9 @@ func trainKeys(ctx *kong.Context) []*kong.Flag {
 	return keys
 }
 
-// notInFile are flags that make sense on the command line only.
-var notInFile = []string{"help", "config", "resume"}
+// notInFile are flags that make sense on the command line only: a file serves
+// many runs, and a run is resumed by its name.
+var notInFile = []string{"help", "config", "resume", "name"}
 
 // readConfig reads a flat YAML map of flag names to scalars. The error names
 // file, line and key.

@@ -102,11 +102,6 @@ func (t *TrainCommand) directory(flags *kong.Context) (string, error) {
 // yaml returns the effective configuration as a file that --config accepts.
 func (t *TrainCommand) yaml(flags *kong.Context) (string, error) {
 	var b strings.Builder
-	err := writeConfig(&b, trainKeys(flags), func(f *kong.Flag) string {
-		if f.Name == "name" {
-			return ""
-		}
-		return fmt.Sprint(flags.FlagValue(f))
-	})
+	err := writeConfig(&b, trainKeys(flags), func(f *kong.Flag) string { return fmt.Sprint(flags.FlagValue(f)) })
 	return b.String(), err
 }
