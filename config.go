@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -23,8 +24,9 @@ func envName(flag string) string {
 // layers resolves a flag that was not given on the command line: environment
 // beats file beats preset beats the flag's default.
 type layers struct {
-	file   map[string]string
-	preset map[string]string
+	file     map[string]string
+	preset   map[string]string
+	resuming bool // file is that of a run that goes on
 }
 
 // BeforeResolve adds the layers below the command line. It runs once the
@@ -49,6 +51,7 @@ func (t *TrainCommand) BeforeResolve(ctx *kong.Context) error {
 			return err
 		}
 		path = configPath(dir)
+		l.resuming = true
 	}
 	if path != "" {
 		var err error
@@ -78,7 +81,7 @@ func (l *layers) Validate(*kong.Application) error { return nil }
 // Resolve implements kong.Resolver.
 func (l *layers) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if v, ok := os.LookupEnv(envName(flag.Name)); ok {
-		return v, nil
+		return v, l.mayBe(flag, v)
 	}
 	if v, ok := l.file[flag.Name]; ok {
 		return v, nil
@@ -87,6 +90,30 @@ func (l *layers) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 		return v, nil
 	}
 	return nil, nil
+}
+
+// mayBe refuses a value from the environment that would make another run of the
+// one that goes on.
+func (l *layers) mayBe(flag *kong.Flag, value string) error {
+	saved, ok := l.file[flag.Name]
+	if !l.resuming || !ok || slices.Contains(mayChange, flag.Name) {
+		return nil
+	}
+	now, err := decode(flag, value)
+	if err != nil {
+		return fmt.Errorf("%s: %w", envName(flag.Name), err)
+	}
+	if was, err := decode(flag, saved); err != nil || was != now {
+		return fmt.Errorf("%s is %s, but the run was started with --%s %s, which cannot change; unset it to resume the run", envName(flag.Name), value, flag.Name, saved)
+	}
+	return nil
+}
+
+// decode returns a flag's value as its field would hold it.
+func decode(flag *kong.Flag, text string) (any, error) {
+	target := reflect.New(flag.Target.Type()).Elem()
+	err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: kong.ScanAsType(kong.FlagValueToken, text)}, target)
+	return target.Interface(), err
 }
 
 // trainKeys are the flags of train that a configuration file may set.
@@ -130,7 +157,8 @@ func readConfig(path string, known []*kong.Flag) (map[string]string, error) {
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
-		if !slices.ContainsFunc(known, func(f *kong.Flag) bool { return f.Name == key.Value }) {
+		at := slices.IndexFunc(known, func(f *kong.Flag) bool { return f.Name == key.Value })
+		if at < 0 {
 			return nil, fmt.Errorf("configuration %s:%d: unknown key %q%s; `codea1 config` prints all keys", path, key.Line, key.Value, nearest(key.Value, known))
 		}
 		if value.Kind != yaml.ScalarNode {
@@ -138,6 +166,9 @@ func readConfig(path string, known []*kong.Flag) (map[string]string, error) {
 		}
 		if _, twice := values[key.Value]; twice {
 			return nil, fmt.Errorf("configuration %s:%d: %s is set twice", path, key.Line, key.Value)
+		}
+		if _, err := decode(known[at], value.Value); err != nil {
+			return nil, fmt.Errorf("configuration %s:%d: %s: %w", path, value.Line, key.Value, err)
 		}
 		values[key.Value] = value.Value
 	}
