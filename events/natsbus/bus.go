@@ -134,9 +134,8 @@ func (b *Bus) Close() error {
 	}
 	b.link.close()
 	if b.conn.IsConnected() {
-		if err := b.conn.FlushTimeout(closeTimeout); err != nil {
-			errs = append(errs, fmt.Errorf("nats: flush: %w", err))
-		}
+		// What does not get out are acknowledgements, and those may be lost.
+		_ = b.conn.FlushTimeout(closeTimeout)
 	}
 	b.conn.Close()
 	return errors.Join(errs...)

@@ -40,8 +40,8 @@ type Config struct {
 	ConnectTimeout time.Duration
 
 	// MaxStreamBytes and MaxStreamMessages bound a run's stream. A full stream
-	// refuses new events and never forgets old ones. 64 GiB and 16 million by
-	// default.
+	// refuses new events and never forgets old ones. 32 GiB and 16 million by
+	// default; a server that is not ours must have that much to spare.
 	MaxStreamBytes    int64
 	MaxStreamMessages int64
 	// Replicas of a new run's stream; 1 by default. An embedded server has one.
@@ -53,7 +53,7 @@ type Config struct {
 
 const (
 	defaultConnectTimeout    = 10 * time.Second
-	defaultMaxStreamBytes    = 64 << 30
+	defaultMaxStreamBytes    = 32 << 30
 	defaultMaxStreamMessages = 16 << 20
 
 	// maxHeaderBytes is room for the envelope: ten headers, each under

@@ -1,0 +1,377 @@
+package natsbus_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/natsbus"
+	"codea1/events/natsbus/natstest"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+)
+
+// raw is a plain client of the same server, as any program may be one.
+func raw(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, js
+}
+
+// A message that is no event ends neither a consumer nor a reader.
+func TestForeignMessages(t *testing.T) {
+	server := natstest.Start(t)
+	log := newRecords()
+	bus := server.Connect(t, natsbus.Config{Logger: slog.New(log)})
+	ctx := bounded(t)
+	if err := bus.EnsureStream(ctx, "r1"); err != nil {
+		t.Fatal(err)
+	}
+	_, js := raw(t, server.URL())
+	real := bustest.Encode(bustest.Posed("r1", 1, 7))
+	lying := nats.NewMsg("codea1.r1.problem.posed.s000001-q0008")
+	real.Headers("ce-", lying.Header.Set)
+	lying.Data = real.Data
+	bare := nats.NewMsg("codea1.r1.problem.posed.s000001-q0009")
+	bare.Data = []byte("hello")
+	for _, m := range []*nats.Msg{lying, bare} {
+		if _, err := js.PublishMsg(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := bus.Publish(ctx, real); err != nil {
+		t.Fatal(err)
+	}
+	c, err := bus.Consume(ctx, events.ConsumeConfig{
+		Run: "r1", Name: "worker", Types: []events.Type{events.TypeProblemPosed}, AckWait: time.Minute, MaxInFlight: 10,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Fetch(ctx, 1, 0)
+	if err != nil || got[0].Message().ID != real.ID {
+		t.Fatalf("fetch: %v, %v", got, err)
+	}
+	if err := got[0].Ack(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r, err := bus.Read(ctx, events.ReadConfig{Run: "r1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, position, err := r.Next(ctx)
+	if err != nil || m.ID != real.ID || position != "3" {
+		t.Fatalf("next: %s at %q, %v", m.Group, position, err)
+	}
+	for range 4 {
+		if line := <-log.lines; !strings.HasPrefix(line, "ERROR") {
+			t.Errorf("logged %q", line)
+		}
+	}
+	for {
+		lag, err := bus.Lag(ctx, "r1", "worker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lag == (events.Lag{}) {
+			return
+		}
+	}
+}
+
+// The server itself keeps the rule of one event a subject, also against a
+// client that does not ask for it.
+func TestServerKeepsOneMessageASubject(t *testing.T) {
+	server := natstest.Start(t)
+	bus := server.Connect(t, natsbus.Config{})
+	ctx := bounded(t)
+	m := bustest.Encode(bustest.Posed("r1", 1, 0))
+	if err := bus.Publish(ctx, m); err != nil {
+		t.Fatal(err)
+	}
+	_, js := raw(t, server.URL())
+	const subject = "codea1.r1.problem.posed.s000001-q0000"
+	if _, err := js.Publish(ctx, subject, nil); err == nil {
+		t.Error("a second message on a subject was stored")
+	}
+	s, err := js.Stream(ctx, "codea1-r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.DeleteMsg(ctx, 1) == nil || s.Purge(ctx) == nil {
+		t.Error("an event was deleted")
+	}
+}
+
+// A position of another stream is an error, not a reader that waits for ever
+// or skips what it should read.
+func TestPositionPastEnd(t *testing.T) {
+	server := natstest.Start(t)
+	bus := server.Connect(t, natsbus.Config{})
+	ctx := bounded(t)
+	if err := bus.Publish(ctx, posed(3)...); err != nil {
+		t.Fatal(err)
+	}
+	r, err := bus.Read(ctx, events.ReadConfig{Run: "r1", From: "3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bus.Read(ctx, events.ReadConfig{Run: "r1", From: "4"}); !errors.Is(err, natsbus.ErrPastEnd) {
+		t.Errorf("read: %v, want ErrPastEnd", err)
+	}
+	// The stream is replaced under an open reader.
+	_, js := raw(t, server.URL())
+	if err := js.DeleteStream(ctx, "codea1-r1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Connect(t, natsbus.Config{}).Publish(ctx, posed(1)...); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Next(ctx); !errors.Is(err, natsbus.ErrPastEnd) {
+		t.Errorf("next: %v, want ErrPastEnd", err)
+	}
+}
+
+// A reader outlives the server's memory of it: nobody has to read all the time.
+func TestReaderForgottenByTheServer(t *testing.T) {
+	server := natstest.Start(t)
+	bus := server.Connect(t, natsbus.Config{})
+	ctx := bounded(t)
+	list := posed(600)
+	if err := bus.Publish(ctx, list[:500]...); err != nil {
+		t.Fatal(err)
+	}
+	r, err := bus.Read(ctx, events.ReadConfig{Run: "r1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, js := raw(t, server.URL())
+	for i, want := range list {
+		if i == 500 {
+			if err := bus.Publish(ctx, list[500:]...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%150 == 10 {
+			s, err := js.Stream(ctx, "codea1-r1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name := range s.ConsumerNames(ctx).Name() {
+				if err := s.DeleteConsumer(ctx, name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		m, _, err := r.Next(ctx)
+		if err != nil || m.ID != want.ID {
+			t.Fatalf("event %d: %s, %v, want %s", i, m.Group, err, want.Group)
+		}
+	}
+}
+
+func TestConsumerDeleted(t *testing.T) {
+	server := natstest.Start(t)
+	bus := server.Connect(t, natsbus.Config{})
+	ctx := bounded(t)
+	c, err := bus.Consume(ctx, events.ConsumeConfig{Run: "r1", Name: "worker", AckWait: time.Minute, MaxInFlight: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, js := raw(t, server.URL())
+	deleted := make(chan error, 1)
+	go func() {
+		time.Sleep(20 * time.Millisecond) // mostly the Fetch waits by then
+		deleted <- js.DeleteConsumer(ctx, "codea1-r1", "worker")
+	}()
+	if _, err := c.Fetch(ctx, 2, 0); err == nil || ctx.Err() != nil || errors.Is(err, events.ErrClosed) {
+		t.Errorf("fetch: %v, want an error that names the consumer", err)
+	}
+	if err := <-deleted; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEnsureStreamRaisesTheLimit(t *testing.T) {
+	server := natstest.Start(t)
+	ctx := bounded(t)
+	small := server.Connect(t, natsbus.Config{MaxStreamMessages: 2})
+	if err := small.Publish(ctx, posed(2)...); err != nil {
+		t.Fatal(err)
+	}
+	err := small.Publish(ctx, posed(3)...)
+	if err == nil || !strings.Contains(err.Error(), "maximum messages") {
+		t.Errorf("publish to a full stream: %v", err)
+	}
+	large := server.Connect(t, natsbus.Config{MaxStreamMessages: 10})
+	if err := large.Publish(ctx, posed(3)...); err == nil {
+		t.Error("publishing alone raised the limit")
+	}
+	if err := large.EnsureStream(ctx, "r1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := small.Publish(ctx, posed(3)...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInProcess(t *testing.T) {
+	s, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Shutdown()
+	bus, err := natsbus.Connect(t.Context(), natsbus.Config{Server: s, URL: "nats://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bus.Close()
+	if err := bus.Publish(bounded(t), posed(100)...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIdentities(t *testing.T) {
+	user, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := user.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := user.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seedFile := filepath.Join(t.TempDir(), "user.nk")
+	if err := os.WriteFile(seedFile, seed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile := certificate(t)
+	tls, err := natsserver.GenTLSConfig(&natsserver.TLSConfigOpts{CertFile: certFile, KeyFile: keyFile, CaFile: certFile, Verify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		server natsserver.Options
+		good   natsbus.Config
+		bad    natsbus.Config
+	}{
+		"User":  {natsserver.Options{Username: "u", Password: "p"}, natsbus.Config{User: "u", Password: "p"}, natsbus.Config{User: "u", Password: "q"}},
+		"Token": {natsserver.Options{Authorization: "t"}, natsbus.Config{Token: "t"}, natsbus.Config{}},
+		"NKey":  {natsserver.Options{Nkeys: []*natsserver.NkeyUser{{Nkey: public}}}, natsbus.Config{NKeyFile: seedFile}, natsbus.Config{}},
+		"TLS":   {natsserver.Options{TLSConfig: tls, TLSTimeout: 10}, natsbus.Config{CAFile: certFile, CertFile: certFile, KeyFile: keyFile}, natsbus.Config{CAFile: certFile}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.server.Host, c.server.Port, c.server.NoSigs = "127.0.0.1", natsserver.RANDOM_PORT, true
+			c.server.JetStream, c.server.StoreDir = true, t.TempDir()
+			s, err := natsserver.NewServer(&c.server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Start()
+			defer s.WaitForShutdown()
+			defer s.Shutdown()
+			if !s.ReadyForConnections(10 * time.Second) {
+				t.Fatal("the server is not ready")
+			}
+			c.good.URL, c.bad.URL = s.ClientURL(), s.ClientURL()
+			c.good.MaxStreamBytes = 1 << 30 // a default server promises no more than the disk has
+			c.bad.ConnectTimeout = 100 * time.Millisecond
+			bus, err := natsbus.Connect(t.Context(), c.good)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer bus.Close()
+			if _, err := bus.Read(bounded(t), events.ReadConfig{Run: "r1"}); err != nil {
+				t.Error(err)
+			}
+			_, err = natsbus.Connect(t.Context(), c.bad)
+			wantSentence(t, err, c.bad.URL)
+		})
+	}
+}
+
+// certificate writes a certificate for 127.0.0.1 that is its own root.
+func certificate(t *testing.T) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, kind string, der []byte) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	return write("cert.pem", "CERTIFICATE", cert), write("key.pem", "PRIVATE KEY", der)
+}
+
+// A request that was on its way when the server went does not hold its caller
+// until the caller's own context ends.
+func TestRequestsEndWithTheConnection(t *testing.T) {
+	server := natstest.Start(t)
+	bus := server.Connect(t, natsbus.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	list := posed(1)
+	if err := bus.Publish(ctx, list...); err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			if err := bus.Publish(ctx, list...); err != nil { // stored already: asks which event it is
+				failed <- err
+				return
+			}
+		}
+	}()
+	time.Sleep(50 * time.Millisecond)
+	server.Stop()
+	if err := <-failed; errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("publish: %v, which is not the caller's doing", err)
+	}
+}
