@@ -24,7 +24,7 @@ func (s *suite) competingConsumers(t *testing.T) {
 	for range 2 {
 		member := s.newBus(t)
 		for range 2 {
-			c := consume(t, ctx, member, config)
+			c := consume(ctx, t, member, config)
 			members.Go(func() {
 				for {
 					got, err := c.Fetch(working, 7, time.Millisecond)
@@ -49,7 +49,7 @@ func (s *suite) competingConsumers(t *testing.T) {
 			})
 		}
 	}
-	publish(t, ctx, bus, posed(run, n)...)
+	publish(ctx, t, bus, posed(run, n)...)
 	members.Wait()
 	if len(seen) != n {
 		t.Errorf("%d of %d events were delivered", len(seen), n)
@@ -59,7 +59,7 @@ func (s *suite) competingConsumers(t *testing.T) {
 			t.Errorf("%s was delivered %d times", id, times)
 		}
 	}
-	untilLag(t, ctx, bus, run, "worker", events.Lag{})
+	untilLag(ctx, t, bus, run, "worker", events.Lag{})
 }
 
 func (s *suite) onlyTypesAsked(t *testing.T) {
@@ -67,46 +67,46 @@ func (s *suite) onlyTypesAsked(t *testing.T) {
 	var want []string
 	for slot := range 5 {
 		for _, e := range Chain(run, 1, slot) {
-			publish(t, ctx, bus, Encode(e))
+			publish(ctx, t, bus, Encode(e))
 			if e.Type == events.TypeCodeSampled || e.Type == events.TypeGroupRewarded {
 				want = append(want, e.ID)
 			}
 		}
 	}
-	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run, Types: []events.Type{events.TypeGroupRewarded, events.TypeCodeSampled, events.TypeCodeSampled}})
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run, Types: []events.Type{events.TypeGroupRewarded, events.TypeCodeSampled, events.TypeCodeSampled}})
 	var got []string
-	for _, d := range fetch(t, ctx, c, len(want)) {
+	for _, d := range fetch(ctx, t, c, len(want)) {
 		got = append(got, d.Message().ID)
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("consumed (-want +got):\n%s", d)
 	}
-	nothing(t, ctx, c, 100*time.Millisecond)
+	nothing(ctx, t, c, 100*time.Millisecond)
 }
 
 func (s *suite) namesAreIndependent(t *testing.T) {
 	ctx, bus, run := s.start(t)
-	publish(t, ctx, bus, posed(run, 3)...)
+	publish(ctx, t, bus, posed(run, 3)...)
 	for _, name := range []string{"one", "two"} {
-		for _, d := range fetch(t, ctx, consume(t, ctx, bus, events.ConsumeConfig{Run: run, Name: name}), 3) {
+		for _, d := range fetch(ctx, t, consume(ctx, t, bus, events.ConsumeConfig{Run: run, Name: name}), 3) {
 			if err := d.Ack(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	untilLag(t, ctx, bus, run, "one", events.Lag{})
-	untilLag(t, ctx, bus, run, "two", events.Lag{})
+	untilLag(ctx, t, bus, run, "one", events.Lag{})
+	untilLag(ctx, t, bus, run, "two", events.Lag{})
 }
 
 func (s *suite) redeliveryAfterAckWait(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	const ackWait = 300 * time.Millisecond
-	publish(t, ctx, bus, posed(run, 1)...)
+	publish(ctx, t, bus, posed(run, 1)...)
 	config := events.ConsumeConfig{Run: run, AckWait: ackWait}
-	first := fetch(t, ctx, consume(t, ctx, bus, config), 1)[0]
-	other := consume(t, ctx, s.newBus(t), config)
+	first := fetch(ctx, t, consume(ctx, t, bus, config), 1)[0]
+	other := consume(ctx, t, s.newBus(t), config)
 	for want := 2; want <= 3; want++ {
-		d := fetch(t, ctx, other, 1)[0]
+		d := fetch(ctx, t, other, 1)[0]
 		if d.Message().ID != first.Message().ID || d.Attempt() != want {
 			t.Errorf("delivered %s attempt %d, want %s attempt %d", d.Message().Group, d.Attempt(), first.Message().Group, want)
 		}
@@ -116,14 +116,14 @@ func (s *suite) redeliveryAfterAckWait(t *testing.T) {
 			}
 		}
 	}
-	untilLag(t, ctx, bus, run, "worker", events.Lag{})
+	untilLag(ctx, t, bus, run, "worker", events.Lag{})
 }
 
 func (s *suite) retryNoSoonerThan(t *testing.T) {
 	ctx, bus, run := s.start(t)
-	publish(t, ctx, bus, posed(run, 1)...)
-	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run})
-	d := fetch(t, ctx, c, 1)[0]
+	publish(ctx, t, bus, posed(run, 1)...)
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
+	d := fetch(ctx, t, c, 1)[0]
 	for attempt, after := range []time.Duration{0, 400 * time.Millisecond, 0} {
 		if got := d.Attempt(); got != attempt+1 {
 			t.Errorf("attempt %d, want %d", got, attempt+1)
@@ -132,7 +132,7 @@ func (s *suite) retryNoSoonerThan(t *testing.T) {
 		if err := d.Retry(ctx, after); err != nil {
 			t.Fatal(err)
 		}
-		d = fetch(t, ctx, c, 1)[0]
+		d = fetch(ctx, t, c, 1)[0]
 		if waited := time.Since(asked); waited < after {
 			t.Errorf("delivered again after %v, want no sooner than %v", waited, after)
 		}
@@ -141,10 +141,10 @@ func (s *suite) retryNoSoonerThan(t *testing.T) {
 
 func (s *suite) dropAndAckAreFinal(t *testing.T) {
 	ctx, bus, run := s.start(t)
-	publish(t, ctx, bus, posed(run, 4)...)
-	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run, AckWait: 200 * time.Millisecond})
+	publish(ctx, t, bus, posed(run, 4)...)
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run, AckWait: 200 * time.Millisecond})
 	for i := 0; i < 4; {
-		for _, d := range fetch(t, ctx, c, 1) {
+		for _, d := range fetch(ctx, t, c, 1) {
 			i++
 			answer := d.Ack
 			if i%2 == 0 {
@@ -156,8 +156,8 @@ func (s *suite) dropAndAckAreFinal(t *testing.T) {
 		}
 	}
 	// Nobody fetches here: an answer that was ignored would stay in flight.
-	untilLag(t, ctx, bus, run, "worker", events.Lag{})
-	nothing(t, ctx, c, 500*time.Millisecond)
+	untilLag(ctx, t, bus, run, "worker", events.Lag{})
+	nothing(ctx, t, c, 500*time.Millisecond)
 }
 
 // extendKeeps holds a message for several AckWaits by extending it. It judges
@@ -170,12 +170,12 @@ func (s *suite) extendKeeps(t *testing.T) {
 		every   = ackWait / 10
 		tries   = 5
 	)
-	publish(t, ctx, bus, posed(run, tries)...)
+	publish(ctx, t, bus, posed(run, tries)...)
 	config := events.ConsumeConfig{Run: run, AckWait: ackWait, MaxInFlight: 1}
-	mine := consume(t, ctx, bus, config)
-	other := consume(t, ctx, s.newBus(t), config)
+	mine := consume(ctx, t, bus, config)
+	other := consume(ctx, t, s.newBus(t), config)
 	for range tries {
-		d := fetch(t, ctx, mine, 1)[0]
+		d := fetch(ctx, t, mine, 1)[0]
 		began := time.Now()
 		late := d.Attempt() > 1
 		watching, stop := context.WithCancel(ctx)
@@ -213,13 +213,13 @@ func (s *suite) extendKeeps(t *testing.T) {
 func (s *suite) maxInFlight(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	const limit = 4
-	publish(t, ctx, bus, posed(run, 10)...)
+	publish(ctx, t, bus, posed(run, 10)...)
 	config := events.ConsumeConfig{Run: run, MaxInFlight: limit}
-	c := consume(t, ctx, bus, config)
-	other := consume(t, ctx, s.newBus(t), config)
-	held := fetch(t, ctx, c, limit)
-	nothing(t, ctx, c, 200*time.Millisecond)
-	nothing(t, ctx, other, 200*time.Millisecond)
+	c := consume(ctx, t, bus, config)
+	other := consume(ctx, t, s.newBus(t), config)
+	held := fetch(ctx, t, c, limit)
+	nothing(ctx, t, c, 200*time.Millisecond)
+	nothing(ctx, t, other, 200*time.Millisecond)
 	if lag, err := bus.Lag(ctx, run, "worker"); err != nil || lag.InFlight != limit {
 		t.Errorf("lag %+v, error %v, want %d in flight", lag, err, limit)
 	}
@@ -235,8 +235,8 @@ func (s *suite) maxInFlight(t *testing.T) {
 func (s *suite) fetchLingers(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	list := posed(run, 6)
-	publish(t, ctx, bus, list[:3]...)
-	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run})
+	publish(ctx, t, bus, list[:3]...)
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
 	got, err := c.Fetch(ctx, 2, time.Hour)
 	if err != nil || len(got) != 2 {
 		t.Fatalf("fetch of a full batch: %d deliveries, %v", len(got), err)
@@ -263,7 +263,7 @@ func (s *suite) fetchLingers(t *testing.T) {
 
 func (s *suite) cancelledFetchLosesNothing(t *testing.T) {
 	ctx, bus, run := s.start(t)
-	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run})
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
 	for i, m := range posed(run, 5) {
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		_, err := c.Fetch(short, 1+i%2, 0)
@@ -271,8 +271,8 @@ func (s *suite) cancelledFetchLosesNothing(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("fetch: %v, want context.DeadlineExceeded", err)
 		}
-		publish(t, ctx, bus, m)
-		if d := fetch(t, ctx, c, 1)[0]; d.Message().ID != m.ID || d.Attempt() != 1 {
+		publish(ctx, t, bus, m)
+		if d := fetch(ctx, t, c, 1)[0]; d.Message().ID != m.ID || d.Attempt() != 1 {
 			t.Errorf("delivered %s attempt %d, want %s attempt 1", d.Message().Group, d.Attempt(), m.Group)
 		}
 	}
@@ -281,11 +281,11 @@ func (s *suite) cancelledFetchLosesNothing(t *testing.T) {
 func (s *suite) consumerResumes(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	list := posed(run, 6)
-	publish(t, ctx, bus, list...)
+	publish(ctx, t, bus, list...)
 	config := events.ConsumeConfig{Run: run}
 	for i := range list {
-		c := consume(t, ctx, bus, config)
-		d := fetch(t, ctx, c, 1)[0]
+		c := consume(ctx, t, bus, config)
+		d := fetch(ctx, t, c, 1)[0]
 		if d.Message().ID != list[i].ID {
 			t.Errorf("delivered %s, want %s", d.Message().Group, list[i].Group)
 		}
@@ -296,19 +296,19 @@ func (s *suite) consumerResumes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	untilLag(t, ctx, bus, run, "worker", events.Lag{})
+	untilLag(ctx, t, bus, run, "worker", events.Lag{})
 }
 
 func (s *suite) lag(t *testing.T) {
 	ctx, bus, run := s.start(t)
-	publish(t, ctx, bus, posed(run, 5)...)
-	publish(t, ctx, bus, Encode(CodeSampled(Posed(run, 1, 0)))) // of a type not asked for
-	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run})
-	untilLag(t, ctx, bus, run, "worker", events.Lag{Pending: 5})
-	held := fetch(t, ctx, c, 2)
-	untilLag(t, ctx, bus, run, "worker", events.Lag{Pending: 3, InFlight: 2})
+	publish(ctx, t, bus, posed(run, 5)...)
+	publish(ctx, t, bus, Encode(CodeSampled(Posed(run, 1, 0)))) // of a type not asked for
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
+	untilLag(ctx, t, bus, run, "worker", events.Lag{Pending: 5})
+	held := fetch(ctx, t, c, 2)
+	untilLag(ctx, t, bus, run, "worker", events.Lag{Pending: 3, InFlight: 2})
 	if err := held[0].Ack(ctx); err != nil {
 		t.Fatal(err)
 	}
-	untilLag(t, ctx, bus, run, "worker", events.Lag{Pending: 3, InFlight: 1})
+	untilLag(ctx, t, bus, run, "worker", events.Lag{Pending: 3, InFlight: 1})
 }

@@ -13,10 +13,10 @@ import (
 func (s *suite) closeEndsEverything(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	list := posed(run, 2)
-	publish(t, ctx, bus, list...)
-	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run})
-	held := fetch(t, ctx, c, 2)
-	r := read(t, ctx, bus, events.ReadConfig{Run: run, Types: []events.Type{events.TypeRunFinished}})
+	publish(ctx, t, bus, list...)
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
+	held := fetch(ctx, t, c, 2)
+	r := read(ctx, t, bus, events.ReadConfig{Run: run, Types: []events.Type{events.TypeRunFinished}})
 	blocked := make(chan error, 2)
 	go func() {
 		_, err := c.Fetch(ctx, 1, 0)
@@ -62,15 +62,15 @@ func (s *suite) closeEndsEverything(t *testing.T) {
 		}
 	}
 	// What was answered before Close has been answered.
-	untilLag(t, ctx, s.newBus(t), run, "worker", events.Lag{InFlight: 1})
+	untilLag(ctx, t, s.newBus(t), run, "worker", events.Lag{InFlight: 1})
 }
 
 // restart takes the service away under open consumers and readers.
 func (s *suite) restart(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	list := posed(run, 30)
-	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run, AckWait: 2 * time.Second})
-	r := read(t, ctx, bus, events.ReadConfig{Run: run})
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run, AckWait: 2 * time.Second})
+	r := read(ctx, t, bus, events.ReadConfig{Run: run})
 	var got []string
 	seen := make(map[string]bool)
 	for i := range 3 {
@@ -83,11 +83,11 @@ func (s *suite) restart(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		for range list[from:to] {
-			m, _ := next(t, ctx, r)
+			m, _ := next(ctx, t, r)
 			got = append(got, m.ID)
 		}
 		for len(seen) < to {
-			for _, d := range fetch(t, ctx, c, 1) {
+			for _, d := range fetch(ctx, t, c, 1) {
 				seen[d.Message().ID] = true
 				// An answer may be lost with the connection.
 				if d.Ack(ctx) != nil && ctx.Err() != nil {
@@ -101,8 +101,8 @@ func (s *suite) restart(t *testing.T) {
 		t.Errorf("read across restarts (-want +got):\n%s", d)
 	}
 	fresh := s.newBus(t)
-	publish(t, ctx, fresh, list...)
-	if d := cmp.Diff(idsOf(list), stored(t, ctx, fresh, run)); d != "" {
+	publish(ctx, t, fresh, list...)
+	if d := cmp.Diff(idsOf(list), stored(ctx, t, fresh, run)); d != "" {
 		t.Errorf("stored (-want +got):\n%s", d)
 	}
 }

@@ -41,12 +41,12 @@ func allTypes(run string) []events.Message {
 func (s *suite) roundTrip(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	want := allTypes(run)
-	publish(t, ctx, bus, want...)
+	publish(ctx, t, bus, want...)
 
-	r := read(t, ctx, bus, events.ReadConfig{Run: run})
+	r := read(ctx, t, bus, events.ReadConfig{Run: run})
 	var got []events.Message
 	for range want {
-		m, _ := next(t, ctx, r)
+		m, _ := next(ctx, t, r)
 		got = append(got, m)
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -54,7 +54,7 @@ func (s *suite) roundTrip(t *testing.T) {
 	}
 
 	byID := make(map[string]events.Message)
-	for _, d := range fetch(t, ctx, consume(t, ctx, bus, events.ConsumeConfig{Run: run, Types: events.Types()}), len(want)) {
+	for _, d := range fetch(ctx, t, consume(ctx, t, bus, events.ConsumeConfig{Run: run, Types: events.Types()}), len(want)) {
 		byID[d.Message().ID] = d.Message()
 	}
 	for _, m := range want {
@@ -86,8 +86,8 @@ var noise = sync.OnceValue(func() []byte {
 func (s *suite) largestPayload(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	m := sized(run, 0, events.MaxPayloadBytes)
-	publish(t, ctx, bus, m)
-	got, _ := next(t, ctx, read(t, ctx, bus, events.ReadConfig{Run: run}))
+	publish(ctx, t, bus, m)
+	got, _ := next(ctx, t, read(ctx, t, bus, events.ReadConfig{Run: run}))
 	if hash(got.Data) != hash(m.Data) {
 		t.Errorf("%d bytes came back as %d other ones", len(m.Data), len(got.Data))
 	}
@@ -105,7 +105,7 @@ func (s *suite) tooLargeStoresNothing(t *testing.T) {
 	if !errors.Is(err, events.ErrTooLarge) {
 		t.Errorf("publish: %v, want ErrTooLarge", err)
 	}
-	if ids := stored(t, ctx, bus, run); len(ids) > 0 {
+	if ids := stored(ctx, t, bus, run); len(ids) > 0 {
 		t.Errorf("%d events were stored", len(ids))
 	}
 }
@@ -125,7 +125,7 @@ func (s *suite) invalidEnvelope(t *testing.T) {
 			t.Errorf("published run %q type %q group %q id %q", m.Run, m.Type, m.Group, m.ID)
 		}
 	}
-	if ids := stored(t, ctx, bus, run); len(ids) > 0 {
+	if ids := stored(ctx, t, bus, run); len(ids) > 0 {
 		t.Errorf("%d events were stored", len(ids))
 	}
 }
@@ -133,20 +133,20 @@ func (s *suite) invalidEnvelope(t *testing.T) {
 func (s *suite) sameEventOnce(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	list := posed(run, 20)
-	publish(t, ctx, bus, list[0], list[0])
-	publish(t, ctx, bus, list...)
-	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run})
-	for _, d := range fetch(t, ctx, c, len(list)) {
+	publish(ctx, t, bus, list[0], list[0])
+	publish(ctx, t, bus, list...)
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
+	for _, d := range fetch(ctx, t, c, len(list)) {
 		if err := d.Ack(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	untilLag(t, ctx, bus, run, "worker", events.Lag{})
+	untilLag(ctx, t, bus, run, "worker", events.Lag{})
 	// Acknowledged long ago is stored all the same.
-	publish(t, ctx, bus, list...)
-	publish(t, ctx, s.newBus(t), list...)
-	untilLag(t, ctx, bus, run, "worker", events.Lag{})
-	if d := cmp.Diff(idsOf(list), stored(t, ctx, bus, run)); d != "" {
+	publish(ctx, t, bus, list...)
+	publish(ctx, t, s.newBus(t), list...)
+	untilLag(ctx, t, bus, run, "worker", events.Lag{})
+	if d := cmp.Diff(idsOf(list), stored(ctx, t, bus, run)); d != "" {
 		t.Errorf("stored (-want +got):\n%s", d)
 	}
 }
@@ -166,7 +166,7 @@ func (s *suite) sameEventFromManyPublishers(t *testing.T) {
 		})
 	}
 	publishers.Wait()
-	got := stored(t, ctx, bus, run)
+	got := stored(ctx, t, bus, run)
 	want := idsOf(list)
 	slices.Sort(got)
 	slices.Sort(want)
@@ -187,14 +187,14 @@ func (s *suite) contradiction(t *testing.T) {
 	// Same group, another cause: another event.
 	second := first
 	second.ID = drop(1, "second").ID
-	publish(t, ctx, bus, first)
+	publish(ctx, t, bus, first)
 	for range 2 {
 		if err := bus.Publish(ctx, second); !errors.Is(err, events.ErrLineage) {
 			t.Errorf("publish: %v, want ErrLineage", err)
 		}
 	}
-	publish(t, ctx, bus, first)
-	if d := cmp.Diff([]string{first.ID}, stored(t, ctx, bus, run)); d != "" {
+	publish(ctx, t, bus, first)
+	if d := cmp.Diff([]string{first.ID}, stored(ctx, t, bus, run)); d != "" {
 		t.Errorf("stored (-want +got):\n%s", d)
 	}
 }
@@ -212,11 +212,11 @@ func (s *suite) orderPerGroup(t *testing.T) {
 			list = append(list, Encode(chains[g][i]))
 		}
 	}
-	publish(t, ctx, bus, list...)
-	r := read(t, ctx, bus, events.ReadConfig{Run: run})
+	publish(ctx, t, bus, list...)
+	r := read(ctx, t, bus, events.ReadConfig{Run: run})
 	got := make(map[string][]string)
 	for range list {
-		m, _ := next(t, ctx, r)
+		m, _ := next(ctx, t, r)
 		got[m.Group] = append(got[m.Group], m.ID)
 	}
 	want := make(map[string][]string)

@@ -20,7 +20,7 @@ func (s *suite) readersAgree(t *testing.T) {
 	orders := make([][]string, 3)
 	var work sync.WaitGroup
 	for i := range orders {
-		r := read(t, ctx, s.newBus(t), events.ReadConfig{Run: run})
+		r := read(ctx, t, s.newBus(t), events.ReadConfig{Run: run})
 		work.Go(func() {
 			for range publishers * each {
 				m, _, err := r.Next(ctx)
@@ -42,7 +42,7 @@ func (s *suite) readersAgree(t *testing.T) {
 		})
 	}
 	work.Wait()
-	late := stored(t, ctx, bus, run)
+	late := stored(ctx, t, bus, run)
 	for _, order := range orders {
 		if d := cmp.Diff(late, order); d != "" {
 			t.Errorf("two readers disagree:\n%s", d)
@@ -58,23 +58,23 @@ func (s *suite) resumeFromEveryPosition(t *testing.T) {
 			list = append(list, Encode(e))
 		}
 	}
-	publish(t, ctx, bus, list...)
+	publish(ctx, t, bus, list...)
 	for _, types := range [][]events.Type{nil, {events.TypeCodeSampled, events.TypeGroupRewarded}} {
-		r := read(t, ctx, bus, events.ReadConfig{Run: run, Types: types})
+		r := read(ctx, t, bus, events.ReadConfig{Run: run, Types: types})
 		var want []string
 		positions := []events.Position{events.Start}
 		for _, m := range list {
 			if types != nil && !slices.Contains(types, m.Type) {
 				continue
 			}
-			got, p := next(t, ctx, r)
+			got, p := next(ctx, t, r)
 			want = append(want, got.ID)
 			positions = append(positions, p)
 		}
 		for i, p := range positions[:len(want)] {
-			r := read(t, ctx, s.newBus(t), events.ReadConfig{Run: run, Types: types, From: p})
+			r := read(ctx, t, s.newBus(t), events.ReadConfig{Run: run, Types: types, From: p})
 			for _, id := range want[i:] {
-				m, after := next(t, ctx, r)
+				m, after := next(ctx, t, r)
 				if m.ID != id {
 					t.Fatalf("from %q: read %s %s, want %s", p, m.Type, m.Group, id)
 				}
@@ -87,10 +87,10 @@ func (s *suite) resumeFromEveryPosition(t *testing.T) {
 			}
 		}
 		// The last position is that of an event still to come.
-		r = read(t, ctx, bus, events.ReadConfig{Run: run, Types: types, From: positions[len(want)]})
+		r = read(ctx, t, bus, events.ReadConfig{Run: run, Types: types, From: positions[len(want)]})
 		more := Encode(CodeSampled(Posed(run, 2, len(types))))
-		publish(t, ctx, bus, more)
-		if m, _ := next(t, ctx, r); m.ID != more.ID {
+		publish(ctx, t, bus, more)
+		if m, _ := next(ctx, t, r); m.ID != more.ID {
 			t.Errorf("read %s %s, want %s", m.Type, m.Group, more.Group)
 		}
 		list = append(list, more)
@@ -100,17 +100,17 @@ func (s *suite) resumeFromEveryPosition(t *testing.T) {
 func (s *suite) readOnlyTypesAsked(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	var want, got []string
-	r := read(t, ctx, bus, events.ReadConfig{Run: run, Types: []events.Type{events.TypeTestsSampled, events.TypeProblemPosed}})
+	r := read(ctx, t, bus, events.ReadConfig{Run: run, Types: []events.Type{events.TypeTestsSampled, events.TypeProblemPosed}})
 	for slot := range 5 {
 		for _, e := range Chain(run, 1, slot) {
-			publish(t, ctx, bus, Encode(e))
+			publish(ctx, t, bus, Encode(e))
 			if e.Type == events.TypeProblemPosed || e.Type == events.TypeTestsSampled {
 				want = append(want, e.ID)
 			}
 		}
 	}
 	for range want {
-		m, _ := next(t, ctx, r)
+		m, _ := next(ctx, t, r)
 		got = append(got, m.ID)
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -120,7 +120,7 @@ func (s *suite) readOnlyTypesAsked(t *testing.T) {
 
 func (s *suite) badPosition(t *testing.T) {
 	ctx, bus, run := s.start(t)
-	publish(t, ctx, bus, posed(run, 1)...)
+	publish(ctx, t, bus, posed(run, 1)...)
 	for _, p := range []events.Position{"no position", "-1", "99999999999999999999999999"} {
 		if _, err := bus.Read(ctx, events.ReadConfig{Run: run, From: p}); err == nil {
 			t.Errorf("read from %q gave no error", p)
@@ -130,7 +130,7 @@ func (s *suite) badPosition(t *testing.T) {
 
 func (s *suite) nextUnblocks(t *testing.T) {
 	ctx, bus, run := s.start(t)
-	r := read(t, ctx, bus, events.ReadConfig{Run: run})
+	r := read(ctx, t, bus, events.ReadConfig{Run: run})
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	if _, _, err := r.Next(short); !errors.Is(err, context.DeadlineExceeded) {
@@ -159,7 +159,7 @@ func (s *suite) nextUnblocks(t *testing.T) {
 func (s *suite) cancelledNextLosesNothing(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	list := posed(run, 50)
-	r := read(t, ctx, bus, events.ReadConfig{Run: run})
+	r := read(ctx, t, bus, events.ReadConfig{Run: run})
 	var publisher sync.WaitGroup
 	publisher.Go(func() {
 		for _, m := range list {
@@ -189,7 +189,7 @@ func (s *suite) slowReaderHoldsLittle(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	const messages, size, limit = 96, 1 << 20, 64 << 20
 	for slot := range messages {
-		publish(t, ctx, bus, sized(run, slot, size))
+		publish(ctx, t, bus, sized(run, slot, size))
 	}
 	heap := func() uint64 {
 		runtime.GC()
@@ -198,11 +198,11 @@ func (s *suite) slowReaderHoldsLittle(t *testing.T) {
 		return stats.HeapAlloc
 	}
 	before := heap()
-	r := read(t, ctx, s.newBus(t), events.ReadConfig{Run: run})
-	c := consume(t, ctx, bus, events.ConsumeConfig{Run: run, MaxInFlight: messages})
+	r := read(ctx, t, s.newBus(t), events.ReadConfig{Run: run})
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run, MaxInFlight: messages})
 	for range 10 {
-		next(t, ctx, r)
-		fetch(t, ctx, c, 1)
+		next(ctx, t, r)
+		fetch(ctx, t, c, 1)
 		if after := heap(); after > before+limit {
 			t.Fatalf("the heap grew by %d MiB, limit %d", (after-before)>>20, limit>>20)
 		}

@@ -106,7 +106,7 @@ func runName(t testing.TB) string {
 	return fmt.Sprintf("t%08x-%s", h.Sum32(), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 
-func publish(t *testing.T, ctx context.Context, bus events.Bus, list ...events.Message) {
+func publish(ctx context.Context, t *testing.T, bus events.Bus, list ...events.Message) {
 	t.Helper()
 	if err := bus.Publish(ctx, list...); err != nil {
 		t.Fatalf("publish: %v", err)
@@ -122,7 +122,7 @@ func posed(run string, n int) []events.Message {
 	return list
 }
 
-func read(t *testing.T, ctx context.Context, bus events.Bus, config events.ReadConfig) events.Reader {
+func read(ctx context.Context, t *testing.T, bus events.Bus, config events.ReadConfig) events.Reader {
 	t.Helper()
 	r, err := bus.Read(ctx, config)
 	if err != nil {
@@ -131,7 +131,7 @@ func read(t *testing.T, ctx context.Context, bus events.Bus, config events.ReadC
 	return r
 }
 
-func next(t *testing.T, ctx context.Context, r events.Reader) (events.Message, events.Position) {
+func next(ctx context.Context, t *testing.T, r events.Reader) (events.Message, events.Position) {
 	t.Helper()
 	m, p, err := r.Next(ctx)
 	if err != nil {
@@ -142,15 +142,15 @@ func next(t *testing.T, ctx context.Context, r events.Reader) (events.Message, e
 
 // stored returns the IDs of all events of a run, in order. It publishes a
 // last event to know where they end.
-func stored(t *testing.T, ctx context.Context, bus events.Bus, run string) []string {
+func stored(ctx context.Context, t *testing.T, bus events.Bus, run string) []string {
 	t.Helper()
 	end := Encode(Posed(run, 999999, 0))
-	publish(t, ctx, bus, end)
-	r := read(t, ctx, bus, events.ReadConfig{Run: run})
+	publish(ctx, t, bus, end)
+	r := read(ctx, t, bus, events.ReadConfig{Run: run})
 	defer r.Close()
 	var ids []string
 	for {
-		m, _ := next(t, ctx, r)
+		m, _ := next(ctx, t, r)
 		if m.ID == end.ID {
 			return ids
 		}
@@ -158,7 +158,7 @@ func stored(t *testing.T, ctx context.Context, bus events.Bus, run string) []str
 	}
 }
 
-func consume(t *testing.T, ctx context.Context, bus events.Bus, config events.ConsumeConfig) events.Consumer {
+func consume(ctx context.Context, t *testing.T, bus events.Bus, config events.ConsumeConfig) events.Consumer {
 	t.Helper()
 	if config.Name == "" {
 		config.Name = "worker"
@@ -180,7 +180,7 @@ func consume(t *testing.T, ctx context.Context, bus events.Bus, config events.Co
 }
 
 // fetch returns exactly n deliveries, in as many calls as it takes.
-func fetch(t *testing.T, ctx context.Context, c events.Consumer, n int) []events.Delivery {
+func fetch(ctx context.Context, t *testing.T, c events.Consumer, n int) []events.Delivery {
 	t.Helper()
 	var all []events.Delivery
 	for len(all) < n {
@@ -195,7 +195,7 @@ func fetch(t *testing.T, ctx context.Context, c events.Consumer, n int) []events
 
 // nothing checks that no delivery comes for a while. A slow machine only makes
 // it miss a violation.
-func nothing(t *testing.T, ctx context.Context, c events.Consumer, d time.Duration) {
+func nothing(ctx context.Context, t *testing.T, c events.Consumer, d time.Duration) {
 	t.Helper()
 	short, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -209,7 +209,7 @@ func nothing(t *testing.T, ctx context.Context, c events.Consumer, d time.Durati
 }
 
 // untilLag waits until the lag of the set is as wanted.
-func untilLag(t *testing.T, ctx context.Context, bus events.Bus, run, name string, want events.Lag) {
+func untilLag(ctx context.Context, t *testing.T, bus events.Bus, run, name string, want events.Lag) {
 	t.Helper()
 	var lag events.Lag
 	for ctx.Err() == nil {
