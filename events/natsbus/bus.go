@@ -78,7 +78,9 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		nats.DisconnectErrHandler(func(c *nats.Conn, err error) { b.link.disconnected(c.ConnectedUrlRedacted(), err) }),
 		nats.ReconnectHandler(func(c *nats.Conn) { b.link.reconnected(c.ConnectedUrlRedacted()) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			b.logger.Warn("nats: asynchronous error", "error", err)
+			if b.link.alive().Err() == nil { // during an outage it is one more failed attempt
+				b.logger.Warn("nats: asynchronous error", "error", err)
+			}
 		}),
 	)
 	if b.conn, err = dial(ctx, config, opts); err != nil {

@@ -19,6 +19,9 @@ const (
 	// own request without waiting is not answered at all while the set has
 	// MaxInFlight messages unanswered.
 	minLinger = time.Millisecond
+	// maxLinger bounds a wait that only the server ends, so that Close and the
+	// end of a context never wait longer for a Fetch.
+	maxLinger = 5 * time.Second
 )
 
 // Consume implements events.Bus: it joins, and where needed creates, the
@@ -84,7 +87,7 @@ type request struct {
 
 // Fetch implements events.Consumer. It asks only for what it returns: no
 // message waits here, out of reach of other members and with its AckWait
-// running. It waits out a lost connection.
+// running. It waits out a lost connection. It lingers 5 s at most.
 func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([]events.Delivery, error) {
 	if most < 1 {
 		return nil, fmt.Errorf("nats: fetch: most is %d, want 1 or more", most)
@@ -99,7 +102,7 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 		return nil, events.ErrClosed
 	}
 	for {
-		deliveries, err := c.next(ctx, most, max(linger, minLinger))
+		deliveries, err := c.next(ctx, most, min(max(linger, minLinger), maxLinger))
 		if err != nil || len(deliveries) > 0 {
 			return deliveries, err
 		}

@@ -157,7 +157,7 @@ func choosePort(host string, port int) (int, error) {
 		return natsserver.RANDOM_PORT, nil
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return 0, fmt.Errorf("nats: port %d on %s is in use; choose another with --nats-port, or 0 for any free one", port, host)
+		return 0, fmt.Errorf("nats: port %d on %s is in use; choose another with --port, or 0 for any free one", port, host)
 	}
 	return 0, fmt.Errorf("nats: cannot listen on %s port %d: %w", host, try, err)
 }

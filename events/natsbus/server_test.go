@@ -62,7 +62,7 @@ func TestPortInUse(t *testing.T) {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	_, err = natsbus.StartServer(natsbus.ServerConfig{StoreDir: t.TempDir(), Port: port})
-	wantSentence(t, err, fmt.Sprint(port), "--nats-port")
+	wantSentence(t, err, fmt.Sprint(port), "--port")
 }
 
 func TestAnyPort(t *testing.T) {

@@ -1,0 +1,135 @@
+package stage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/natsbus"
+	"codea1/events/natsbus/natstest"
+	"codea1/events/stage"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The server goes away several times while events stream through two
+// instances; every event is answered, and nothing is there twice.
+func TestServerRestarts(t *testing.T) {
+	server := natstest.Start(t)
+	const n, restarts = 120, 3
+	c := config(nil, stage.Each(answer))
+	c.AckWait, c.Concurrency, c.Batch = 2*time.Second, 2, 3
+	for i := range 2 {
+		c.Bus, c.Instance = server.Connect(t, natsbus.Config{}), fmt.Sprint(i)
+		start(t, c)
+	}
+	bus := server.Connect(t, natsbus.Config{})
+	ctx := bounded(t)
+	var poster sync.WaitGroup
+	poster.Go(func() {
+		for slot := range n {
+			m := bustest.Encode(bustest.Posed(run, 1, slot))
+			for bus.Publish(ctx, m) != nil && ctx.Err() == nil {
+				time.Sleep(5 * time.Millisecond)
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	})
+	for range restarts {
+		time.Sleep(60 * time.Millisecond)
+		server.Restart()
+	}
+	poster.Wait()
+	list := collect(t, bus, n, events.TypeCodeSampled)
+	settled(t, bus)
+	names := groups(list)
+	if unique := slices.Compact(slices.Clone(names)); len(unique) != n {
+		t.Errorf("%d events in %d groups", len(names), len(unique))
+	}
+	if lag, err := bus.Lag(ctx, run, "worker"); err != nil || lag != (events.Lag{}) {
+		t.Errorf("lag %+v, error %v", lag, err)
+	}
+}
+
+// Somebody deletes the consumer: the stage makes another one and goes on.
+func TestConsumerDeleted(t *testing.T) {
+	server := natstest.Start(t)
+	bus := server.Connect(t, natsbus.Config{})
+	start(t, config(bus, stage.Each(answer)))
+	post(t, bus, 1)
+	collect(t, bus, 1, events.TypeCodeSampled)
+	settled(t, bus)
+	conn, err := nats.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteConsumer(bounded(t), "codea1-"+run, "worker"); err != nil {
+		t.Fatal(err)
+	}
+	post(t, bus, 3) // the first one again, too: handled twice, published once
+	if got := collect(t, bus, 3, events.TypeCodeSampled); len(slices.Compact(groups(got))) != 3 {
+		t.Errorf("answered %q", groups(got))
+	}
+	settled(t, bus)
+}
+
+func TestBusClosed(t *testing.T) {
+	server := natstest.Start(t)
+	bus := server.Connect(t, natsbus.Config{})
+	s, err := stage.New(config(bus, stage.Each(answer)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(t.Context()) }()
+	post(t, bus, 1)
+	collect(t, bus, 1, events.TypeCodeSampled)
+	if err := bus.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, events.ErrClosed) {
+		t.Errorf("Run: %v, want ErrClosed", err)
+	}
+}
+
+// The work of several AckWaits is done once. A machine that stops this process
+// for long decides nothing.
+func TestLongWorkIsNotDeliveredAgain(t *testing.T) {
+	const ackWait = time.Second
+	bus := natstest.Bus(t)
+	var calls atomic.Int64
+	var longestPause time.Duration
+	c := config(bus, stage.Each(func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
+		if calls.Add(1) == 1 {
+			for began, last := time.Now(), time.Now(); time.Since(began) < 5*ackWait/2; last = time.Now() {
+				time.Sleep(ackWait / 100)
+				longestPause = max(longestPause, time.Since(last))
+			}
+		}
+		return answer(ctx, e)
+	}))
+	c.AckWait, c.Concurrency = ackWait, 2
+	stop := start(t, c)
+	post(t, bus, 1)
+	collect(t, bus, 1, events.TypeCodeSampled)
+	settled(t, bus)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := calls.Load(); n > 1 && longestPause < ackWait/2 {
+		t.Errorf("handled %d times", n)
+	}
+}

@@ -1,0 +1,201 @@
+package stage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/natsbus/natstest"
+	"codea1/events/stage"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestWhatBecomesOfAnEvent(t *testing.T) {
+	bus := natstest.Bus(t)
+	var calls [8]atomic.Int64
+	c := config(bus, stage.Each(func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
+		slot := e.Payload.(*events.ProblemPosed).Plan.Slot
+		n := calls[slot].Add(1)
+		switch {
+		case slot == 1: // never works
+			return nil, errors.New("no luck")
+		case slot == 2 && n < 3: // works at the third attempt
+			return nil, errors.New("not this time")
+		case slot == 3 && n < 10: // is put off more often than it may fail
+			return nil, stage.Snooze(time.Millisecond)
+		case slot == 4:
+			return nil, stage.Drop(events.DropStale, "too old")
+		case slot == 5:
+			panic("nil map")
+		case slot == 6: // outlives HandleTimeout
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		return answer(ctx, e)
+	}))
+	c.Concurrency, c.MaxAttempts, c.HandleTimeout = 8, 4, 200*time.Millisecond
+	registry := prometheus.NewRegistry()
+	c.Registerer = registry
+	stop := start(t, c)
+	post(t, bus, len(calls))
+	sampled := collect(t, bus, 4, events.TypeCodeSampled)
+	dropped := collect(t, bus, 4, events.TypeGroupDropped)
+	settled(t, bus)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+
+	slot := func(i int) string { return bustest.Posed(run, 1, i).Group }
+	if d := cmp.Diff([]string{slot(0), slot(2), slot(3), slot(7)}, groups(sampled)); d != "" {
+		t.Errorf("answered (-want +got):\n%s", d)
+	}
+	got := make(map[string]string)
+	for _, e := range dropped {
+		g := e.Payload.(*events.GroupDropped)
+		got[e.Group] = fmt.Sprintf("%s %s %d/%d of %d: %s", g.Stage, g.Reason, g.Step, g.Slot, g.Groups, g.Detail)
+		if e.CausationID != bustest.Posed(run, 1, g.Slot).ID || e.Source != "worker-0" {
+			t.Errorf("%s was dropped by %s because of %s", e.Group, e.Source, e.CausationID)
+		}
+	}
+	want := map[string]string{
+		slot(1): "worker retries 1/1 of 4096: failed 4 times, last: no luck",
+		slot(4): "worker stale 1/4 of 4096: too old",
+		slot(5): "worker retries 1/5 of 4096: failed 4 times, last: handler panicked: nil map",
+		slot(6): "worker retries 1/6 of 4096: failed 4 times, last: handler ran over 200ms: context deadline exceeded",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("dropped (-want +got):\n%s", d)
+	}
+	if n := calls[3].Load(); n != 10 {
+		t.Errorf("the snoozed event was handled %d times, want 10", n)
+	}
+
+	metrics := gather(t, registry)
+	for name, want := range map[string]float64{
+		"codea1_stage_handled_total worker":         8,
+		"codea1_stage_failed_total worker":          2 + 3*4,
+		"codea1_stage_snoozed_total worker":         9,
+		"codea1_stage_dropped_total retries worker": 3,
+		"codea1_stage_dropped_total stale worker":   1,
+		"codea1_stage_in_flight_events worker":      0,
+	} {
+		if metrics[name] != want {
+			t.Errorf("%s is %v, want %v", name, metrics[name], want)
+		}
+	}
+}
+
+// gather returns counters and gauges by name and label values.
+func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			values[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	return values
+}
+
+// One event that makes its whole batch fail takes nobody with it.
+func TestABatchThatFailsAsAWhole(t *testing.T) {
+	for name, fail := range map[string]func() []stage.Result{
+		"Panic":       func() []stage.Result { panic("bad weather") },
+		"TooFew":      func() []stage.Result { return nil },
+		"TooManyOfIt": func() []stage.Result { return make([]stage.Result, 100) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bus := natstest.Bus(t)
+			const n = 6
+			post(t, bus, n)
+			c := config(bus, func(ctx context.Context, batch []*events.Event) []stage.Result {
+				for _, e := range batch {
+					if e.Payload.(*events.ProblemPosed).Plan.Slot == 3 {
+						return fail()
+					}
+				}
+				return stage.Each(answer)(ctx, batch)
+			})
+			c.Batch, c.MaxAttempts = n, 2
+			start(t, c)
+			if got := collect(t, bus, n-1, events.TypeCodeSampled); len(got) != n-1 {
+				t.Errorf("%d events were answered", len(got))
+			}
+			dropped := collect(t, bus, 1, events.TypeGroupDropped)[0]
+			if want := bustest.Posed(run, 1, 3).Group; dropped.Group != want {
+				t.Errorf("%s was dropped, want %s", dropped.Group, want)
+			}
+			settled(t, bus)
+		})
+	}
+}
+
+func TestMalformedPayload(t *testing.T) {
+	bus := natstest.Bus(t)
+	broken := bustest.Encode(bustest.Posed(run, 3, 5))
+	broken.Encoding, broken.Data = events.EncodingNone, []byte("no msgpack")
+	if err := bus.Publish(bounded(t), broken); err != nil {
+		t.Fatal(err)
+	}
+	post(t, bus, 1)
+	c := config(bus, stage.Each(answer))
+	c.Batch = 2
+	start(t, c)
+	g := collect(t, bus, 1, events.TypeGroupDropped)[0].Payload.(*events.GroupDropped)
+	if g.Reason != events.DropMalformed || g.Step != 3 || g.Slot != 5 || !strings.Contains(g.Detail, broken.ID) {
+		t.Errorf("dropped: %+v", g)
+	}
+	collect(t, bus, 1, events.TypeCodeSampled)
+	settled(t, bus)
+}
+
+// An output that contradicts what is stored drops the group; the others of the
+// batch are published.
+func TestContradictionDropsTheGroup(t *testing.T) {
+	bus := natstest.Bus(t)
+	// Another cause has led to a code.sampled and to a group.dropped already.
+	other := bustest.Posed(run, 1, 0)
+	sampled := bustest.Encode(bustest.CodeSampled(other))
+	sampled.ID = strings.Repeat("ab", 16)
+	gone := bustest.Encode(events.Caused(bustest.CodeSampled(bustest.Posed(run, 1, 1)), "x", bustest.At,
+		&events.GroupDropped{Stage: "x", Reason: events.DropStale}))
+	if err := bus.Publish(bounded(t), sampled, gone); err != nil {
+		t.Fatal(err)
+	}
+	post(t, bus, 3)
+	c := config(bus, stage.Each(func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
+		if e.Payload.(*events.ProblemPosed).Plan.Slot == 1 {
+			return nil, stage.Drop(events.DropStale, "too old here as well")
+		}
+		return answer(ctx, e)
+	}))
+	c.Batch = 3
+	start(t, c)
+	dropped := collect(t, bus, 2, events.TypeGroupDropped)
+	settled(t, bus)
+	if g := dropped[0].Payload.(*events.GroupDropped); g.Stage != "x" {
+		t.Errorf("the first group.dropped of the group does not stand: %+v", g)
+	}
+	if g := dropped[1].Payload.(*events.GroupDropped); g.Reason != events.DropLineage || g.Slot != 0 {
+		t.Errorf("dropped: %+v", g)
+	}
+	if got := collect(t, bus, 2, events.TypeCodeSampled); got[1].Group != bustest.Posed(run, 1, 2).Group {
+		t.Errorf("answered %s", got[1].Group)
+	}
+}
