@@ -263,3 +263,11 @@ func (r *trainingRun) where(w io.Writer, page string) {
 		fmt.Fprintf(w, "page  %s\n", page)
 	}
 }
+
+// again returns what --resume takes to find the run from here.
+func (r *trainingRun) again() string {
+	if dir, err := findRun(defaultRunsDir, r.name); err == nil && dir == r.dir {
+		return r.name
+	}
+	return r.dir
+}

@@ -139,7 +139,7 @@ func (r *trainingRun) train(ctx context.Context, out io.Writer) error {
 	follower.View(func(s *dashboard.State) { table = dashboard.Table(s, r.dir, evaluation.Interval) })
 	fmt.Fprint(out, "\n", table)
 	if reason == events.RunStopped {
-		fmt.Fprintf(out, "\nGo on with:  codea1 train --resume %s\n", r.name)
+		fmt.Fprintf(out, "\nGo on with:  codea1 train --resume %s\n", r.again())
 	}
 	return nil
 }

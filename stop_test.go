@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"codea1/events"
+)
+
+const syscallKill = syscall.SIGKILL
+
+var resumeHint = regexp.MustCompile(`(?m)^Go on with: +codea1 (train --resume \S+.*)$`)
+
+func TestInterruptedTrainingGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := start(t, dir, train("--steps", "4", "--name", "r")...)
+	p.tap(t, func(_ int, m *events.Message) bool {
+		if m.Type == events.TypePolicyUpdated {
+			p.signal(t, os.Interrupt)
+			return false
+		}
+		return true
+	})
+	if code := p.wait(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	table := p.stdout.String()
+	hint := resumeHint.FindStringSubmatch(table)
+	if hint == nil || !strings.Contains(table, "of 4 steps, stopped") {
+		t.Fatalf("no hint how to go on:\n%s", table)
+	}
+
+	table = must(t, dir, strings.Fields(hint[1])...)
+	h := read(t, runPath(dir, "r"), 4)
+	if h.finished[0].Reason != events.RunStopped || h.ended() != events.RunCompleted || len(h.started) != 2 {
+		t.Errorf("attempts: %d; ends: %+v", len(h.started), h.finished)
+	}
+	if want := "Run r: 4 of 4 steps, completed in attempt 2"; !strings.Contains(table, want) {
+		t.Errorf("no %q:\n%s", want, table)
+	}
+
+	t.Run("a run that is done stays as it is", func(t *testing.T) {
+		table := must(t, dir, "train", "--resume", "r")
+		if want := "Run r: 4 of 4 steps, completed in attempt 3"; !strings.Contains(table, want) {
+			t.Errorf("no %q:\n%s", want, table)
+		}
+		// The attempt itself is all that is new.
+		if again := read(t, runPath(dir, "r"), 4); again.events != h.events+2 {
+			t.Errorf("%d events have become %d", h.events, again.events)
+		}
+	})
+	t.Run("more steps go on where it stopped", func(t *testing.T) {
+		table := must(t, dir, "train", "--resume", "r", "--steps", "5")
+		if want := "Run r: 5 of 5 steps, completed in attempt 4"; !strings.Contains(table, want) {
+			t.Errorf("no %q:\n%s", want, table)
+		}
+		longer := read(t, runPath(dir, "r"), 5)
+		for name, sum := range h.Weights {
+			if longer.Weights[name] != sum {
+				t.Errorf("%s has changed", name)
+			}
+		}
+	})
+}
+
+// A run is found again wherever its directory is.
+func TestHintNamesTheRunsDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := start(t, dir, train("--steps", "4", "--name", "r", "--runs-dir", "elsewhere", "--heldout", "")...)
+	p.tap(t, func(int, *events.Message) bool {
+		p.signal(t, os.Interrupt)
+		return false
+	})
+	if code := p.wait(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	hint := resumeHint.FindStringSubmatch(p.stdout.String())
+	if hint == nil {
+		t.Fatalf("no hint how to go on:\n%s", p.stdout.String())
+	}
+	must(t, dir, strings.Fields(hint[1])...)
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+
+	"codea1/events"
+)
+
+// what a run came to, without how it got there.
+var sameRun = cmp.Options{cmpopts.IgnoreUnexported(history{})}
+
+// One undisturbed run is told apart from one of another seed, and from nothing
+// else: not from a second one, not from one that was killed again and again.
+func TestTraining(t *testing.T) {
+	const steps = 6
+	args := train("--steps", "6", "--name", "r")
+	dir := t.TempDir()
+	table := must(t, dir, args...)
+	want := read(t, runPath(dir, "r"), steps)
+
+	t.Run("ends with the table", func(t *testing.T) {
+		for _, line := range []string{
+			"Run r: 6 of 6 steps, completed", "Code LLM avg@2", "Test LLM validity", "Test LLM defect-finding",
+			"Mistake Book", "Events", "Groups rewarded", "Groups dropped", runPath(dir, "r"),
+		} {
+			if !strings.Contains(table, line) {
+				t.Errorf("the table lacks %q:\n%s", line, table)
+			}
+		}
+		if len(want.started) != 1 || want.ended() != events.RunCompleted {
+			t.Errorf("%d run.started and the reason %q", len(want.started), want.ended())
+		}
+		if len(want.Rewards) != 3*steps || len(want.Scores) == 0 || len(want.Book) == 0 {
+			t.Errorf("the run says too little: %d groups rewarded, %d scored, tests of %d problems in the Mistake Book",
+				len(want.Rewards), len(want.Scores), len(want.Book))
+		}
+		historical := 0
+		for _, r := range want.Rewards {
+			for _, d := range r.Deltas {
+				if d.Change < 0 {
+					historical++
+				}
+			}
+		}
+		t.Logf("%d events, %d historical tests passed", want.events, historical)
+	})
+	t.Run("is read by the other commands", func(t *testing.T) {
+		if out := must(t, dir, "replay", "verify", "r"); !strings.Contains(out, "hash chain        intact") {
+			t.Error(out)
+		}
+		tests := 0
+		for _, of := range want.Book {
+			tests += len(of)
+		}
+		if out := must(t, dir, "mistakes", "list", "r", "--json"); strings.Count(out, "\n") != tests {
+			t.Errorf("%d tests in the Mistake Book, listed:\n%s", tests, out)
+		}
+	})
+	t.Run("the same seed gives the same run", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		must(t, dir, args...)
+		if diff := cmp.Diff(want, read(t, runPath(dir, "r"), steps), sameRun); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("another seed gives another run", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		must(t, dir, append(args, "--seed", "2")...)
+		other := read(t, runPath(dir, "r"), steps)
+		for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+			if name := version(role, steps); other.Weights[name] == want.Weights[name] {
+				t.Errorf("%s has the same weights", name)
+			}
+		}
+		if cmp.Equal(want.Rewards, other.Rewards) || cmp.Equal(want.Book, other.Book) {
+			t.Error("the same rewards or the same Mistake Book")
+		}
+	})
+	t.Run("survives being killed", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		killed := killed(t, dir, args, want.events)
+		got := read(t, runPath(dir, "r"), steps)
+		if diff := cmp.Diff(want, got, sameRun); diff != "" {
+			t.Errorf("killed %d times (-undisturbed +killed):\n%s", killed, diff)
+		}
+		if got.ended() != events.RunCompleted {
+			t.Errorf("ended with %q", got.ended())
+		}
+	})
+}
+
+// killed starts a run and resumes it until it is done. On the way it kills it
+// four times, each time in another place. It returns how often that hit.
+func killed(t *testing.T, dir string, args []string, total int) int {
+	const wanted = 4
+	seed := rand.Uint64()
+	t.Logf("places to kill at are drawn with seed %d", seed)
+	places := rand.New(rand.NewPCG(seed, 0))
+	hits := 0
+	for range 2 * wanted {
+		p := start(t, dir, args...)
+		if hits < wanted {
+			at := 1 + places.IntN(total/(wanted+1))
+			p.tap(t, func(n int, m *events.Message) bool {
+				if n < at {
+					return true
+				}
+				p.signal(t, syscallKill)
+				return false
+			})
+		}
+		if code := p.wait(t); code == 0 {
+			if hits < wanted {
+				t.Errorf("done after %d kills of %d", hits, wanted)
+			}
+			return hits
+		} else if code != -1 {
+			t.Fatalf("exit code %d", code)
+		}
+		hits++
+		p.alone(t)
+		args = []string{"train", "--resume", "r"}
+	}
+	t.Fatalf("not done after %d attempts", 2*wanted)
+	return hits
+}
+
+// Every goroutine of a training has an owner that waits for it.
+func TestTrainingLeavesNoGoroutineBehind(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	var stdout, stderr buffer
+	args := train("--steps", "1", "--heldout", "", "--runs-dir", t.TempDir())
+	if code := run(t.Context(), args, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, stderr.String())
+	}
+	goleak.VerifyNone(t, before)
+}
