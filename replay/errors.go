@@ -108,8 +108,8 @@ func lockHolder(dir string) int {
 	if err != nil {
 		return 0
 	}
-	// A killed run leaves the file behind, and a reader does not write one.
-	if p, err := os.FindProcess(pid); err != nil || p.Signal(syscall.Signal(0)) != nil {
+	// A killed run leaves the file behind.
+	if !processLives(pid) {
 		return 0
 	}
 	return pid

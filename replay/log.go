@@ -17,14 +17,16 @@ import (
 
 // Options configures a Log.
 type Options struct {
-	// ReadOnly opens an existing log without changing it. Any number of
-	// processes can do so at once, but none while a run writes to it.
+	// ReadOnly opens an existing log as it stands, in a snapshot: whatever the
+	// run does meanwhile, it is not disturbed and does not show.
 	ReadOnly bool
 	// ReserveBytes is the free space below which Append refuses to write,
 	// DefaultReserveBytes if 0.
 	ReserveBytes uint64
 	// Logger hears what the store does; nil discards it.
 	Logger *slog.Logger
+
+	rehearsal bool // with ReadOnly: let the snapshot be repaired as a writer would
 }
 
 // DefaultReserveBytes covers the files Badger has mapped and not yet filled,
@@ -38,6 +40,7 @@ type Log struct {
 	dir     string
 	options Options
 	db      *badger.DB
+	remove  func() error // what a reader's snapshot leaves
 	free    func(dir string) (uint64, error)
 
 	appending sync.Mutex // held by Append
@@ -81,8 +84,8 @@ func decodeHead(b []byte) (h head, ok bool) {
 func Dir(run string) string { return filepath.Join(run, "log") }
 
 // Open opens the log in dir and brings the Mistake Book to its end. Unless
-// Options.ReadOnly, it makes the directory if need be. It returns an
-// *InUseError while another Log has dir open, a *CorruptError for a directory
+// Options.ReadOnly, it makes the directory if need be, and returns an
+// *InUseError while another Log has dir open for writing. It returns a *CorruptError for a directory
 // that Badger or this package cannot make sense of, a *DiskFullError when there
 // is too little room to write, ErrNoLog and ErrNewerFormat.
 func Open(dir string, options Options) (*Log, error) {
@@ -104,13 +107,15 @@ func Open(dir string, options Options) (*Log, error) {
 		if err := l.checkSpace(0); err != nil {
 			return nil, err
 		}
+		if err := rehearse(dir, options); err != nil {
+			return nil, err
+		}
 	}
-	var err error
-	if l.db, err = l.openStore(); err != nil {
+	if err := l.openStore(); err != nil {
 		return nil, err
 	}
 	if err := l.load(); err != nil {
-		return nil, errors.Join(err, l.db.Close())
+		return nil, errors.Join(err, l.db.Close(), l.remove())
 	}
 	return l, nil
 }
@@ -168,8 +173,9 @@ func (l *Log) readHead(txn *badger.Txn) (head, error) {
 	return h, nil
 }
 
-// tailRecords is how many of the last events are read when a log opens. The
-// end is where an interrupted write, and Badger's repair of it, would show.
+// tailRecords is how many of the last events are read when a log opens, and
+// besides them the last one in the value log. The end is where an interrupted
+// write, and Badger's repair of it, would show.
 const tailRecords = 64
 
 func (l *Log) checkTail(txn *badger.Txn) error {
@@ -177,9 +183,17 @@ func (l *Log) checkTail(txn *badger.Txn) error {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceEvents}, Reverse: true})
 	defer it.Close()
 	it.Seek(eventKey(^uint64(0)))
-	for i := 0; i < tailRecords && seq > 0; i++ {
+	reachedValueLog := false
+	for i := 0; seq > 0 && (i < tailRecords || !reachedValueLog); i++ {
 		if !it.Valid() {
 			return l.corrupt(seq, "event is missing", nil)
+		}
+		inValueLog := it.Item().ValueSize() >= valueThreshold
+		reachedValueLog = reachedValueLog || inValueLog
+		if i >= tailRecords && !inValueLog {
+			seq--
+			it.Next()
+			continue
 		}
 		r, _, err := l.record(it.Item())
 		if err != nil {
@@ -211,7 +225,7 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.users.Wait()
-	if err := l.db.Close(); err != nil {
+	if err := errors.Join(l.db.Close(), l.remove()); err != nil {
 		return fmt.Errorf("close log %s: %w", l.dir, err)
 	}
 	return nil

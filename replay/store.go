@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 )
+
+// valueThreshold is the size from which a value lies in Badger's value log, in
+// bytes.
+const valueThreshold = 1 << 10
 
 // storeOptions is Badger tuned for one writer of large, compressed, immutable
 // values within a small memory. Its defaults take over a gigabyte and do not
@@ -22,7 +25,7 @@ func storeOptions(dir string, o *Options) badger.Options {
 		WithSyncWrites(true).
 		WithDetectConflicts(false).    // one writer
 		WithCompression(options.None). // payloads are compressed already
-		WithValueThreshold(1 << 10).
+		WithValueThreshold(valueThreshold).
 		WithValueLogFileSize(64 << 20).
 		WithMemTableSize(32 << 20).
 		WithNumMemtables(2).
@@ -35,45 +38,45 @@ func storeOptions(dir string, o *Options) badger.Options {
 		WithLogger(storeLogger{o.Logger})
 }
 
-// openStore opens Badger, for reading only after a writer has put in order
-// what a killed run has left: a write-ahead log that ends in the middle, which
-// a reader must not touch.
-func (l *Log) openStore() (*badger.DB, error) {
-	if l.options.ReadOnly {
-		// A store that was closed has none.
-		left, err := filepath.Glob(filepath.Join(l.dir, "*"+memTableSuffix))
+// openStore opens Badger, to read from a snapshot and to write in place.
+func (l *Log) openStore() error {
+	if !l.options.ReadOnly {
+		db, err := badger.Open(storeOptions(l.dir, &l.options))
 		if err != nil {
-			return nil, fmt.Errorf("open log %s: %w", l.dir, err)
+			return openError(l.dir, err)
 		}
-		if len(left) > 0 {
-			if err := l.recover(); err != nil {
-				return nil, err
-			}
-		}
+		l.db, l.remove = db, func() error { return nil }
+		return nil
 	}
-	db, err := badger.Open(storeOptions(l.dir, &l.options))
+	copied, repairable, remove, err := snapshot(l.dir, l.options.rehearsal)
 	if err != nil {
-		return nil, openError(l.dir, err)
-	}
-	return db, nil
-}
-
-// memTableSuffix is the extension of Badger's write-ahead logs.
-const memTableSuffix = ".mem"
-
-func (l *Log) recover() error {
-	if err := l.checkSpace(0); err != nil {
 		return err
 	}
-	l.options.Logger.Info("recover the log of a run that was killed", "dir", l.dir)
-	db, err := badger.Open(storeOptions(l.dir, &Options{Logger: l.options.Logger}))
+	// What a live or a killed run leaves ends in the middle of a write-ahead
+	// log, which Badger reads only after it has put it in order.
+	o := storeOptions(copied, &l.options).WithReadOnly(!repairable).WithNumCompactors(0).WithSyncWrites(false)
+	db, err := badger.Open(o)
 	if err != nil {
-		return openError(l.dir, err)
+		return errors.Join(openError(l.dir, err), remove())
 	}
-	if err := db.Close(); err != nil {
-		return fmt.Errorf("recover log %s: %w", l.dir, err)
-	}
+	l.db, l.remove = db, remove
 	return nil
+}
+
+// rehearse opens a copy of what is there for writing. Badger then
+// cuts the newest value log after the last entry that has its checksum: after a
+// torn write nothing is lost by that, but where a byte has flipped everything
+// behind it would be. Damage like that must be found while it is one byte.
+func rehearse(dir string, o Options) error {
+	o.ReadOnly, o.rehearsal = true, true
+	l, err := Open(dir, o)
+	if errors.Is(err, ErrNoLog) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return l.Close()
 }
 
 // storeLogger passes on what Badger has to say; its news is our detail.
