@@ -24,6 +24,8 @@ import (
 	"codea1/replay"
 )
 
+const natsSyncInterval = 10 * time.Second
+
 // trainingRun is a run with everything it holds open.
 type trainingRun struct {
 	flags  *TrainCommand
@@ -97,9 +99,10 @@ func (r *trainingRun) openBus(ctx context.Context) (err error) {
 	if r.flags.Bus == "embedded" {
 		r.server, err = natsbus.StartServer(natsbus.ServerConfig{
 			StoreDir: natsPath(r.dir), Port: r.flags.Port, Logger: r.logger.With("part", "nats"),
-			// What a power failure takes from the bus before it is in the log
-			// is made again from the log's position.
-			SyncInterval: 10 * time.Second,
+			// A process that dies loses nothing. A machine that loses power may
+			// lose the bus's last seconds, which the log has synced: the run
+			// then says that its position is past the end of the stream.
+			SyncInterval: natsSyncInterval,
 		})
 		if err != nil {
 			return err

@@ -102,6 +102,9 @@ func (r *trainingRun) train(ctx context.Context, out io.Writer) error {
 
 	working, stopWorking := newCircle(ctx)
 	defer stopWorking()
+	if r.server != nil {
+		working.Go(r.server.Wait)
+	}
 	if err := r.startWorkers(working, metrics); err != nil {
 		return err
 	}

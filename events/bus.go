@@ -15,13 +15,16 @@ type Bus interface {
 	// stored. A message whose ID is stored already is not stored again, however
 	// long ago that was. When it fails, some messages may have been stored:
 	// publish all of them again. Over MaxPayloadBytes it returns ErrTooLarge
-	// and stores nothing.
+	// and stores nothing. A bus that can tell returns ErrLineage for a message
+	// whose type and group another event has taken.
 	Publish(ctx context.Context, messages ...Message) error
 	// Consume joins the competing consumers of config.Name: each message goes
 	// to one of them at a time.
 	Consume(ctx context.Context, config ConsumeConfig) (Consumer, error)
 	// Read follows the messages of a run in one order, which is the same for
-	// every reader of the same types and includes the order per group.
+	// every reader of the same types and includes the order per group. For a
+	// position that the bus does not reach, Read or the first Next returns
+	// ErrPosition.
 	Read(ctx context.Context, config ReadConfig) (Reader, error)
 	// Lag reports how far the consumers of a name are behind.
 	Lag(ctx context.Context, run, name string) (Lag, error)
@@ -45,7 +48,8 @@ type Consumer interface {
 	// waiting no longer than linger for more once the first has come. It
 	// returns ctx.Err() when ctx ends and ErrClosed after Close.
 	Fetch(ctx context.Context, most int, linger time.Duration) ([]Delivery, error)
-	// Close leaves the set; unanswered deliveries go to other members.
+	// Close leaves the set; unanswered deliveries go to other members once
+	// AckWait is over.
 	Close() error
 }
 

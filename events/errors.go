@@ -16,8 +16,13 @@ var (
 	ErrMalformed = errors.New("malformed payload")
 	// ErrClosed is returned by every call on a closed Bus, Consumer or Reader.
 	ErrClosed = errors.New("closed")
-	// ErrLineage is returned when two payloads appear under one event ID.
-	ErrLineage = errors.New("another payload stands under this event id")
+	// ErrLineage is returned for an event that contradicts one that stands:
+	// another event of the same type and group, or another payload under its
+	// ID.
+	ErrLineage = errors.New("another event stands in this place")
+	// ErrPosition is returned for a position past the end of what a bus holds:
+	// the stream was replaced, or its server lost what it had confirmed.
+	ErrPosition = errors.New("position is past the end of the stream")
 )
 
 // FieldError names the field of an event that breaks an invariant.

@@ -141,8 +141,8 @@ func TestPositionPastEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bus.Read(ctx, events.ReadConfig{Run: "r1", From: "4"}); !errors.Is(err, natsbus.ErrPastEnd) {
-		t.Errorf("read: %v, want ErrPastEnd", err)
+	if _, err := bus.Read(ctx, events.ReadConfig{Run: "r1", From: "4"}); !errors.Is(err, events.ErrPosition) {
+		t.Errorf("read: %v, want ErrPosition", err)
 	}
 	// The stream is replaced under an open reader.
 	_, js := raw(t, server.URL())
@@ -152,8 +152,8 @@ func TestPositionPastEnd(t *testing.T) {
 	if err := server.Connect(t, natsbus.Config{}).Publish(ctx, posed(1)...); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := r.Next(ctx); !errors.Is(err, natsbus.ErrPastEnd) {
-		t.Errorf("next: %v, want ErrPastEnd", err)
+	if _, _, err := r.Next(ctx); !errors.Is(err, events.ErrPosition) {
+		t.Errorf("next: %v, want ErrPosition", err)
 	}
 }
 

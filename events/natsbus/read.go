@@ -13,11 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrPastEnd is returned by Read and Next when the reader's position lies past
-// the end of the run's stream: the stream is not the one the position was
-// taken from, or its server has lost what it had confirmed.
-var ErrPastEnd = errors.New("position is past the end of the stream")
-
 const (
 	// readBatch and readBatchBytes bound what a reader holds ready.
 	readBatch      = 256
@@ -193,7 +188,7 @@ func (r *reader) checkPosition(ctx context.Context) error {
 		return r.bus.streamError(r.run, err)
 	}
 	if r.last > end {
-		return fmt.Errorf("nats: read run %s: %w: position %d, end %d", r.run, ErrPastEnd, r.last, end)
+		return fmt.Errorf("nats: read run %s: %w: position %d, end %d", r.run, events.ErrPosition, r.last, end)
 	}
 	return nil
 }
@@ -216,7 +211,7 @@ func (r *reader) recover(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, events.ErrClosed):
 		return events.ErrClosed
-	case errors.Is(err, ErrPastEnd):
+	case errors.Is(err, events.ErrPosition):
 		return err
 	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrBadRequest):
 		return fmt.Errorf("nats: read run %s: %w", r.run, err)
