@@ -237,6 +237,9 @@ func (c *ConfigCommand) Run(ctx *kong.Context, out io.Writer) error {
 		if v, ok := preset[f.Name]; ok {
 			return v
 		}
+		if f.IsBool() && f.Default == "" {
+			return "false"
+		}
 		return f.Default
 	})
 }

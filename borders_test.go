@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "codea1"
+
+// goPackage is what `go list -json` says of a package, tests included.
+type goPackage struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+// packages lists the packages of this module.
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	list := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	var all []goPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// territory is the part of the module that a package belongs to and that may
+// not reach into another: a top-level folder, and below producers and
+// consumers each folder by itself. It is empty for package main.
+func territory(path string) string {
+	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(path, module), "/"), "/")
+	if (parts[0] == "producers" || parts[0] == "consumers") && len(parts) > 1 {
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
+}
+
+// mayImport is the star: everyone may use events and schemas, events only
+// schemas, and package main everything.
+func mayImport(from, to string) bool {
+	f, g := territory(from), territory(to)
+	switch {
+	case f == "" || f == g:
+		return true
+	case f == "schemas":
+		return false
+	case f == "events":
+		return g == "schemas"
+	default:
+		return g == "events" || g == "schemas"
+	}
+}
+
+func TestBorders(t *testing.T) {
+	joined := map[string]bool{}
+	for _, p := range packages(t) {
+		for _, to := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			if to != module && !strings.HasPrefix(to, module+"/") {
+				continue
+			}
+			if !mayImport(p.ImportPath, to) {
+				t.Errorf("%s imports %s: declare the interface it needs, and let package main join the two", p.ImportPath, to)
+			}
+			if p.ImportPath == module {
+				joined[strings.Split(territory(to), "/")[0]] = true
+			}
+		}
+	}
+	for _, folder := range []string{"producers", "consumers", "events", "gpuworker", "replay"} {
+		if !joined[folder] {
+			t.Errorf("package main does not join %s: is the listing complete?", folder)
+		}
+	}
+}
+
+func TestTheRuleItself(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		may      bool
+	}{
+		{"codea1", "codea1/replay", true},
+		{"codea1/replay", "codea1", false},
+		{"codea1/events", "codea1/schemas", true},
+		{"codea1/events/natsbus", "codea1/events/bustest", true},
+		{"codea1/events", "codea1/replay/mistakes", false},
+		{"codea1/schemas", "codea1/events", false},
+		{"codea1/replay", "codea1/replay/mistakes", true},
+		{"codea1/replay/mistakes", "codea1/events/natsbus", true},
+		{"codea1/gpuworker/tiny", "codea1/gpuworker", true},
+		{"codea1/gpuworker", "codea1/consumers/rewards", false},
+		{"codea1/consumers/rewards", "codea1/consumers/execution", false},
+		{"codea1/consumers/execution", "codea1/consumers/execution/literal", true},
+		{"codea1/producers/curriculum", "codea1/producers/problems", false},
+		{"codea1/producers/problems", "codea1/producers/problems/internal/grammar", true},
+	} {
+		if mayImport(c.from, c.to) != c.may {
+			t.Errorf("%s imports %s: want %v", c.from, c.to, c.may)
+		}
+	}
+}
+
+// A newcomer finds the folders of the design and no other.
+func TestFoldersOfTheRoot(t *testing.T) {
+	known := []string{"producers", "consumers", "events", "gpuworker", "replay", "schemas"}
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() || slices.Contains(known, e.Name()) || e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		err := filepath.WalkDir(e.Name(), func(path string, _ os.DirEntry, err error) error {
+			switch filepath.Ext(path) {
+			case ".go", ".py", ".s", ".c", ".js":
+				t.Errorf("%s: code belongs into one of %v", path, known)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
