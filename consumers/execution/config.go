@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -27,6 +28,9 @@ type Config struct {
 	FileBytes int64
 	// ValueBytes bounds the literal text of one value. Default: 1 MiB.
 	ValueBytes int
+	// Level is the least isolation to run candidates in. Default: LevelIsolated.
+	// A machine that gives less is refused.
+	Level Level
 	// Retries is how often a job is tried again, each time in a fresh fork
 	// server, after the sandbox itself failed. Default: 2; negative: none.
 	Retries int
@@ -52,6 +56,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ValueBytes == 0 {
 		c.ValueBytes = 1 << 20
+	}
+	if c.Level == "" {
+		c.Level = LevelIsolated
 	}
 	switch {
 	case c.Retries == 0:
@@ -79,6 +86,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("sandbox: file size: %d bytes is negative", c.FileBytes)
 	case c.ValueBytes < 64 || c.ValueBytes > 8<<20:
 		return fmt.Errorf("sandbox: value size: %d bytes is outside 64 bytes to 8 MiB", c.ValueBytes)
+	case !slices.Contains(levels, c.Level):
+		return fmt.Errorf("sandbox: level %q is none of %q", c.Level, levels)
 	case c.Retries > 100:
 		return fmt.Errorf("sandbox: retries: %d, over the limit of 100", c.Retries)
 	}

@@ -11,6 +11,9 @@ var (
 	// ErrGroundTruth is returned for a group whose ground truth does not load
 	// or whose historical tests cannot be read: no retry helps.
 	ErrGroundTruth = errors.New("ground truth")
+	// ErrNotIsolated is returned where the machine does not give the least level
+	// of isolation that was asked for.
+	ErrNotIsolated = errors.New("this machine does not isolate candidates as asked")
 	// ErrNoPython is returned when there is no Python to run.
 	ErrNoPython = errors.New("no usable Python 3")
 )

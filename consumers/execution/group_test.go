@@ -158,7 +158,7 @@ const killer = "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\n
 func TestFailureMasksTheAnswer(t *testing.T) {
 	config := quick
 	config.Retries = -1
-	p := openPool(t, config)
+	p := openAt(t, LevelOpen, config)
 	good := "def f(x): return x"
 	suites := [][]string{{"assert f(1) == 1"}, {"assert f(1) == 1"}}
 	out, err := p.Execute(t.Context(), sampled(good, nil, []string{killer, good}, suites))

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -17,6 +19,7 @@ import (
 type Pool struct {
 	config Config
 	python interpreter
+	level  Level
 	root   string     // private directory, the fork servers' work directories below it
 	slots  chan *slot // the free ones
 
@@ -28,12 +31,18 @@ type Pool struct {
 type slot struct{ zygote *zygote }
 
 // Open finds Python and starts the fork servers. The caller closes the pool.
-// The error is ErrNoPython, about a field of config, or a *SandboxError.
+// The error is ErrNoPython, ErrNotIsolated, about a field of config, or a
+// *SandboxError.
 func Open(ctx context.Context, config Config) (*Pool, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
+	return open(ctx, config, levels[:slices.Index(levels, config.Level)+1])
+}
+
+// open is Open at the first of the levels that this machine gives.
+func open(ctx context.Context, config Config, levels []Level) (*Pool, error) {
 	python, err := findPython(ctx, config.Python)
 	if err != nil {
 		return nil, err
@@ -46,8 +55,13 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 		config: config, python: python, root: root,
 		slots: make(chan *slot, config.Workers), closed: make(chan struct{}),
 	}
+	first, err := p.startFirst(levels)
+	if err != nil {
+		return nil, errors.Join(err, removeAll(root))
+	}
+	p.slots <- &slot{first}
 	var starting errgroup.Group
-	for range config.Workers {
+	for range config.Workers - 1 {
 		starting.Go(func() (err error) {
 			s := new(slot)
 			defer func() { p.slots <- s }()
@@ -61,6 +75,25 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 	return p, nil
 }
 
+// startFirst starts a fork server at the first level that this machine gives,
+// which is the pool's from then on.
+func (p *Pool) startFirst(levels []Level) (*zygote, error) {
+	var reasons []string
+	for _, level := range levels {
+		p.level = level
+		z, err := p.start()
+		if err == nil {
+			return z, nil
+		}
+		var refused *notGivenError
+		if !errors.As(err, &refused) {
+			return nil, &SandboxError{Op: "open", Err: err}
+		}
+		reasons = append(reasons, refused.Error())
+	}
+	return nil, fmt.Errorf("%w: %s; %s", ErrNotIsolated, strings.Join(reasons, "; "), levelRemedy)
+}
+
 // start starts a fork server in a work directory of its own: a candidate of an
 // earlier one may have left its directory in any state.
 func (p *Pool) start() (*zygote, error) {
@@ -71,11 +104,14 @@ func (p *Pool) start() (*zygote, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startZygote(p.python, directory, p.config)
+	return startZygote(p.python, directory, p.level, p.config)
 }
 
 // Python returns the path of the interpreter in use.
 func (p *Pool) Python() string { return p.python.Executable }
+
+// Level returns how candidates are isolated: at least as asked for.
+func (p *Pool) Level() Level { return p.level }
 
 // Close ends the fork servers and waits for jobs that are still running, so
 // cancel their contexts first to close at once. A second Close does nothing.

@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,50 +32,93 @@ func runOne(t *testing.T, p *Pool, code, call string) literal.Value {
 
 func processExists(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
+// descendants returns the processes below a fork server, by a look through
+// /proc.
+func descendants(t *testing.T, zygote int) []int {
+	t.Helper()
+	parents := map[int]int{}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(stats) == 0 {
+		t.Skip("processes cannot be listed:", err)
+	}
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		var pid, parent int
+		var state string
+		_, after, _ := strings.Cut(string(text), ")")
+		if _, err := fmt.Sscan(after, &state, &parent); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscan(string(text), &pid); err != nil {
+			t.Fatal(err)
+		}
+		parents[pid] = parent
+	}
+	var found []int
+	for pid := range parents {
+		for up := parents[pid]; up > 1; up = parents[up] {
+			if up == zygote {
+				found = append(found, pid)
+				break
+			}
+		}
+	}
+	return found
+}
+
 func TestSurvivorsAreEnded(t *testing.T) {
-	p := openPool(t, quick)
-	for name, code := range map[string]string{
-		"child":            "def f():\n pid = os.fork()\n if pid == 0: time.sleep(60)\n return pid",
-		"child, own group": "def f():\n pid = os.fork()\n if pid == 0:\n  os.setsid()\n  time.sleep(60)\n time.sleep(0.02)\n return pid",
-		"daemon": `
+	for _, level := range levels {
+		p := openAt(t, level, quick)
+		for name, code := range map[string]string{
+			"child":            "def f():\n if os.fork() == 0: time.sleep(60)\n return 1",
+			"child, own group": "def f():\n if os.fork() == 0:\n  os.setsid()\n  time.sleep(60)\n time.sleep(0.02)\n return 1",
+			"daemon": `
 def f():
     r, w = os.pipe()
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            os.write(w, str(os.getpid()).encode())
+            os.write(w, b"1")
             os.closerange(0, 64)
             time.sleep(60)
         os._exit(0)
     return int(os.read(r, 20))
 `,
-	} {
-		pid, err := strconv.Atoi(literal.Text(runOne(t, p, "import os, time\n"+code, "f()")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if processExists(pid) {
-			t.Errorf("%s: process %d is still there", name, pid)
+		} {
+			runOne(t, p, "import os, time\n"+code, "f()")
+			if left := descendants(t, zygotePID(p)); len(left) > 0 {
+				t.Errorf("%s, %s: processes %d are still there", level, name, left)
+			}
 		}
 	}
 }
 
 func TestChildrenShareNothing(t *testing.T) {
-	p := openPool(t, quick)
+	for _, level := range levels {
+		t.Run(string(level), func(t *testing.T) { testShareNothing(t, openAt(t, level, quick)) })
+	}
+}
+
+func testShareNothing(t *testing.T, p *Pool) {
 	runOne(t, p, "import sys, os, builtins\nsys.leak = builtins.leak = 1\nopen('leak', 'w').close()\nos.mkdir('d')\nopen('d/leak', 'w').close()\nos.chmod('d', 0)", "1")
 	got := literal.Text(runOne(t, p, "import sys, os, builtins", "(hasattr(sys, 'leak'), hasattr(builtins, 'leak'), os.listdir('.'))"))
 	if want := "(False, False, [])"; got != want {
 		t.Errorf("the next child sees %s, want %s", got, want)
 	}
 	for name, code := range map[string]string{
-		"removes its directory": "import os\nos.rmdir(os.getcwd())",
-		"moves its directory":   "import os\nd = os.getcwd()\nos.rename(d, d + '-moved')",
-		"makes it a link":       "import os\nd = os.getcwd()\nos.rmdir(d)\nos.symlink('/', d)",
-		"makes it a file":       "import os\nd = os.getcwd()\nos.rmdir(d)\nopen(d, 'w').close()",
-		"locks it":              "import os\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\nos.chmod('.', 0)",
+		"removes its directory": "os.rmdir(d)",
+		"moves its directory":   "os.rename(d, d + '-moved')",
+		"makes it a link":       "os.rmdir(d); os.symlink('/', d)",
+		"makes it a file":       "os.rmdir(d); open(d, 'w').close()",
+		"locks it":              "os.makedirs('a/b'); os.chmod('a/b', 0); os.chmod('a', 0); os.chmod('.', 0)",
+		"fills it":              "for i in range(9999): open(str(i), 'w').close()",
 	} {
 		pid := zygotePID(p)
-		runOne(t, p, code, "1")
+		// An isolated candidate is refused some of it.
+		runOne(t, p, "import os\nd = os.getcwd()\ntry:\n "+code+"\nexcept OSError: pass", "1")
 		if got := literal.Text(runOne(t, p, "import os\nopen('mine', 'w').close()", "os.listdir('.')")); got != "['mine']" {
 			t.Errorf("%s: the next child sees %s", name, got)
 		}
@@ -136,7 +180,7 @@ func TestZygoteDiesBetweenJobs(t *testing.T) {
 }
 
 func TestZygoteDiesInAJob(t *testing.T) {
-	p := openPool(t, quick)
+	p := openAt(t, LevelOpen, quick) // where a candidate can reach its fork server
 	marker := filepath.Join(t.TempDir(), "tried")
 	// The first try kills its fork server; the second finds the marker.
 	code := "import os, signal, time\nif not os.path.exists(" + strconv.Quote(marker) + "):\n" +
@@ -152,7 +196,7 @@ func TestZygoteDiesInAJob(t *testing.T) {
 func TestSandboxErrorIsNoVerdict(t *testing.T) {
 	config := quick
 	config.Retries = 1
-	p := openPool(t, config)
+	p := openAt(t, LevelOpen, config)
 	code := "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(60)"
 	report, err := p.Run(t.Context(), Program{Code: code}, []string{"1"})
 	var failed *SandboxError
@@ -167,7 +211,7 @@ func TestSandboxErrorIsNoVerdict(t *testing.T) {
 func TestCloseRemovesWhatIsLocked(t *testing.T) {
 	config := quick
 	config.Retries = -1
-	p, err := Open(t.Context(), config)
+	p, err := open(t.Context(), config.withDefaults(), []Level{LevelOpen})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,6 +325,7 @@ func TestConfig(t *testing.T) {
 		"file size":    {FileBytes: -1},
 		"value size":   {ValueBytes: 1},
 		"retries":      {Retries: 1000},
+		"level":        {Level: "safe"},
 	} {
 		if _, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want it to name %s", c, err, want)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -16,13 +17,32 @@ const pythonRemedy = "install Python 3.9 or newer, or name one with --python or 
 type interpreter struct {
 	Executable string   `json:"executable"` // the binary itself, not a shim
 	Version    [2]int   `json:"version"`
-	Path       []string `json:"path"` // where it finds modules, site-packages included
+	Path       []string `json:"path"`     // where it finds modules, site-packages included
+	Prefixes   []string `json:"prefixes"` // where it is installed; two for a virtual environment
+}
+
+// visible returns what an isolated fork server sees of the machine's files:
+// Python, shared libraries, and devices that hold nothing. An entry of Path
+// elsewhere, such as a project installed for editing, is none of a candidate's
+// business.
+func (i interpreter) visible() []string {
+	paths := []string{
+		"/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives",
+		"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
+	}
+	for _, p := range i.Prefixes {
+		if filepath.IsAbs(p) && p != "/" {
+			paths = append(paths, p)
+		}
+	}
+	return paths
 }
 
 // Behind a shim such as pyenv's, which costs tens of milliseconds at every
 // start, and with the paths that the site module adds, which costs more.
 const askScript = `import json, sys
-print(json.dumps({"executable": sys.executable, "version": sys.version_info[:2], "path": [p for p in sys.path if p]}))`
+print(json.dumps({"executable": sys.executable, "version": sys.version_info[:2], "path": [p for p in sys.path if p],
+    "prefixes": [sys.base_prefix, sys.prefix]}))`
 
 // findPython asks the interpreter that name stands for, or python3 or python
 // if name is empty, what it is.

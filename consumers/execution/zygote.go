@@ -3,6 +3,7 @@ package execution
 import (
 	"embed"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"codea1/consumers/execution/seccomp"
 )
 
 //go:embed harness
@@ -22,6 +25,10 @@ var harness embed.FS
 const (
 	startTimeout = 30 * time.Second // for the fork server or a child to begin
 	endTimeout   = 10 * time.Second // for the fork server to end a child
+
+	// scratchFiles is how many files of the largest size the private directory
+	// of an isolated fork server holds; they count as memory.
+	scratchFiles = 16
 )
 
 // zygote is one Python fork server. It has at most one child at a time and
@@ -34,15 +41,23 @@ type zygote struct {
 
 // setup is what a fork server reads from its standard input.
 type setup struct {
-	Modules   [][2]string      `json:"modules"` // name and source, in the order of their imports
-	Preload   []string         `json:"preload"`
-	Path      []string         `json:"path"`
-	Limits    map[string]int64 `json:"limits"`
-	Directory string           `json:"directory"`
+	Modules    [][2]string      `json:"modules"` // name and source, in the order of their imports
+	Preload    []string         `json:"preload"`
+	Path       []string         `json:"path"`
+	Limits     map[string]int64 `json:"limits"`
+	CPUSeconds int64            `json:"cpu_seconds"` // of one child
+	Directory  string           `json:"directory"`
+
+	Level        Level    `json:"level"`
+	Filter       string   `json:"filter"`        // struct sock_filter in hexadecimal
+	Visible      []string `json:"visible"`       // what the private root shows of the machine's
+	ScratchBytes int64    `json:"scratch_bytes"` // of the private directory for files
+	UID          int      `json:"uid"`           // as seen inside
 }
 
-// startZygote starts a fork server that works in the given directory.
-func startZygote(python interpreter, directory string, config Config) (*zygote, error) {
+// startZygote starts a fork server that works in the given directory. The error
+// is an errNotGiven where the machine does not give the level.
+func startZygote(python interpreter, directory string, level Level, config Config) (*zygote, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
@@ -52,17 +67,25 @@ func startZygote(python interpreter, directory string, config Config) (*zygote, 
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	input, err := json.Marshal(newSetup(python, directory, config))
+	settings, err := newSetup(python, directory, level, config)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, control.Close())
+	}
+	input, err := json.Marshal(settings)
+	if err != nil {
+		return nil, errors.Join(err, control.Close())
 	}
 	z := &zygote{control: control, stderr: new(tail)}
 	z.command = exec.Command(python.Executable, "-S", "-B", "-c", readHarness("zygote.py"))
 	// Not the work directory: Python imports from where it starts, and a
 	// candidate may have left a module there.
 	z.command.Dir = "/"
+	scratch := directory
+	if level == LevelIsolated {
+		scratch = scratchDirectory
+	}
 	z.command.Env = []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + directory, "TMPDIR=" + directory,
+		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + scratch, "TMPDIR=" + scratch,
 		// One order of sets in every process: a program's answers repeat.
 		"PYTHONHASHSEED=0", "PYTHONSAFEPATH=1", "PYTHONUTF8=1",
 		"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
@@ -71,35 +94,67 @@ func startZygote(python interpreter, directory string, config Config) (*zygote, 
 	z.command.Stderr = z.stderr
 	z.command.ExtraFiles = []*os.File{theirs}
 	z.command.WaitDelay = time.Second
-	// A session of its own: Ctrl-C in the terminal stops the stage, which then
-	// ends its fork servers in order.
-	z.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	z.command.SysProcAttr = processAttributes(level)
 	if err := z.command.Start(); err != nil {
 		_ = control.Close()
-		return nil, fmt.Errorf("start %s: %w", python.Executable, err)
+		err = fmt.Errorf("start %s: %w", python.Executable, err)
+		if level == LevelIsolated {
+			return nil, &notGivenError{level, err.Error()}
+		}
+		return nil, err
 	}
 	_ = theirs.Close() // or its end would never look closed
-	if err := z.read(make([]byte, 1), startTimeout); err != nil {
+	if err := z.greet(level); err != nil {
 		z.kill()
-		return nil, fmt.Errorf("start %s: %w", python.Executable, err)
+		return nil, err
 	}
 	return z, nil
 }
 
-func newSetup(python interpreter, directory string, config Config) setup {
-	s := setup{Directory: directory, Path: python.Path, Preload: strings.Fields(readHarness("preload.txt"))}
-	for _, name := range []string{"values", "suites", "scripts", "child"} {
+// greet waits until the fork server is ready, or says what the machine refused.
+func (z *zygote) greet(level Level) error {
+	var greeting [1]byte
+	if err := z.read(greeting[:], startTimeout); err != nil {
+		return fmt.Errorf("start %s: %w", z.command.Path, err)
+	}
+	if greeting[0] == 'R' {
+		return nil
+	}
+	reason, err := io.ReadAll(io.LimitReader(z.control, tailBytes))
+	if err != nil {
+		return fmt.Errorf("start %s: %w", z.command.Path, err)
+	}
+	return &notGivenError{level, string(reason)}
+}
+
+func newSetup(python interpreter, directory string, level Level, config Config) (setup, error) {
+	s := setup{
+		Directory: directory, Path: python.Path, Preload: strings.Fields(readHarness("preload.txt")),
+		Level: level, Visible: python.visible(), ScratchBytes: scratchFiles * config.FileBytes, UID: unprivilegedID,
+		// A backstop: the pool's clock comes first.
+		CPUSeconds: 10 * int64(config.JobTimeout/time.Second+1),
+	}
+	if level != LevelOpen {
+		filter, err := seccomp.Program()
+		if err != nil {
+			return s, &notGivenError{level, err.Error()}
+		}
+		s.Filter = hex.EncodeToString(filter)
+	}
+	for _, name := range []string{"children", "isolation", "values", "suites", "scripts", "child"} {
 		s.Modules = append(s.Modules, [2]string{"codea1_" + name, readHarness(name + ".py")})
 	}
 	s.Limits = map[string]int64{
 		"RLIMIT_AS":     config.MemoryBytes,
 		"RLIMIT_CORE":   0,
-		"RLIMIT_CPU":    10 * int64(config.JobTimeout/time.Second+1), // a backstop: the pool's clock comes first
 		"RLIMIT_FSIZE":  config.FileBytes,
 		"RLIMIT_NOFILE": 64,
 		"RLIMIT_NPROC":  4096, // counts all of the user's processes; root's are not counted
 	}
-	return s
+	if level == LevelIsolated {
+		s.Limits["RLIMIT_NPROC"] = 64 // counts those of the fork server's user namespace
+	}
+	return s, nil
 }
 
 func readHarness(name string) string {

@@ -26,19 +26,19 @@ import json
 import os
 import random
 import resource
-import signal
 import struct
 import sys
 import types
 
 JOB_SOCKET = 3
+MAX_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
 MAX_ERROR_CHARS = 300
 
 
-def main(descriptor, limits, prctl):
+def main(descriptor, cpu_seconds, keeper):
     """Runs the job that comes over descriptor. Never returns."""
     try:
-        confine(descriptor, limits, prctl)
+        confine(descriptor, cpu_seconds, keeper)
         run(*read_job())
         os._exit(0)  # no atexit, no waiting for threads
     except BaseException:
@@ -47,29 +47,12 @@ def main(descriptor, limits, prctl):
         os._exit(1)
 
 
-def clip_limits(limits):
-    """Returns [(resource, value)] of what this machine knows and allows."""
-    clipped = []
-    for name, value in limits.items():
-        which = getattr(resource, name, None)
-        if which is not None:
-            hard = resource.getrlimit(which)[1]
-            clipped.append((which, value if hard == resource.RLIM_INFINITY else min(value, hard)))
-    return clipped
-
-
-def confine(descriptor, limits, prctl):
-    try:
-        os.setpgid(0, 0)
-    except OSError:
-        pass  # the zygote was faster
-    if prctl is not None:
-        set_parent_death_signal = 1
-        prctl(set_parent_death_signal, int(signal.SIGKILL), 0, 0, 0)
+def confine(descriptor, cpu_seconds, keeper):
+    keeper.confine()
     os.dup2(descriptor, JOB_SOCKET)
-    os.closerange(JOB_SOCKET + 1, os.sysconf("SC_OPEN_MAX"))
-    for which, value in limits:
-        resource.setrlimit(which, (value, value))
+    os.closerange(JOB_SOCKET + 1, MAX_DESCRIPTORS)
+    # The other limits are the zygote's own; its processor time is not ours.
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
     os.dup2(0, 2)
 
 

@@ -1,12 +1,15 @@
 """Fork server: one per slot of the pool.
 
-Started as `python -S -c <this file>`, with the other modules, sys.path and the
-limits as JSON on standard input and the control socket as descriptor 3. Each request is
-one byte:
+Started as `python -S -c <this file>`, with the other modules, sys.path, the
+level of isolation and the limits as JSON on standard input and the control
+socket as descriptor 3. Each request is one byte:
 
     F  fork a child for the socket that comes with it (SCM_RIGHTS)
     E  end that child and all it left behind; answers its wait status, int32
        little-endian, or -1 if there was no child
+
+Before the first request it answers R, or N and why the machine does not give
+the level of isolation that was asked for.
 
 The zygote never reads a job: the child does, from its own socket, so no
 candidate can find another's text in inherited memory.
@@ -38,70 +41,12 @@ def preload(names):
             pass  # not every Python has every module
 
 
-def become_subreaper():
-    """Makes orphans of a candidate children of the zygote, so that it can
-    end them. Returns libc's prctl, or None where there is none."""
-    import ctypes
-
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is None:
-        return None
-    set_child_subreaper = 36
-    prctl(set_child_subreaper, 1, 0, 0, 0)
-    return prctl
-
-
 def prefer_for_oom():
     try:
         with open("/proc/self/oom_score_adj", "w") as f:
             f.write("1000")
     except OSError:
         pass
-
-
-def own_children():
-    """Pids of the zygote's children, by a look through /proc."""
-    me = str(os.getpid())
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open("/proc/" + name + "/stat", errors="replace") as f:
-                    after_name = f.read().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if after_name[1] == me:
-                yield int(name)
-
-
-def kill(pid, group):
-    import signal
-
-    try:
-        (os.killpg if group else os.kill)(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
-
-
-def reap(pid):
-    """Kills the child, its process group and its orphans, and waits for all.
-    Gives up on the whole zygote where they multiply faster than they die."""
-    import time
-
-    kill(pid, True)
-    kill(pid, False)  # it may have left its group
-    status = os.waitpid(pid, 0)[1]
-    give_up = time.monotonic() + 2.0
-    while True:
-        try:
-            done = os.waitpid(-1, os.WNOHANG)[0]
-        except ChildProcessError:
-            return status
-        if done == 0:
-            for survivor in own_children():
-                kill(survivor, False)
-            time.sleep(0.0005)
-        if time.monotonic() > give_up:
-            os._exit(70)
 
 
 def tidy(directory):
@@ -124,11 +69,13 @@ def tidy(directory):
             if not os.path.islink(path):
                 os.chmod(path, 0o700)  # before the walk, and rmtree, go there
     shutil.rmtree(directory, ignore_errors=True)
-    os.mkdir(directory, 0o700)
+    os.makedirs(directory, 0o700, exist_ok=True)  # it stays where it is a mount
     os.chdir(directory)
+    if os.listdir(directory):
+        os._exit(72)  # no candidate gets what another left
 
 
-def serve(control, child, limits, directory, prctl):
+def serve(control, child, keeper, cpu_seconds, directory):
     import socket
     import struct
 
@@ -137,53 +84,65 @@ def serve(control, child, limits, directory, prctl):
     while True:
         request, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if request == b"F" and descriptors and pid == none:
-            try:
-                pid = os.fork()
-            except OSError:
-                pid = none  # the pool learns it from the answer to E
-            if pid == 0:
-                child.main(descriptors[0], limits, prctl)
-            if pid != none:
-                try:
-                    os.setpgid(pid, pid)
-                except OSError:
-                    pass  # the child was faster
+            forked = keeper.fork()
+            if forked == 0:
+                child.main(descriptors[0], cpu_seconds, keeper)
+            if forked is not None:
+                pid = forked  # or the pool learns it from the answer to E
             os.close(descriptors[0])
         elif request == b"E":
             status = -1
             if pid != none:
-                status, pid = reap(pid), none
+                status, pid = keeper.end(pid), none
                 tidy(directory)
             control.sendall(struct.pack("<i", status))
         else:  # the pool is gone
             if pid != none:
-                reap(pid)
+                keeper.end(pid)
             return
+
+
+def set_limits(limits):
+    """Sets limits, as far as this machine knows and allows them, here and so
+    for every child."""
+    import resource
+
+    for name, value in limits.items():
+        which = getattr(resource, name, None)
+        if which is not None:
+            hard = resource.getrlimit(which)[1]
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(which, (value, value))
 
 
 def main():
     import gc
     import socket
 
+    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
     setup = json.loads(sys.stdin.buffer.read())
+    control = socket.socket(fileno=3)
     sys.path[:] = setup["path"]
     load_modules(setup["modules"])
-    preload(setup["preload"])
-    child = sys.modules["codea1_child"]
-    limits = child.clip_limits(setup["limits"])
-    prctl = become_subreaper()
     prefer_for_oom()
+    isolation = sys.modules["codea1_isolation"]
+    try:
+        keeper = isolation.enclose(setup)
+    except (isolation.Refused, OSError) as error:
+        control.sendall(b"N" + str(error).encode())
+        os._exit(0)
+    # Only now: what a child may import later has to be found here too.
+    preload(setup["preload"])
 
     devnull = os.open(os.devnull, os.O_RDWR)
-    os.dup2(devnull, 0)
-    os.dup2(devnull, 1)
+    for standard in (0, 1):
+        os.dup2(devnull, standard)
     os.close(devnull)
-    control = socket.socket(fileno=3)
-    os.chdir(setup["directory"])
+    set_limits(setup["limits"])
     gc.collect()
     gc.freeze()
     control.sendall(b"R")
-    serve(control, child, limits, setup["directory"], prctl)
+    serve(control, sys.modules["codea1_child"], keeper, setup["cpu_seconds"], os.getcwd())
     os._exit(0)
 
 

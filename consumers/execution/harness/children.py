@@ -1,0 +1,114 @@
+"""Forks and ends the children of a zygote; one keeper per kind of isolation.
+
+A keeper has fork, which returns 0 in the child and None where there can be no
+child; confine, which the child calls; and end, which kills a child and all it
+left behind and returns its wait status.
+"""
+
+import ctypes
+import os
+import signal
+import time
+
+CLONE_NEWPID = 0x20000000
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+GIVE_UP_SECONDS = 2.0
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def kill(pid, group=False):
+    try:
+        (os.killpg if group else os.kill)(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+class PidNamespaces:
+    """Each child is process 1 of a pid namespace of its own: the kernel ends
+    what it started when it ends, and no other process has a number there."""
+
+    def __init__(self, own_pids, set_capabilities):
+        self.own_pids = own_pids  # descriptor of the zygote's pid namespace
+        self.set_capabilities = set_capabilities
+
+    def fork(self):
+        if libc.unshare(CLONE_NEWPID) == -1:
+            return None
+        try:
+            pid = os.fork()
+        except OSError:
+            pid = None
+        if pid != 0 and libc.setns(self.own_pids, CLONE_NEWPID) == -1:
+            os._exit(71)  # the next child would share this one's namespace
+        return pid
+
+    def confine(self):
+        self.set_capabilities(0)
+
+    def end(self, pid):
+        kill(pid)
+        return os.waitpid(pid, 0)[1]
+
+
+class ProcessGroups:
+    """Each child leads a process group, and its orphans become the zygote's,
+    which finds them in /proc."""
+
+    def __init__(self):
+        self.prctl = getattr(libc, "prctl", None)  # Linux has it
+        if self.prctl is not None:
+            self.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def fork(self):
+        try:
+            pid = os.fork()
+        except OSError:
+            return None
+        if pid != 0:
+            self.lead(pid)
+        return pid
+
+    def confine(self):
+        self.lead(0)
+        if self.prctl is not None:
+            self.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+    def lead(self, pid):
+        try:
+            os.setpgid(pid, pid)
+        except OSError:
+            pass  # the other side was faster
+
+    def end(self, pid):
+        """Gives up on the whole zygote where orphans multiply faster than they
+        die."""
+        kill(pid, group=True)
+        kill(pid)  # it may have left its group
+        status = os.waitpid(pid, 0)[1]
+        give_up = time.monotonic() + GIVE_UP_SECONDS
+        while True:
+            try:
+                done = os.waitpid(-1, os.WNOHANG)[0]
+            except ChildProcessError:
+                return status
+            if done == 0:
+                for survivor in own_children():
+                    kill(survivor)
+                time.sleep(0.0005)
+            if time.monotonic() > give_up:
+                os._exit(70)
+
+
+def own_children():
+    """Pids of this process's children, by a look through /proc."""
+    me = str(os.getpid())
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/" + name + "/stat", errors="replace") as f:
+                    after_name = f.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if after_name[1] == me:
+                yield int(name)

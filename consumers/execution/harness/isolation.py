@@ -1,0 +1,137 @@
+"""Shuts a fork server off from the machine, before it runs anything of others.
+
+The pool starts the zygote as process 1 of new user, mount, pid, net, ipc, uts
+and cgroup namespaces (level "isolated"), or without any ("confined", "open").
+enclose does the rest and returns what forks and ends children there.
+"""
+
+import codea1_children as children
+import ctypes
+import os
+
+SCRATCH = "/tmp"
+HOST_NAME = b"sandbox"
+
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MS_BIND, MS_REC, MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18
+MNT_DETACH = 2
+ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
+AT_FDCWD, AT_RECURSIVE = -100, 0x8000
+SYS_MOUNT_SETATTR = 442  # the same on every architecture
+PR_SET_KEEPCAPS, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 8, 22, 24, 38
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+SECCOMP_MODE_FILTER = 2
+CAP_SYS_ADMIN = 21
+CAPABILITY_VERSION = 0x20080522
+PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Refused(Exception):
+    """The machine does not give a part of the level; the argument says which."""
+
+
+def check(what, result):
+    if result == -1:
+        raise Refused(what + ": " + os.strerror(ctypes.get_errno()))
+
+
+def enclose(setup):
+    """Returns the keeper of children for the level of setup."""
+    level, directory = setup["level"], setup["directory"]
+    if level == "isolated":
+        own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        change_root(directory, setup["visible"], setup["scratch_bytes"], setup["uid"])
+        check("sethostname", libc.sethostname(HOST_NAME, len(HOST_NAME)))
+        become(setup["uid"])
+        keeper = children.PidNamespaces(own_pids, set_capabilities)
+    else:
+        os.chdir(directory)
+        keeper = children.ProcessGroups()
+    if level != "open":
+        forgo_privileges(bytes.fromhex(setup["filter"]))
+    return keeper
+
+
+# The file system: a root in memory with read-only views of what Python needs.
+
+
+def mount(source, target, kind, flags, options=None):
+    words = [None if text is None else text.encode() for text in (source, target, kind, options)]
+    check("mount " + target, libc.mount(*words[:3], ctypes.c_ulong(flags), words[3]))
+
+
+def set_attributes(path, attributes, recursive):
+    wanted = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
+    flags = AT_RECURSIVE if recursive else 0
+    check("mount_setattr " + path, libc.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, path.encode(), flags, wanted, ctypes.c_size_t(32)))
+
+
+def change_root(root, visible, scratch_bytes, uid):
+    mount("none", "/", None, MS_REC | MS_PRIVATE)
+    mount("sandbox", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=2k")
+    for path in visible:
+        show(root, path)
+    os.mkdir(root + SCRATCH)
+    scratch = "mode=700,uid=%d,gid=%d,size=%d,nr_inodes=4k" % (uid, uid, scratch_bytes)
+    mount("scratch", root + SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, scratch)
+    os.chdir(root)
+    check("pivot_root", libc.syscall(PIVOT_ROOT[os.uname().machine], b".", b"."))
+    check("umount", libc.umount2(b".", MNT_DETACH))  # the old root lay on top
+    set_attributes("/", ATTR_RDONLY, False)
+    os.chdir(SCRATCH)
+
+
+def show(root, path):
+    """Makes what lies at path visible below root, read-only."""
+    target = root + path
+    if not os.path.lexists(path) or os.path.lexists(target):
+        return
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if os.path.islink(path):  # such as /lib, where /usr holds everything
+        os.symlink(os.readlink(path), target)
+        return
+    if os.path.isdir(path):
+        os.mkdir(target)
+        attributes = ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
+        attributes = ATTR_RDONLY | ATTR_NOSUID | ATTR_NOEXEC
+    mount(path, target, None, MS_BIND | MS_REC)
+    set_attributes(target, attributes, True)
+
+
+# Privileges.
+
+
+def become(uid):
+    """Keeps, of all capabilities, the one that makes pid namespaces, and takes
+    on uid where that is another user's (the pool runs as root)."""
+    for capability in range(64):
+        if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == -1:
+            break  # no more capabilities
+    if os.getuid() != uid:
+        check("keep capabilities", libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    set_capabilities(1 << CAP_SYS_ADMIN)
+    check("clear ambient capabilities", libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+
+
+def set_capabilities(mask):
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    data = (ctypes.c_uint32 * 6)(mask, mask, 0, 0, 0, 0)  # effective, permitted, inheritable; then bits 32 to 63
+    check("capset", libc.capset(header, data))
+
+
+def forgo_privileges(filter):
+    """No program can gain anything by being run, and the filter holds for good."""
+
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
+
+    check("no new privileges", libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    program = Program(len(filter) // 8, filter)
+    check("seccomp", libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0))

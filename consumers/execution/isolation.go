@@ -1,0 +1,40 @@
+package execution
+
+import "fmt"
+
+// Level names how far a candidate is shut off from the machine.
+type Level string
+
+// The levels, strongest first. At each, a child has limits on memory, files,
+// processes and time, and inherits no descriptor but its job's.
+const (
+	// LevelIsolated: namespaces for users, mounts, processes, network, IPC,
+	// host name and cgroups; a root directory in memory with Python read-only
+	// and a small scratch directory; no /proc; an unprivileged user without
+	// capabilities; a system call filter; a pid namespace per child.
+	LevelIsolated Level = "isolated"
+	// LevelConfined: the system call filter alone. No network, no other
+	// program, no look into other processes' memory; but a candidate runs as
+	// the pool's user, may read and write that user's files and signal its
+	// processes.
+	LevelConfined Level = "confined"
+	// LevelOpen: nothing more. For code that is trusted.
+	LevelOpen Level = "open"
+)
+
+var levels = []Level{LevelIsolated, LevelConfined, LevelOpen}
+
+const levelRemedy = "run as root, or allow unprivileged user namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces, AppArmor's apparmor_restrict_unprivileged_userns); or accept a weaker level by its name: confined or open"
+
+const (
+	scratchDirectory = "/tmp" // inside an isolated fork server
+	unprivilegedID   = 65534  // user and group inside, and outside where the pool runs as root
+)
+
+// notGivenError is a level that the machine does not give.
+type notGivenError struct {
+	level  Level
+	reason string
+}
+
+func (e *notGivenError) Error() string { return fmt.Sprintf("no level %s: %s", e.level, e.reason) }

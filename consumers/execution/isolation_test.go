@@ -1,0 +1,102 @@
+package execution
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"codea1/consumers/execution/literal"
+)
+
+// TestIsolated asks a candidate what it can see and do.
+func TestIsolated(t *testing.T) {
+	p := openAt(t, LevelIsolated, quick)
+	const code = `
+import ctypes, os, socket, subprocess, time
+libc = ctypes.CDLL(None, use_errno=True)
+
+def fails(what, *arguments):
+    try:
+        what(*arguments)
+    except (OSError, PermissionError, FileNotFoundError):
+        return True
+    return False
+
+def refused(call, *arguments):
+    return libc.syscall(call, *arguments) == -1
+
+def fork_until_refused():
+    children = 0
+    try:
+        while children < 1000:
+            if os.fork() == 0:
+                time.sleep(60)
+            children += 1
+    except OSError:
+        return children < 100
+    return False
+`
+	for call, want := range map[string]string{
+		"os.getpid()":                "1",
+		"os.getppid()":               "0",
+		"os.getuid(), os.getegid()":  "(65534, 65534)",
+		"os.uname().nodename":        "'sandbox'",
+		"os.getcwd()":                "'/tmp'",
+		"sorted(os.listdir('/dev'))": "['null', 'random', 'urandom', 'zero']",
+		"[d for d in ('/proc/self', '/sys', '/root/.bashrc', '/home', '/etc/passwd', '/var', '/dev/shm') if os.path.exists(d)]": "[]",
+		"fails(open, '/usr/new', 'w')":                                        "True",
+		"fails(open, '/new', 'w')":                                            "True",
+		"fails(os.mkdir, '/dev/new')":                                         "True",
+		"fails(os.execv, '/usr/bin/python3', ['python3'])":                    "True",
+		"fails(subprocess.run, ['/bin/true'])":                                "True",
+		"fails(socket.socket)":                                                "True",
+		"fails(socket.socket, socket.AF_UNIX)":                                "True",
+		"fails(os.setuid, 0)":                                                 "True",
+		"libc.mount(b'x', b'/tmp', b'tmpfs', 0, None)":                        "-1",
+		"libc.unshare(0x10000000), libc.unshare(0x20000000)":                  "(-1, -1)", // a user namespace, a pid namespace
+		"refused(56, 0x10000000 | 17, 0, 0, 0, 0)":                            "True",     // clone with a namespace (x86-64)
+		"refused(435, 0, 0), ctypes.get_errno()":                              "(True, 38)",
+		"refused(101, 0, 0, 0, 0)":                                            "True", // ptrace (x86-64)
+		"libc.shmget(1, 4096, 0o1600), libc.msgget(1, 0o1600)":                "(-1, -1)",
+		"fork_until_refused()":                                                "True",
+		"open('/dev/null').read()":                                            "''",
+		"len(open('/dev/urandom', 'rb').read(5))":                             "5",
+		"(lambda a, b: a.send(b'pair') and b.recv(9))(*socket.socketpair())":  "b'pair'",
+		"__import__('asyncio').run(__import__('asyncio').sleep(0, result=7))": "7",
+		"__import__('tempfile').TemporaryFile().write(b'abc')":                "3",
+		"__import__('ctypes').CDLL('libm.so.6') is not None":                  "True",
+	} {
+		if got := literal.Text(runOne(t, p, code, call)); got != want {
+			t.Errorf("%s: got %s, want %s", call, got, want)
+		}
+	}
+}
+
+// TestScratchIsBounded fills the private directory with many files, each below
+// the limit on one.
+func TestScratchIsBounded(t *testing.T) {
+	p := openAt(t, LevelIsolated, quick)
+	code := "def f():\n written = 0\n try:\n  while written < 100 << 20:\n   with open(str(written), 'wb') as file: written += file.write(bytes(1 << 19))\n except OSError: pass\n return written <= 17 << 20"
+	if got := literal.Text(runOne(t, p, code, "f()")); got != "True" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestWeakerLevelHasToBeAccepted(t *testing.T) {
+	config := quick.withDefaults()
+	config.Python = "python3"
+	p, err := open(t.Context(), config, nil) // as on a machine that gives no level
+	if !errors.Is(err, ErrNotIsolated) || !strings.Contains(err.Error(), "confined") {
+		t.Errorf("got %v, %v", p, err)
+	}
+}
+
+// TestConfined: without namespaces the filter still holds.
+func TestConfined(t *testing.T) {
+	p := openAt(t, LevelConfined, quick)
+	code := "import os, socket\ndef fails(f, *a):\n try: f(*a)\n except OSError: return True\n"
+	got := literal.Text(runOne(t, p, code, "fails(socket.socket), fails(os.execv, '/bin/true', ['true']), fails(os.unshare, 1) if hasattr(os, 'unshare') else True"))
+	if got != "(True, True, True)" {
+		t.Errorf("got %s", got)
+	}
+}

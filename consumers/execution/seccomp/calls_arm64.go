@@ -1,0 +1,13 @@
+//go:build linux
+
+package seccomp
+
+import "golang.org/x/sys/unix"
+
+const (
+	architecture   = unix.AUDIT_ARCH_AARCH64
+	foreignNumbers = 0x40000000 // no call has such a number
+)
+
+// allowedHere are the calls whose names differ on this architecture.
+var allowedHere = []uint32{unix.SYS_FSTATAT, unix.SYS_RENAMEAT}
