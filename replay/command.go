@@ -11,7 +11,12 @@ import (
 
 // Command is `codea1 replay`.
 type Command struct {
-	Verify VerifyCommand `cmd:"" help:"Check the event log of a run from end to end."`
+	// Recipes computes rewards anew; without it verify leaves rewards
+	// unchecked and rescore returns ErrNoRecipes.
+	Recipes Recipes `kong:"-"`
+
+	Explain ExplainCommand `cmd:"" help:"Tell where a group, or the update of a step, comes from and what it led to."`
+	Verify  VerifyCommand  `cmd:"" help:"Check the event log of a run from end to end."`
 }
 
 // Mistakes is `codea1 mistakes`.

@@ -3,7 +3,6 @@ package replay
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -112,8 +111,7 @@ func byFrequency(entries []mistakes.Entry) []mistakes.Entry {
 }
 
 func printJSON(out io.Writer, entries iter.Seq[mistakes.Entry]) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
+	encoder := newJSONLines(out)
 	for e := range entries {
 		if err := encoder.Encode(listedTest{e.ProblemID, e.Call, e.Expected, e.Count, e.Order}); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -22,6 +23,7 @@ func execute(t *testing.T, args ...string) (string, error) {
 		Mistakes Mistakes `cmd:""`
 		Replay   Command  `cmd:""`
 	}
+	cli.Replay.Recipes = testRecipes{}
 	parser, err := kong.New(&cli)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +46,6 @@ func TestCommands(t *testing.T) {
 	for slot := range 9 {
 		mustAppend(t, l, at(3*slot, group(t, slot)...))
 	}
-	_, chain := l.Last()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,17 +74,6 @@ assert f(0) == 0  # count 1
 `[1:]},
 		{"mistakes show " + run + " p99", "# problem p99: 0 tests in the Mistake Book\n"},
 		{"mistakes show " + run + " p99 --json", ""},
-		{"replay verify " + run, `log               ` + Dir(run) + `
-events            27, each once and without a gap
-  code.sampled    9
-  group.rewarded  9
-  problem.posed   9
-left out          0 descend from a payload that lost to another
-hash chain        intact, ends with ` + chain.String() + `
-mistake book      14 tests of 7 problems, as rebuilt from the events
-`},
-		{"replay verify --json " + run, `{"log":"` + Dir(run) + `","events":27,"chain":"` + chain.String() +
-			`","by_type":{"code.sampled":9,"group.rewarded":9,"problem.posed":9},"refused":0,"tests":14,"problems":7}` + "\n"},
 	} {
 		got, err := execute(t, strings.Fields(tt.args)...)
 		if err != nil {
@@ -96,4 +86,27 @@ mistake book      14 tests of 7 problems, as rebuilt from the events
 	if _, err := execute(t, "replay", "verify", filepath.Join(runs, "r3")); !errors.Is(err, ErrNoLog) {
 		t.Errorf("a run that is not there: %v", err)
 	}
+}
+
+// TestTranscript reads testdata/commands: `run` with a command line on the log
+// of a told run, whose directory is RUN, and what it prints.
+func TestTranscript(t *testing.T) {
+	run, l := storyLog(t, tell(t))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	datadriven.RunTest(t, "testdata/commands", func(t *testing.T, d *datadriven.TestData) string {
+		if d.Cmd != "run" {
+			d.Fatalf(t, "unknown command")
+		}
+		args := strings.Fields(strings.ReplaceAll(d.Input, "RUN", run))
+		out, err := execute(t, args...)
+		if err != nil {
+			out += "error: " + err.Error() + "\n"
+		}
+		if out == "" {
+			out = "nothing\n"
+		}
+		return strings.ReplaceAll(out, run, "RUN")
+	})
 }

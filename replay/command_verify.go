@@ -8,12 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"text/tabwriter"
-	"time"
-
-	"github.com/schollz/progressbar/v3"
 )
 
 // VerifyCommand is `codea1 replay verify`.
@@ -31,44 +27,52 @@ type verified struct {
 	Refused  uint64            `json:"refused"`
 	Tests    int               `json:"tests"`
 	Problems int               `json:"problems"`
+	History  *History          `json:"history"`
+}
+
+// HistoryError says that a log is sound but tells what cannot have been.
+type HistoryError struct {
+	Found    uint64
+	Findings []Finding // the first of them
+}
+
+func (e *HistoryError) Error() string {
+	return fmt.Sprintf("the history of the run is wrong in %d places, first %v", e.Found, e.Findings[0])
 }
 
 // Run checks the log and returns a *CorruptError that names the first place
-// where it is damaged.
-func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
+// where it is damaged, or a *HistoryError for one whose history cannot have
+// been.
+func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
 	l, err := c.open(logger)
 	if err != nil {
 		return err
 	}
-	report, err := verifyWithProgress(ctx, l, os.Stderr)
+	total, _ := l.Last()
+	meter := newMeter("verifying", total)
+	report, err := l.Verify(ctx, func(done, _ uint64) { meter.at(done) })
+	meter.finish()
+	var history History
+	if err == nil {
+		meter := newMeter("reading the history", total)
+		history, err = l.CheckHistory(ctx, parent.Recipes, meter.at)
+		meter.finish()
+	}
 	if err := errors.Join(err, l.Close()); err != nil {
 		return err
 	}
-	return c.print(out, l.dir, &report)
-}
-
-func verifyWithProgress(ctx context.Context, l *Log, progress io.Writer) (Report, error) {
-	// Most logs are done before a bar could be read.
-	const showFrom = 20_000
-	total, _ := l.Last()
-	if total < showFrom {
-		return l.Verify(ctx, nil)
+	if err := c.print(out, l.dir, &report, &history); err != nil {
+		return err
 	}
-	bar := progressbar.NewOptions64(int64(total),
-		progressbar.OptionSetWriter(progress), progressbar.OptionSetDescription("verifying"),
-		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-	report, err := l.Verify(ctx, func(done, _ uint64) {
-		if done%512 == 0 {
-			_ = bar.Set64(int64(done)) // a bar that cannot be drawn is no reason to stop
-		}
-	})
-	_ = bar.Finish()
-	return report, err
+	if history.Found > 0 {
+		return &HistoryError{history.Found, history.Findings}
+	}
+	return nil
 }
 
-func (c *VerifyCommand) print(out io.Writer, dir string, r *Report) error {
+func (c *VerifyCommand) print(out io.Writer, dir string, r *Report, h *History) error {
 	if c.JSON {
-		v := verified{Log: dir, Events: r.Events, Chain: r.Chain.String(), ByType: make(map[string]uint64), Refused: r.Refused, Tests: r.Tests, Problems: r.Problems}
+		v := verified{Log: dir, Events: r.Events, Chain: r.Chain.String(), ByType: make(map[string]uint64), Refused: r.Refused, Tests: r.Tests, Problems: r.Problems, History: h}
 		for t, n := range r.ByType {
 			v.ByType[string(t)] = n
 		}
@@ -83,5 +87,16 @@ func (c *VerifyCommand) print(out io.Writer, dir string, r *Report) error {
 	fmt.Fprintf(table, "left out\t%d descend from a payload that lost to another\n", r.Refused)
 	fmt.Fprintf(table, "hash chain\tintact, ends with %s\n", r.Chain)
 	fmt.Fprintf(table, "mistake book\t%d tests of %d problems, as rebuilt from the events\n", r.Tests, r.Problems)
+	fmt.Fprintf(table, "groups\t%d rewarded, %d scored, %d dropped, %d on their way\n", h.Rewarded, h.Scored, h.Dropped, h.Open)
+	fmt.Fprintf(table, "policy versions\t%d\n", h.Versions)
+	fmt.Fprintf(table, "rewards\t%d recomputed from their verdicts\n", h.Recomputed)
+	if h.Found == 0 {
+		fmt.Fprintf(table, "history\tevery effect has its cause, every group ends once and is trained once\n")
+	} else {
+		fmt.Fprintf(table, "history\twrong in %d places\n", h.Found)
+	}
+	for _, f := range h.Findings {
+		fmt.Fprintf(table, "\t%v\n", f)
+	}
 	return table.Flush()
 }
