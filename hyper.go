@@ -8,10 +8,11 @@ package main
 type Hyper struct {
 	Seed uint64 `help:"Root of every random choice: the same seed gives the same run." default:"1" group:"Schedule"`
 
-	Questions    int `help:"Questions of one step." default:"256" group:"Schedule"`
-	Epochs       int `help:"Passes over the training problems." default:"3" group:"Schedule"`
-	Steps        int `help:"Training steps; 0 for as many as the epochs take." default:"0" group:"Schedule"`
-	MaxStaleness int `help:"Policy versions that generation may run ahead of training; 0 is the paper's synchronous schedule." default:"0" group:"Schedule"`
+	Questions     int `help:"Questions of one step." default:"256" group:"Schedule"`
+	Epochs        int `help:"Passes over the training problems." default:"3" group:"Schedule"`
+	Steps         int `help:"Training steps; 0 for as many as the epochs take." default:"0" group:"Schedule"`
+	TrainProblems int `help:"Training problems used, picked by the seed; 0 for all." default:"0" group:"Schedule"`
+	MaxStaleness  int `help:"Policy versions that generation may run ahead of training; 0 is the paper's synchronous schedule." default:"0" group:"Schedule"`
 
 	Answers     int     `help:"M: answers sampled per question." default:"8" group:"Sampling"`
 	Suites      int     `help:"N: test suites sampled per answer." default:"8" group:"Sampling"`

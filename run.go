@@ -134,6 +134,9 @@ func (r *trainingRun) loadProblems(ctx context.Context) ([]events.Problem, curri
 	for i := range set {
 		training[i] = r.posable(&set[i]) // the curriculum takes golden tests off where the recipe needs none
 	}
+	if n := r.flags.TrainProblems; n > 0 && n < len(training) {
+		training = curriculum.Subset(training, n, r.flags.Seed)
+	}
 	if r.flags.Heldout == "" {
 		return training, nil, nil
 	}

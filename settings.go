@@ -56,6 +56,7 @@ func (t *TrainCommand) Validate() error {
 		{"questions", t.Questions, 1, curriculum.MaxQuestionsPerStep},
 		{"epochs", t.Epochs, 1, 1_000_000},
 		{"steps", t.Steps, 0, curriculum.MaxSteps},
+		{"train-problems", t.TrainProblems, 0, 1 << 30},
 		{"answers", t.Answers, 1, 1024},
 		{"suites", t.Suites, 1, 1024},
 		{"tests", t.Tests, 1, 1024},

@@ -3,6 +3,7 @@ package natsbus
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 )
 
@@ -26,8 +27,15 @@ func (l *serverLog) Debugf(format string, v ...any) { l.debug(format, v) }
 // Tracef implements server.Logger.
 func (l *serverLog) Tracef(format string, v ...any) { l.debug(format, v) }
 
-// Warnf implements server.Logger.
-func (l *serverLog) Warnf(format string, v ...any) { l.warn(format, v) }
+// Warnf implements server.Logger. That large payloads are discouraged is no
+// news here: events.MaxPayloadBytes is chosen.
+func (l *serverLog) Warnf(format string, v ...any) {
+	if strings.HasPrefix(format, "Maximum payloads over") {
+		l.debug(format, v)
+		return
+	}
+	l.warn(format, v)
+}
 
 // Errorf implements server.Logger.
 func (l *serverLog) Errorf(format string, v ...any) {

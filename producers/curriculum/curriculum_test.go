@@ -226,3 +226,21 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		t.Errorf("negative staleness: %v", err)
 	}
 }
+
+func TestSubsetIsPickedBySeed(t *testing.T) {
+	all := problems(50)
+	a, again, b := Subset(all, 10, 1), Subset(all, 10, 1), Subset(all, 10, 2)
+	if diff := cmp.Diff(a, again); diff != "" {
+		t.Errorf("the same seed picks other problems:\n%s", diff)
+	}
+	if cmp.Equal(a, b) {
+		t.Error("two seeds pick the same problems")
+	}
+	seen := map[string]bool{}
+	for _, p := range a {
+		seen[p.ID] = true
+	}
+	if len(seen) != 10 {
+		t.Errorf("%d different problems, want 10", len(seen))
+	}
+}

@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
+
+	"codea1/events"
 )
 
 // order gives the question of every (step, slot).
@@ -36,4 +39,18 @@ func groupSeed(seed uint64, group string) uint64 {
 	b := binary.LittleEndian.AppendUint64(nil, seed)
 	sum := sha256.Sum256(append(b, group...))
 	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// Subset returns n of the problems, picked by the seed, in the order they stand
+// in. A run over fewer problems meets each of them again sooner.
+func Subset(problems []events.Problem, n int, seed uint64) []events.Problem {
+	// No epoch has this number, so the pick is independent of every shuffle.
+	const pick = -1
+	picked := permutation(seed, pick, len(problems))[:n]
+	slices.Sort(picked)
+	subset := make([]events.Problem, n)
+	for i, p := range picked {
+		subset[i] = problems[p]
+	}
+	return subset
 }
