@@ -61,16 +61,8 @@ func (b *Book) Encode() []byte {
 
 // RebuildBook makes the Mistake Book from the events of the log alone.
 func RebuildBook(ctx context.Context, l *Log) (*mistakes.Book, error) {
-	book := mistakes.New()
-	for r, err := range l.Scan(ctx, ScanOptions{Types: []events.Type{events.TypeGroupRewarded}}) {
-		if err != nil {
-			return nil, err
-		}
-		if err := applyRecord(book, &r); err != nil {
-			return nil, err
-		}
-	}
-	return book, nil
+	last, _ := l.Last()
+	return l.BookAt(ctx, last)
 }
 
 func applyRecord(book *mistakes.Book, r *Record) error {

@@ -19,6 +19,7 @@ import (
 type ListCommand struct {
 	runArgument
 	Problem string `help:"Only tests of the problem with this ID." placeholder:"ID"`
+	At      string `help:"The book as it stood at a position: an event's number, step:N, start or end." default:"end" placeholder:"POSITION"`
 	Limit   int    `help:"At most this many tests; 0 is all of them." default:"0"`
 	JSON    bool   `name:"json" help:"Print one JSON object per line."`
 }
@@ -27,6 +28,7 @@ type ListCommand struct {
 type ShowCommand struct {
 	runArgument
 	ProblemID string `arg:"" name:"problem" help:"The problem's ID."`
+	At        string `help:"The book as it stood at a position: an event's number, step:N, start or end." default:"end" placeholder:"POSITION"`
 	JSON      bool   `name:"json" help:"Print one JSON object per line."`
 }
 
@@ -40,7 +42,7 @@ type listedTest struct {
 }
 
 // Run prints the tests of every problem, the most frequent of each first.
-func (c *ListCommand) Run(_ context.Context, out io.Writer, logger *slog.Logger) error {
+func (c *ListCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
 	if c.Limit < 0 {
 		return fmt.Errorf("--limit %d is negative", c.Limit)
 	}
@@ -48,10 +50,14 @@ func (c *ListCommand) Run(_ context.Context, out io.Writer, logger *slog.Logger)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.print(out, l.Book()), l.Close())
+	book, err := l.bookNamed(ctx, c.At)
+	if err == nil {
+		err = c.print(out, book)
+	}
+	return errors.Join(err, l.Close())
 }
 
-func (c *ListCommand) print(out io.Writer, book *Book) error {
+func (c *ListCommand) print(out io.Writer, book tests) error {
 	problems := book.Problems()
 	if c.Problem != "" {
 		problems = []string{c.Problem}
@@ -82,15 +88,19 @@ func (c *ListCommand) print(out io.Writer, book *Book) error {
 }
 
 // Run prints the tests of one problem in full.
-func (c *ShowCommand) Run(_ context.Context, out io.Writer, logger *slog.Logger) error {
+func (c *ShowCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
 	l, err := c.open(logger)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.print(out, l.Book()), l.Close())
+	book, err := l.bookNamed(ctx, c.At)
+	if err == nil {
+		err = c.print(out, book)
+	}
+	return errors.Join(err, l.Close())
 }
 
-func (c *ShowCommand) print(out io.Writer, book *Book) error {
+func (c *ShowCommand) print(out io.Writer, book tests) error {
 	entries := byFrequency(book.Tests(c.ProblemID))
 	if c.JSON {
 		return printJSON(out, slices.Values(entries))
@@ -102,6 +112,26 @@ func (c *ShowCommand) print(out io.Writer, book *Book) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// tests is a Mistake Book, of now or of then.
+type tests interface {
+	Problems() []string
+	Tests(problemID string) []mistakes.Entry
+	Size() int
+}
+
+// bookNamed returns the book at a position that people name. The one at the end
+// is stored and need not be made.
+func (l *Log) bookNamed(ctx context.Context, position string) (tests, error) {
+	seq, err := l.ResolvePosition(ctx, position)
+	if err != nil {
+		return nil, err
+	}
+	if last, _ := l.Last(); seq == last {
+		return l.Book(), nil
+	}
+	return l.BookAt(ctx, seq)
 }
 
 // byFrequency sorts the tests of a problem as Book.Top does.

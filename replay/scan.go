@@ -15,6 +15,7 @@ func hashOf(b []byte) Hash { return sha256.Sum256(b) }
 // ScanOptions selects what a scan yields.
 type ScanOptions struct {
 	From  uint64        // first sequence number; 0 and 1 are the start
+	To    uint64        // last sequence number; 0 is the end
 	Types []events.Type // event types; empty for all
 }
 
@@ -59,6 +60,9 @@ func (l *Log) scan(ctx context.Context, txn *badger.Txn, options ScanOptions, vi
 		// Looking at the context costs as much as stepping over an event.
 		if next%64 == 0 && ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if options.To != 0 && next > options.To {
+			return nil
 		}
 		item := it.Item()
 		seq, ok := seqOf(item.Key())

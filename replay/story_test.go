@@ -108,21 +108,29 @@ func (s *story) group(plan events.Plan) string {
 
 // executed tells a group up to its verdicts. Answer 0 passes everything;
 // answer 1 defines __eq__, raises on f(0) of every suite and fails f(slot+1).
+// From step 2 on f(0) is a historical test, and both answers pass it.
 func (s *story) executed(plan events.Plan) *events.Event {
 	problem := events.Problem{ID: fmt.Sprintf("p%d", plan.Slot), Question: "What is f?\nReturn x.", EntryPoint: "f", Solution: "def f(x):\n    return x"}
-	posed := s.root(plan.GroupID(), &events.ProblemPosed{Plan: plan, Problem: problem})
+	var historical []events.HistoricalTest
+	if plan.Step == 2 {
+		historical = []events.HistoricalTest{{Call: "f(0)", Expected: "0", Count: 2}}
+	}
+	posed := s.root(plan.GroupID(), &events.ProblemPosed{Plan: plan, Problem: problem, Historical: historical})
 	p := *posed.Payload.(*events.ProblemPosed)
 	codes := []string{"def f(x):\n    return x", "class X:\n    def __eq__(self, o): return True\ndef f(x):\n    return X()"}
 	completion := func(text string) events.Completion {
 		return events.Completion{Text: text, Tokens: events.Int32s{1, 2}, LogProbs: events.Float32s{-0.5, -0.25}, Finish: events.FinishStop}
 	}
 	answers, suites := []events.Completion{}, [][]events.Completion{}
-	executed := &events.CodeExecuted{Plan: plan, ProblemID: problem.ID, Answers: make([]events.ExecutedAnswer, plan.Answers)}
+	executed := &events.CodeExecuted{Plan: plan, ProblemID: problem.ID, Historical: historical, Answers: make([]events.ExecutedAnswer, plan.Answers)}
 	for m := range plan.Answers {
 		answers = append(answers, completion("```python\n"+codes[m]+"\n```"))
 		row := []events.Completion{}
 		a := &executed.Answers[m]
 		a.Loads = true
+		for range historical {
+			a.Historical = append(a.Historical, events.VerdictPass)
+		}
 		a.Golden = []events.GoldenVerdict{{Verdict: events.VerdictPass}, {Verdict: verdictOf(m, events.VerdictFail)}}
 		for n := range plan.Suites {
 			text := fmt.Sprintf("assert f(0) == 0\nassert f(%d) == %d\nassert f(", plan.Slot+1, plan.Slot+1+n)
@@ -176,6 +184,13 @@ func (testRecipes) Recipe(name string, alpha float64) (Score, error) {
 func passShare(g *events.CodeExecuted, alpha float64) *events.GroupRewarded {
 	r := &events.GroupRewarded{Plan: g.Plan, ProblemID: g.ProblemID, Recipe: "share", Alpha: alpha,
 		Code: make([]events.AnswerReward, len(g.Answers)), Test: make([][]events.SuiteReward, len(g.Answers))}
+	for i, h := range g.Historical {
+		for m := range g.Answers {
+			if g.Answers[m].Historical[i] == events.VerdictPass {
+				r.Deltas = append(r.Deltas, events.BookDelta{Call: h.Call, Expected: h.Expected, Change: -1})
+			}
+		}
+	}
 	failed := map[string]int{}
 	var order []events.BookDelta
 	for m := range g.Answers {

@@ -1,0 +1,31 @@
+package replay
+
+import (
+	"bytes"
+	"testing"
+)
+
+// The book as it stood after any event is, byte for byte, the one that was live
+// then.
+func TestBookAtEveryPosition(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, t.TempDir(), Options{})
+	live := [][]byte{l.Book().Encode()}
+	messages := tell(t)
+	for slot := range 12 {
+		messages = append(messages, group(t, 900+slot)...)
+	}
+	for i, m := range messages {
+		mustAppend(t, l, at(i, m))
+		live = append(live, l.Book().Encode())
+	}
+	for seq, want := range live {
+		book, err := l.BookAt(t.Context(), uint64(seq))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(want, book.Encode()) {
+			t.Fatalf("after event %d the book is not the one that was live", seq)
+		}
+	}
+}
