@@ -259,6 +259,31 @@ func TestLargePayloadsTravelCompressed(t *testing.T) {
 	}
 }
 
+// What is empty travels as an empty value: the schemas know no null.
+func TestEmptyIsNotNil(t *testing.T) {
+	p := samplePosed()
+	p.Given = []string{"a", "b"}
+	p.Plan.Suites = 0
+	for _, payload := range []Payload{
+		&CodeSampled{Posed: p, Answers: []Completion{{Finish: FinishGiven}, {Finish: FinishGiven}}},
+		&TestsSampled{Posed: p, Codes: []string{"a", "b"}, Prompts: make([]Int32s, 2), Suites: make([][]Completion, 2)},
+		&GroupRewarded{Plan: p.Plan, ProblemID: "p", Recipe: "golden", Code: make([]AnswerReward, 2), Test: make([][]SuiteReward, 2), TopVar: -1},
+		&PolicyUpdated{Role: RoleCode, Version: 1, Step: 1, Checkpoint: Checkpoint{URI: "file:///x", SHA256: strings.Repeat("0", 64)}},
+	} {
+		m, err := Encode(sampleEvent(payload))
+		if err != nil {
+			t.Fatal(err)
+		}
+		generic, err := m.DecodeAny()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schemas.Validate(string(m.Type), m.SchemaVersion, generic); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestIDsFollowFromCauses(t *testing.T) {
 	p := samplePosed()
 	a := New("r1", "s000012-q0003", "x-0", sampleTime, &p)

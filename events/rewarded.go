@@ -97,12 +97,10 @@ func (g *GroupRewarded) Validate() error {
 	return nil
 }
 
-// normalize makes empty rows lists on the wire, not nil.
+// normalize makes what is empty an empty value on the wire, not nil.
 func (g *GroupRewarded) normalize() {
 	for i := range g.Test {
-		if g.Test[i] == nil {
-			g.Test[i] = []SuiteReward{}
-		}
+		g.Test[i] = notNil(g.Test[i])
 	}
 }
 

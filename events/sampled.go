@@ -100,11 +100,34 @@ func (t *TestsSampled) Validate() error {
 	return nil
 }
 
-// normalize makes empty rows lists on the wire, not nil.
+// normalize makes what is empty an empty value on the wire, not nil, so that a
+// reader in another language meets one type.
+func (c *CodeSampled) normalize() {
+	c.Prompt = notNil(c.Prompt)
+	normalizeAll(c.Answers)
+}
+
+// normalize makes what is empty an empty value on the wire, not nil.
 func (t *TestsSampled) normalize() {
-	for i := range t.Suites {
-		if t.Suites[i] == nil {
-			t.Suites[i] = []Completion{}
-		}
+	for i := range t.Prompts {
+		t.Prompts[i] = notNil(t.Prompts[i])
 	}
+	for i := range t.Suites {
+		t.Suites[i] = notNil(t.Suites[i])
+		normalizeAll(t.Suites[i])
+	}
+}
+
+func normalizeAll(completions []Completion) {
+	for i := range completions {
+		c := &completions[i]
+		c.Tokens, c.LogProbs = notNil(c.Tokens), notNil(c.LogProbs)
+	}
+}
+
+func notNil[S ~[]E, E any](s S) S {
+	if s == nil {
+		return S{}
+	}
+	return s
 }

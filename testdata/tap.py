@@ -14,7 +14,7 @@ async def main(address):
         event, kind = msgpack.unpackb(data), message.headers["ce-type"]
         print(kind, message.headers["ce-subject"], event, flush=True)
         if kind == "code.sampled":
-            packed = event["answers"][0]["tokens"] or b""  # little-endian int32; none where nothing was sampled
+            packed = event["answers"][0]["tokens"]  # little-endian int32
             print("first answer:", [token for (token,) in struct.iter_unpack("<i", packed)], flush=True)
 
 asyncio.run(main(sys.argv[1]))
