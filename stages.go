@@ -28,6 +28,9 @@ import (
 
 const (
 	heartbeatEvery = 5 * time.Second
+	// ackWait is what a resumed run may have to wait for the events that a
+	// killed one was working on.
+	ackWait = 5 * time.Second
 	// stopTimeout bounds how long a stopped run takes to record its end.
 	stopTimeout = 30 * time.Second
 	// rolloutBatch is the number of groups that one call of an engine samples.
@@ -224,7 +227,7 @@ func (r *trainingRun) startRole(c *circle, metrics prometheus.Registerer, role e
 }
 
 func (r *trainingRun) startStage(c *circle, metrics prometheus.Registerer, config stage.Config) error {
-	config.Bus, config.Run, config.HeartbeatEvery = r.bus, r.name, heartbeatEvery
+	config.Bus, config.Run, config.AckWait, config.HeartbeatEvery = r.bus, r.name, ackWait, heartbeatEvery
 	config.Logger, config.Registerer = r.logger.With("stage", config.Name), metrics
 	s, err := stage.New(config)
 	if err != nil {
