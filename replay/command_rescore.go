@@ -1,0 +1,110 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"text/tabwriter"
+)
+
+// RescoreCommand is `codea1 replay rescore`.
+type RescoreCommand struct {
+	runArgument
+	Reward string  `help:"Reward recipe to ask about." required:"" placeholder:"RECIPE"`
+	Alpha  float64 `help:"Its weight of a suite's validity against its adversarial reward." default:"0.5"`
+	Groups bool    `help:"Print every group before the summary."`
+	JSON   bool    `name:"json" help:"Print one JSON object per line."`
+}
+
+// groupRescoredJSON is a group as --json prints it.
+type groupRescoredJSON struct {
+	Seq     uint64 `json:"seq"`
+	Group   string `json:"group"`
+	Problem string `json:"problem"`
+	Before  any    `json:"before"` // group.rewarded as recorded
+	After   any    `json:"after"`  // and under the other recipe
+}
+
+// Run rewards the run's groups under another recipe, without generating or
+// executing anything, and reports what would have changed.
+func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
+	if parent.Recipes == nil {
+		return ErrNoRecipes
+	}
+	score, err := parent.Recipes.Recipe(c.Reward, c.Alpha)
+	if err != nil {
+		return err
+	}
+	l, err := c.open(logger)
+	if err != nil {
+		return err
+	}
+	total, _ := l.Last()
+	meter := newMeter("rescoring", total)
+	report, err := l.Rescore(ctx, score, c.visit(out), meter.at)
+	meter.finish()
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	if c.JSON {
+		return newJSONLines(out).Encode(&report)
+	}
+	return c.print(out, &report)
+}
+
+func (c *RescoreCommand) visit(out io.Writer) func(*GroupRescored) error {
+	if !c.Groups {
+		return nil
+	}
+	encoder := newJSONLines(out)
+	return func(g *GroupRescored) error {
+		if c.JSON {
+			return encoder.Encode(groupRescoredJSON{g.Seq, g.Group, g.Before.ProblemID, payloadJSON(g.Before), payloadJSON(g.After)})
+		}
+		var code, test RoleChange
+		code.compare(answersOf(g.Before), answersOf(g.After))
+		for m := range g.Before.Test {
+			test.compare(suitesOf(g.Before, m), suitesOf(g.After, m))
+		}
+		code.end()
+		test.end()
+		_, err := fmt.Fprintf(out, "%s  %s  code %.4f -> %.4f, %d of %d pairs reversed  test %.4f -> %.4f, %d of %d  TOPVAR %d -> %d\n",
+			g.Group, g.Before.ProblemID, code.RewardBefore, code.RewardAfter, code.Reversed, code.Pairs,
+			test.RewardBefore, test.RewardAfter, test.Reversed, test.Pairs, g.Before.TopVar, g.After.TopVar)
+		return err
+	}
+}
+
+func (c *RescoreCommand) print(out io.Writer, r *Rescored) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "%d groups under %s, alpha %g\tCODE\tTEST\n", r.Groups, c.Reward, c.Alpha)
+	row := func(name string, cell func(*RoleChange) string) {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", name, cell(&r.Code), cell(&r.Test))
+	}
+	row("responses", func(x *RoleChange) string { return fmt.Sprint(x.Responses) })
+	row("mean reward", func(x *RoleChange) string { return fmt.Sprintf("%.4f -> %.4f", x.RewardBefore, x.RewardAfter) })
+	row("pairs ranked together", func(x *RoleChange) string { return fmt.Sprint(x.Pairs) })
+	row("  in the other order", func(x *RoleChange) string { return share100(x.Reversed, x.Pairs) })
+	row("  no longer told apart", func(x *RoleChange) string { return share100(x.Tied, x.Pairs) })
+	row("  newly told apart", func(x *RoleChange) string { return share100(x.Untied, x.Pairs) })
+	row("mean shift of an advantage", func(x *RoleChange) string { return fmt.Sprintf("%.4f", x.Shift) })
+	row("advantages of the other sign", func(x *RoleChange) string { return share100(x.Flipped, x.Responses) })
+	row("groups that teach", func(x *RoleChange) string {
+		return fmt.Sprintf("%d -> %d (+%d -%d)", x.KeptBefore, x.KeptAfter, x.KeptGained, x.KeptLost)
+	})
+	fmt.Fprintf(table, "TOPVAR chooses another answer\t\t%s\n", share100(r.TopVar, r.Groups))
+	fmt.Fprintf(table, "tests in the Mistake Book\t\t%d -> %d (+%d -%d, %d of another count)\n", r.BookBefore, r.BookAfter, r.BookEntered, r.BookLeft, r.BookChanged)
+	if r.Unscorable > 0 {
+		fmt.Fprintf(table, "groups the recipe cannot reward\t\t%d; first %s\n", r.Unscorable, r.Why)
+	}
+	return table.Flush()
+}
+
+func share100(part, whole uint64) string {
+	if whole == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d (%.1f%%)", part, 100*float64(part)/float64(whole))
+}

@@ -1,0 +1,280 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+
+	"codea1/events"
+	"codea1/replay/mistakes"
+	"golang.org/x/sync/errgroup"
+)
+
+// Rescored says what a run's recorded verdicts would have been worth under
+// another recipe. It is a first-order answer: the responses and the historical
+// tests are those of the run, though another rule would have led to others.
+type Rescored struct {
+	Groups      uint64     `json:"groups"`     // compared
+	Unscorable  uint64     `json:"unscorable"` // groups the recipe cannot reward
+	Why         string     `json:"why,omitempty"`
+	Code        RoleChange `json:"code"`
+	Test        RoleChange `json:"test"`
+	TopVar      uint64     `json:"top_var_changed"` // groups whose TOPVAR chooses another answer
+	BookBefore  int        `json:"book_before"`     // tests in the Mistake Book at the end
+	BookAfter   int        `json:"book_after"`
+	BookEntered int        `json:"book_entered"` // tests that only the other rule has
+	BookLeft    int        `json:"book_left"`    // tests that it does not have
+	BookChanged int        `json:"book_changed"` // tests of another frequency
+}
+
+// RoleChange compares the rewards of one model's responses. The answers of a
+// question are one set, the suites of an answer another: within a set responses
+// are ranked, and their advantages are relative to it.
+type RoleChange struct {
+	Responses    uint64  `json:"responses"` // rewarded under both rules
+	RewardBefore float64 `json:"reward_before"`
+	RewardAfter  float64 `json:"reward_after"`
+	Pairs        uint64  `json:"pairs"`    // of responses of one set
+	Reversed     uint64  `json:"reversed"` // pairs in the other order
+	Tied         uint64  `json:"tied"`     // pairs that were ordered and are no longer
+	Untied       uint64  `json:"untied"`   // pairs that were not ordered and are now
+	Shift        float64 `json:"advantage_shift"`
+	Flipped      uint64  `json:"advantage_flipped"` // advantages of the other sign
+	KeptBefore   uint64  `json:"kept_before"`       // groups that teach: with an advantage other than 0
+	KeptAfter    uint64  `json:"kept_after"`
+	KeptGained   uint64  `json:"kept_gained"` // teach only under the other rule
+	KeptLost     uint64  `json:"kept_lost"`
+}
+
+// GroupRescored is one group under both rules.
+type GroupRescored struct {
+	Seq           uint64 // of group.rewarded
+	Group         string
+	Before, After *events.GroupRewarded
+}
+
+// rescoreBatch is how many groups are decoded and scored side by side.
+const rescoreBatch = 64
+
+// Rescore rewards every training group of the log once more and compares. visit,
+// unless nil, gets each group in order; progress hears the sequence number.
+func (l *Log) Rescore(ctx context.Context, score Score, visit func(*GroupRescored) error, progress func(done uint64)) (Rescored, error) {
+	fold := rescoring{before: mistakes.New(), after: mistakes.New()}
+	var batch []Record
+	flush := func() error {
+		groups, err := l.rescoreAll(ctx, batch, score)
+		if err != nil {
+			return err
+		}
+		for i := range groups {
+			fold.add(&groups[i])
+			if visit != nil && groups[i].After != nil {
+				if err := visit(&groups[i].GroupRescored); err != nil {
+					return err
+				}
+			}
+			if progress != nil {
+				progress(groups[i].Seq)
+			}
+		}
+		batch = batch[:0]
+		return nil
+	}
+	for r, err := range l.Scan(ctx, ScanOptions{Types: []events.Type{events.TypeGroupRewarded}}) {
+		if err != nil {
+			return Rescored{}, err
+		}
+		if batch = append(batch, r); len(batch) == rescoreBatch {
+			if err := flush(); err != nil {
+				return Rescored{}, err
+			}
+		}
+	}
+	if err := flush(); err != nil {
+		return Rescored{}, err
+	}
+	return fold.end(), nil
+}
+
+// attempt is a group, and why it could not be rewarded.
+type attempt struct {
+	GroupRescored
+	refusal error
+}
+
+// rescoreAll rewards groups on all cores; decoding is what takes the time.
+func (l *Log) rescoreAll(ctx context.Context, batch []Record, score Score) ([]attempt, error) {
+	groups := make([]attempt, len(batch))
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range batch {
+		work.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			e, err := batch[i].Decode()
+			if err != nil {
+				return err
+			}
+			executed, err := l.executedBefore(e)
+			if err != nil {
+				return fmt.Errorf("verdicts of event %d: %w", batch[i].Seq, err)
+			}
+			g := &groups[i]
+			g.Seq, g.Group, g.Before = batch[i].Seq, e.Group, e.Payload.(*events.GroupRewarded)
+			g.After, g.refusal = score(executed)
+			return nil
+		})
+	}
+	return groups, work.Wait()
+}
+
+// rescoring folds groups into a Rescored.
+type rescoring struct {
+	report        Rescored
+	before, after *mistakes.Book
+}
+
+func (f *rescoring) add(g *attempt) {
+	f.before.Apply(g.Before)
+	if g.After == nil {
+		if f.report.Unscorable++; f.report.Why == "" {
+			f.report.Why = fmt.Sprintf("%s: %v", g.Group, g.refusal)
+		}
+		return
+	}
+	f.after.Apply(g.After)
+	f.report.Groups++
+	if g.Before.TopVar != g.After.TopVar {
+		f.report.TopVar++
+	}
+	f.report.Code.compare(answersOf(g.Before), answersOf(g.After))
+	f.report.Code.keep(teaches(answersOf(g.Before)), teaches(answersOf(g.After)))
+	for m := range g.Before.Test {
+		f.report.Test.compare(suitesOf(g.Before, m), suitesOf(g.After, m))
+	}
+	f.report.Test.keep(teaches(suitesOf(g.Before, g.Before.TopVar)), teaches(suitesOf(g.After, g.After.TopVar)))
+}
+
+func (f *rescoring) end() Rescored {
+	f.report.Code.end()
+	f.report.Test.end()
+	f.report.BookBefore, f.report.BookAfter = f.before.Size(), f.after.Size()
+	for _, c := range mistakes.Diff(f.before, f.after) {
+		switch {
+		case c.Before == 0:
+			f.report.BookEntered++
+		case c.Count == 0:
+			f.report.BookLeft++
+		default:
+			f.report.BookChanged++
+		}
+	}
+	return f.report
+}
+
+// response is what a recipe makes of one.
+type response struct {
+	reward, advantage float64
+	masked            bool
+}
+
+func answersOf(r *events.GroupRewarded) []response {
+	set := make([]response, len(r.Code))
+	for m := range r.Code {
+		set[m] = response{r.Code[m].Reward, r.Code[m].Advantage, r.Code[m].Masked}
+	}
+	return set
+}
+
+// suitesOf returns the suites of an answer; none for answer -1.
+func suitesOf(r *events.GroupRewarded, m int) []response {
+	if m < 0 {
+		return nil
+	}
+	set := make([]response, len(r.Test[m]))
+	for n := range set {
+		t := &r.Test[m][n]
+		set[n] = response{t.Reward, t.Advantage, t.Masked}
+	}
+	return set
+}
+
+func teaches(set []response) bool {
+	for _, r := range set {
+		if !r.masked && !near(r.advantage, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *RoleChange) compare(before, after []response) {
+	both := func(i int) bool { return !before[i].masked && !after[i].masked }
+	for i := range min(len(before), len(after)) {
+		if !both(i) {
+			continue
+		}
+		c.Responses++
+		c.RewardBefore += before[i].reward
+		c.RewardAfter += after[i].reward
+		c.Shift += math.Abs(after[i].advantage - before[i].advantage)
+		if before[i].advantage*after[i].advantage < 0 {
+			c.Flipped++
+		}
+		for j := range i {
+			if both(j) {
+				c.comparePair(order(before[i].reward, before[j].reward), order(after[i].reward, after[j].reward))
+			}
+		}
+	}
+}
+
+func (c *RoleChange) comparePair(before, after int) {
+	c.Pairs++
+	switch {
+	case before == after:
+	case before == 0:
+		c.Untied++
+	case after == 0:
+		c.Tied++
+	default:
+		c.Reversed++
+	}
+}
+
+// order ranks two rewards; what only rounding tells apart is a tie.
+func order(x, y float64) int {
+	switch {
+	case near(x, y):
+		return 0
+	case x < y:
+		return -1
+	}
+	return 1
+}
+
+func (c *RoleChange) keep(before, after bool) {
+	if before {
+		c.KeptBefore++
+	}
+	if after {
+		c.KeptAfter++
+	}
+	if after && !before {
+		c.KeptGained++
+	}
+	if before && !after {
+		c.KeptLost++
+	}
+}
+
+// end turns sums into means.
+func (c *RoleChange) end() {
+	if n := float64(c.Responses); n > 0 {
+		c.RewardBefore /= n
+		c.RewardAfter /= n
+		c.Shift /= n
+	}
+}
