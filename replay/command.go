@@ -16,6 +16,7 @@ type Command struct {
 	Recipes Recipes `kong:"-"`
 
 	Explain ExplainCommand `cmd:"" help:"Tell where a group, or the update of a step, comes from and what it led to."`
+	Export  ExportCommand  `cmd:"" help:"Write events, or tables of answers and tests, as JSONL or parquet."`
 	Rescore RescoreCommand `cmd:"" help:"Reward the groups of a run under another recipe, and report what would have changed."`
 	Verify  VerifyCommand  `cmd:"" help:"Check the event log of a run from end to end."`
 }

@@ -44,11 +44,11 @@ func (c *ExplainCommand) explainGroup(ctx context.Context, out io.Writer, l *Log
 	}
 	encoder := newJSONLines(out)
 	for i := range lineage.Events {
-		event, err := toJSON(&lineage.Events[i])
+		row, err := eventRow(&lineage.Events[i])
 		if err != nil {
 			return err
 		}
-		if err := encoder.Encode(event); err != nil {
+		if err := encoder.Encode(&row); err != nil {
 			return err
 		}
 	}

@@ -6,42 +6,9 @@ import (
 	"math"
 	"reflect"
 	"strings"
-	"time"
 
 	"codea1/events"
 )
-
-// eventJSON is an event as programs read it: the envelope, and the payload
-// under the names it has on the wire.
-type eventJSON struct {
-	Seq           uint64         `json:"seq"`
-	ID            string         `json:"id"`
-	Type          events.Type    `json:"type"`
-	SchemaVersion int            `json:"schema_version"`
-	Run           string         `json:"run"`
-	Group         string         `json:"group"`
-	Source        string         `json:"source"`
-	Time          time.Time      `json:"time"`
-	CausationID   string         `json:"causation_id,omitempty"`
-	CausationHash string         `json:"causation_hash,omitempty"`
-	PayloadHash   string         `json:"payload_hash"`
-	Chain         string         `json:"chain"`
-	Payload       map[string]any `json:"payload"`
-}
-
-// toJSON decodes a record into its JSON form.
-func toJSON(r *Record) (*eventJSON, error) {
-	e, err := r.Decode()
-	if err != nil {
-		return nil, err
-	}
-	m := &r.Message
-	return &eventJSON{
-		Seq: r.Seq, ID: m.ID, Type: m.Type, SchemaVersion: e.SchemaVersion, Run: m.Run, Group: m.Group, Source: m.Source, Time: m.Time,
-		CausationID: m.CausationID, CausationHash: m.CausationHash, PayloadHash: r.PayloadHash.String(), Chain: r.Chain.String(),
-		Payload: payloadJSON(e.Payload),
-	}, nil
-}
 
 // payloadJSON names fields as they are named on the wire. Packed token ids and
 // log-probs become lists of numbers; what is no number in JSON becomes null.

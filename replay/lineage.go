@@ -35,6 +35,24 @@ func (l *Log) Lineage(ctx context.Context, group string) (*Lineage, error) {
 	if err != nil {
 		return nil, err
 	}
+	lineage, err := l.groupLineage(ctx, run, group)
+	if err != nil {
+		return nil, err
+	}
+	updates, err := l.Updates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range updates {
+		if slices.Contains(u.Groups, group) {
+			lineage.Updates = append(lineage.Updates, u)
+		}
+	}
+	return lineage, nil
+}
+
+// groupLineage is Lineage without the updates.
+func (l *Log) groupLineage(ctx context.Context, run, group string) (*Lineage, error) {
 	if err := events.ValidName(group); err != nil {
 		return nil, fmt.Errorf("group %q: %w", group, ErrNotFound)
 	}
@@ -47,15 +65,6 @@ func (l *Log) Lineage(ctx context.Context, group string) (*Lineage, error) {
 		return nil, fmt.Errorf("group %s: %w", group, ErrNotFound)
 	}
 	slices.SortFunc(lineage.Events, func(x, y Record) int { return cmp.Compare(x.Seq, y.Seq) })
-	updates, err := l.Updates(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range updates {
-		if slices.Contains(u.Groups, group) {
-			lineage.Updates = append(lineage.Updates, u)
-		}
-	}
 	return lineage, nil
 }
 

@@ -1,0 +1,174 @@
+package replay
+
+import (
+	"strings"
+	"time"
+
+	"codea1/events"
+)
+
+// EventRow is an event as one row: the envelope, and the payload as JSON.
+type EventRow struct {
+	Seq           uint64    `json:"seq" parquet:"seq"`
+	ID            string    `json:"id" parquet:"id"`
+	Type          string    `json:"type" parquet:"type,dict"`
+	SchemaVersion int       `json:"schema_version" parquet:"schema_version"`
+	Run           string    `json:"run" parquet:"run,dict"`
+	Group         string    `json:"group" parquet:"group"`
+	Source        string    `json:"source" parquet:"source,dict"`
+	Time          time.Time `json:"time" parquet:"time,timestamp(microsecond)"`
+	CausationID   string    `json:"causation_id" parquet:"causation_id"`
+	PayloadHash   string    `json:"payload_hash" parquet:"payload_hash"`
+	Payload       rawJSON   `json:"payload" parquet:"payload"`
+}
+
+// rawJSON is text in a table and itself in JSON.
+type rawJSON string
+
+// MarshalJSON implements json.Marshaler.
+func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
+
+func eventRow(r *Record) (EventRow, error) {
+	e, err := r.Decode()
+	if err != nil {
+		return EventRow{}, err
+	}
+	var payload strings.Builder
+	if err := newJSONLines(&payload).Encode(payloadJSON(e.Payload)); err != nil {
+		return EventRow{}, err
+	}
+	return EventRow{
+		Seq: r.Seq, ID: e.ID, Type: string(e.Type), SchemaVersion: e.SchemaVersion, Run: e.Run, Group: e.Group, Source: e.Source,
+		Time: e.Time, CausationID: e.CausationID, PayloadHash: r.PayloadHash.String(), Payload: rawJSON(strings.TrimSpace(payload.String())),
+	}, nil
+}
+
+// AnswerRow is one answer of the Code LLM with what came of it.
+type AnswerRow struct {
+	Group        string  `json:"group" parquet:"group"`
+	Purpose      string  `json:"purpose" parquet:"purpose,dict"`
+	Step         int     `json:"step" parquet:"step"`
+	Slot         int     `json:"slot" parquet:"slot"`
+	Problem      string  `json:"problem" parquet:"problem"`
+	CodeVersion  int     `json:"code_version" parquet:"code_version"`
+	Answer       int     `json:"answer" parquet:"answer"`
+	Text         string  `json:"text" parquet:"text"` // the response as sampled
+	Code         string  `json:"code" parquet:"code"` // the program in it
+	Tokens       int     `json:"tokens" parquet:"tokens"`
+	Finish       string  `json:"finish" parquet:"finish,dict"`
+	Loads        bool    `json:"loads" parquet:"loads"`
+	LoadError    string  `json:"load_error" parquet:"load_error"`
+	Failure      string  `json:"failure" parquet:"failure"` // of the infrastructure
+	Kept         int     `json:"kept" parquet:"kept"`       // new tests it ran on, of all its suites
+	Passed       int     `json:"passed" parquet:"passed"`
+	Historical   int     `json:"historical" parquet:"historical"` // tests of the Mistake Book it ran on
+	PassedBefore int     `json:"historical_passed" parquet:"historical_passed"`
+	Golden       int     `json:"golden" parquet:"golden"`
+	PassedGolden int     `json:"golden_passed" parquet:"golden_passed"`
+	Rewarded     bool    `json:"rewarded" parquet:"rewarded"` // what follows counts only then
+	Masked       bool    `json:"masked" parquet:"masked"`
+	Reward       float64 `json:"reward" parquet:"reward"`
+	Advantage    float64 `json:"advantage" parquet:"advantage"`
+	TopVar       bool    `json:"top_var" parquet:"top_var"` // the Test LLM learns from its suites
+}
+
+// TestRow is one test of a suite of the Test LLM with what came of it.
+type TestRow struct {
+	Group          string  `json:"group" parquet:"group"`
+	Purpose        string  `json:"purpose" parquet:"purpose,dict"`
+	Step           int     `json:"step" parquet:"step"`
+	Slot           int     `json:"slot" parquet:"slot"`
+	Problem        string  `json:"problem" parquet:"problem"`
+	CodeVersion    int     `json:"code_version" parquet:"code_version"`
+	TestVersion    int     `json:"test_version" parquet:"test_version"`
+	Answer         int     `json:"answer" parquet:"answer"`
+	Suite          int     `json:"suite" parquet:"suite"`
+	Test           int     `json:"test" parquet:"test"`
+	Source         string  `json:"source" parquet:"source"`
+	Status         string  `json:"status" parquet:"status,dict"`
+	Call           string  `json:"call" parquet:"call"`
+	Stated         string  `json:"stated" parquet:"stated"`
+	Expected       string  `json:"expected" parquet:"expected"`
+	Wrong          bool    `json:"wrong" parquet:"wrong"` // kept, with the ground truth's value in place of the stated one
+	Verdict        string  `json:"verdict" parquet:"verdict,dict"`
+	Detail         string  `json:"detail" parquet:"detail"`
+	Rewarded       bool    `json:"rewarded" parquet:"rewarded"` // what follows counts only then
+	Masked         bool    `json:"masked" parquet:"masked"`
+	SuiteReward    float64 `json:"suite_reward" parquet:"suite_reward"`
+	SuiteAdvantage float64 `json:"suite_advantage" parquet:"suite_advantage"`
+	RVal           float64 `json:"r_val" parquet:"r_val"`
+	RAdv           float64 `json:"r_adv" parquet:"r_adv"`
+}
+
+// answerRows flattens an executed group.
+func answerRows(g *Lineage) []AnswerRow {
+	x := g.Executed
+	rows := make([]AnswerRow, len(x.Answers))
+	for m := range rows {
+		a := &x.Answers[m]
+		row := AnswerRow{
+			Group: g.Group, Purpose: string(x.Plan.Purpose), Step: x.Plan.Step, Slot: x.Plan.Slot, Problem: x.ProblemID,
+			CodeVersion: x.CodeVersion, Answer: m, Loads: a.Loads, LoadError: a.LoadError, Failure: a.Failure,
+			Historical: len(a.Historical), Golden: len(a.Golden),
+		}
+		if g.Code != nil {
+			c := &g.Code.Answers[m]
+			row.Text, row.Tokens, row.Finish = c.Text, len(c.Tokens), c.Finish
+		}
+		if g.Tests != nil {
+			row.Code = g.Tests.Codes[m]
+		}
+		for n := range a.Suites {
+			for i := range a.Suites[n].Tests {
+				t := &a.Suites[n].Tests[i]
+				row.Kept += count(t.Status == events.StatusKept)
+				row.Passed += count(t.Verdict == events.VerdictPass)
+			}
+		}
+		for _, v := range a.Historical {
+			row.PassedBefore += count(v == events.VerdictPass)
+		}
+		for i := range a.Golden {
+			row.PassedGolden += count(a.Golden[i].Verdict == events.VerdictPass)
+		}
+		if r := g.Rewarded; r != nil {
+			row.Rewarded, row.TopVar = true, r.TopVar == m
+			row.Masked, row.Reward, row.Advantage = r.Code[m].Masked, r.Code[m].Reward, r.Code[m].Advantage
+		}
+		rows[m] = row
+	}
+	return rows
+}
+
+// testRows flattens an executed group.
+func testRows(g *Lineage) []TestRow {
+	var rows []TestRow
+	x := g.Executed
+	for m := range x.Answers {
+		for n := range x.Answers[m].Suites {
+			for i := range x.Answers[m].Suites[n].Tests {
+				t := &x.Answers[m].Suites[n].Tests[i]
+				row := TestRow{
+					Group: g.Group, Purpose: string(x.Plan.Purpose), Step: x.Plan.Step, Slot: x.Plan.Slot, Problem: x.ProblemID,
+					CodeVersion: x.CodeVersion, TestVersion: x.TestVersion, Answer: m, Suite: n, Test: i,
+					Source: t.Source, Status: string(t.Status), Call: t.Call, Stated: t.Stated, Expected: t.Expected,
+					Wrong: t.Wrong, Verdict: string(t.Verdict), Detail: t.Detail,
+				}
+				if r := g.Rewarded; r != nil {
+					s := &r.Test[m][n]
+					row.Rewarded, row.Masked = true, s.Masked
+					row.SuiteReward, row.SuiteAdvantage, row.RVal, row.RAdv = s.Reward, s.Advantage, s.RVal, s.RAdv
+				}
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
