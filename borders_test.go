@@ -60,12 +60,12 @@ func territory(path string) string {
 // schemas, and package main everything.
 func mayImport(from, to string) bool {
 	f, g := territory(from), territory(to)
-	switch {
-	case f == "" || f == g:
+	switch f {
+	case "", g:
 		return true
-	case f == "schemas":
+	case "schemas":
 		return false
-	case f == "events":
+	case "events":
 		return g == "schemas"
 	default:
 		return g == "events" || g == "schemas"
