@@ -124,17 +124,26 @@ func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, 
 	talkErr := p.talk(&c, j, deadline, s)
 	stop()
 	closeErr := socket.Close()
-	status, endErr := z.end()
+	endErr := z.end()
 	if errors.Is(talkErr, errEnded) && endErr == nil {
 		return errEnded
 	}
 	if err := errors.Join(talkErr, endErr, closeErr); err != nil {
 		return err
 	}
-	// How the child ended is known only now.
-	if last := len(s.replies) - 1; last >= 0 && s.replies[last].tag == tagMissing {
+	last := len(s.replies) - 1
+	died := last >= 0 && s.replies[last].tag == tagMissing
+	diedLoading := !s.loads && s.loadError == ""
+	if !died && !diedLoading {
+		return nil
+	}
+	status, err := z.ended()
+	if err != nil {
+		return err
+	}
+	if died {
 		s.replies[last].text = describeEnd(status)
-	} else if !s.loads && s.loadError == "" {
+	} else {
 		s.loadError = describeEnd(status) + " while loading"
 	}
 	return nil

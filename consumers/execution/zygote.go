@@ -31,22 +31,24 @@ const (
 	scratchFiles = 16
 )
 
-// zygote is one Python fork server. It has at most one child at a time and
-// serves one goroutine at a time; harness/zygote.py describes its protocol.
+// zygote is one Python fork server. It has at most one child at a time,
+// which may have been forked before there is a job for it, and serves one
+// goroutine at a time; harness/zygote.py describes its protocol.
 type zygote struct {
 	command *exec.Cmd
 	control *net.UnixConn
 	stderr  *tail
+	next    *os.File // job socket of the child that waits for the next job; nil if there is none
+	owing   bool     // the fork server has not yet answered how the last child ended
 }
 
 // setup is what a fork server reads from its standard input.
 type setup struct {
-	Modules    [][2]string      `json:"modules"` // name and source, in the order of their imports
-	Preload    []string         `json:"preload"`
-	Path       []string         `json:"path"`
-	Limits     map[string]int64 `json:"limits"`
-	CPUSeconds int64            `json:"cpu_seconds"` // of one child
-	Directory  string           `json:"directory"`
+	Modules   [][2]string      `json:"modules"` // name and source, in the order of their imports
+	Preload   []string         `json:"preload"`
+	Path      []string         `json:"path"`
+	Limits    map[string]int64 `json:"limits"`
+	Directory string           `json:"directory"`
 
 	Level        Level    `json:"level"`
 	Filter       string   `json:"filter"`        // struct sock_filter in hexadecimal
@@ -89,6 +91,8 @@ func startZygote(python interpreter, directory string, level Level, config Confi
 		// One order of sets in every process: a program's answers repeat.
 		"PYTHONHASHSEED=0", "PYTHONSAFEPATH=1", "PYTHONUTF8=1",
 		"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
+		// Or every child would look the same symbols up again.
+		"LD_BIND_NOW=1",
 	}
 	z.command.Stdin = strings.NewReader(string(input))
 	z.command.Stderr = z.stderr
@@ -104,7 +108,7 @@ func startZygote(python interpreter, directory string, level Level, config Confi
 		return nil, err
 	}
 	_ = theirs.Close() // or its end would never look closed
-	if err := z.greet(level); err != nil {
+	if err := errors.Join(z.greet(level), z.prepare()); err != nil {
 		z.kill()
 		return nil, err
 	}
@@ -131,8 +135,6 @@ func newSetup(python interpreter, directory string, level Level, config Config) 
 	s := setup{
 		Directory: directory, Path: python.Path, Preload: strings.Fields(readHarness("preload.txt")),
 		Level: level, Visible: python.visible(), ScratchBytes: scratchFiles * config.FileBytes, UID: unprivilegedID,
-		// A backstop: the pool's clock comes first.
-		CPUSeconds: 10 * int64(config.JobTimeout/time.Second+1),
 	}
 	if level != LevelOpen {
 		filter, err := seccomp.Program()
@@ -165,36 +167,63 @@ func readHarness(name string) string {
 	return string(source)
 }
 
-// fork starts a child and returns the pool's end of its job socket. The child
-// must be ended with end.
+// fork returns the pool's end of the job socket of a child that has run
+// nothing. The child must be ended with end.
 func (z *zygote) fork() (*os.File, error) {
+	if z.owing { // before a job is risked on it
+		if _, err := z.ended(); err != nil {
+			return nil, err
+		}
+	}
+	if z.next == nil {
+		if err := z.prepare(); err != nil {
+			return nil, err
+		}
+	}
+	socket := z.next
+	z.next = nil
+	return socket, nil
+}
+
+// prepare has the next child forked.
+func (z *zygote) prepare() error {
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return nil, fmt.Errorf("job socket: %w", err)
+		return fmt.Errorf("job socket: %w", err)
 	}
 	defer func() { _ = theirs.Close() }()
 	if err := z.control.SetWriteDeadline(time.Now().Add(endTimeout)); err != nil {
-		return nil, errors.Join(err, ours.Close())
+		return errors.Join(err, ours.Close())
 	}
 	rights := syscall.UnixRights(int(theirs.Fd()))
 	if _, _, err := z.control.WriteMsgUnix([]byte("F"), rights, nil); err != nil {
-		return nil, errors.Join(fmt.Errorf("fork: %w", err), ours.Close())
+		return errors.Join(fmt.Errorf("fork: %w", err), ours.Close())
 	}
-	return ours, nil
+	z.next = ours
+	return nil
 }
 
-// end kills the child with everything it started and returns how it ended.
-func (z *zygote) end() (syscall.WaitStatus, error) {
+// end has the child killed with everything it started and the next one forked.
+// Both happen while the pool goes on; ended waits for the first.
+func (z *zygote) end() error {
 	if err := z.control.SetWriteDeadline(time.Now().Add(endTimeout)); err != nil {
-		return 0, err
+		return err
 	}
 	if _, err := z.control.Write([]byte("E")); err != nil {
-		return 0, fmt.Errorf("end child: %w", err)
+		return fmt.Errorf("end child: %w", err)
 	}
+	z.owing = true
+	return z.prepare()
+}
+
+// ended waits until the child that end was called on is no more, and returns
+// how it ended.
+func (z *zygote) ended() (syscall.WaitStatus, error) {
 	var answer [4]byte
 	if err := z.read(answer[:], endTimeout); err != nil {
 		return 0, fmt.Errorf("end child: %w", err)
 	}
+	z.owing = false
 	status := int32(binary.LittleEndian.Uint32(answer[:]))
 	if status < 0 {
 		return 0, errors.New("the fork server could not fork")
@@ -215,7 +244,7 @@ func (z *zygote) read(answer []byte, within time.Duration) error {
 
 // stop lets the fork server end its child and leave, and waits for it.
 func (z *zygote) stop() {
-	_ = z.control.Close()
+	z.hangUp()
 	overdue := time.AfterFunc(endTimeout, func() { _ = z.command.Process.Kill() })
 	defer overdue.Stop()
 	_ = z.command.Wait() // its exit status says nothing any more
@@ -223,9 +252,17 @@ func (z *zygote) stop() {
 
 // kill ends the fork server at once; its child dies with it.
 func (z *zygote) kill() {
-	_ = z.control.Close()
+	z.hangUp()
 	_ = z.command.Process.Kill()
 	_ = z.command.Wait()
+}
+
+func (z *zygote) hangUp() {
+	_ = z.control.Close()
+	if z.next != nil {
+		_ = z.next.Close()
+		z.next = nil
+	}
 }
 
 // socketPair returns two connected sockets that no other child inherits. The

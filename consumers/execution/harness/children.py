@@ -1,8 +1,9 @@
 """Forks and ends the children of a zygote; one keeper per kind of isolation.
 
 A keeper has fork, which returns 0 in the child and None where there can be no
-child; confine, which the child calls; and end, which kills a child and all it
-left behind and returns its wait status.
+child; confine, which the child calls; end, which kills a child and all it left
+behind and returns its wait status; and moves, which says whether a child can put
+another directory in the place of its own.
 """
 
 import ctypes
@@ -16,6 +17,12 @@ GIVE_UP_SECONDS = 2.0
 
 libc = ctypes.CDLL(None, use_errno=True)
 
+# fork without Python's hooks around it (they reseed random numbers and renew
+# the locks of other threads, of which a zygote has none): a third of what a
+# child costs before it has done anything. PyDLL keeps the interpreter's lock.
+plain_fork = ctypes.PyDLL(None).fork
+plain_fork.argtypes = ()
+
 
 def kill(pid, group=False):
     try:
@@ -28,23 +35,24 @@ class PidNamespaces:
     """Each child is process 1 of a pid namespace of its own: the kernel ends
     what it started when it ends, and no other process has a number there."""
 
-    def __init__(self, own_pids, set_capabilities):
+    moves = False  # its directory is a mount: no child moves or removes it
+
+    def __init__(self, own_pids, forgo):
         self.own_pids = own_pids  # descriptor of the zygote's pid namespace
-        self.set_capabilities = set_capabilities
+        self.forgo = forgo  # gives up what the zygote may do and a child may not
 
     def fork(self):
         if libc.unshare(CLONE_NEWPID) == -1:
             return None
-        try:
-            pid = os.fork()
-        except OSError:
-            pid = None
-        if pid != 0 and libc.setns(self.own_pids, CLONE_NEWPID) == -1:
+        pid = plain_fork()
+        if pid == 0:
+            return 0
+        if libc.setns(self.own_pids, CLONE_NEWPID) == -1:
             os._exit(71)  # the next child would share this one's namespace
-        return pid
+        return pid if pid > 0 else None
 
     def confine(self):
-        self.set_capabilities(0)
+        self.forgo()
 
     def end(self, pid):
         kill(pid)
@@ -55,19 +63,18 @@ class ProcessGroups:
     """Each child leads a process group, and its orphans become the zygote's,
     which finds them in /proc."""
 
+    moves = True
+
     def __init__(self):
         self.prctl = getattr(libc, "prctl", None)  # Linux has it
         if self.prctl is not None:
             self.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     def fork(self):
-        try:
-            pid = os.fork()
-        except OSError:
-            return None
-        if pid != 0:
+        pid = plain_fork()
+        if pid > 0:
             self.lead(pid)
-        return pid
+        return pid if pid >= 0 else None
 
     def confine(self):
         self.lead(0)

@@ -18,10 +18,10 @@ MNT_DETACH = 2
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 SYS_MOUNT_SETATTR = 442  # the same on every architecture
-PR_SET_KEEPCAPS, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 8, 22, 24, 38
+PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 22, 24, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 SECCOMP_MODE_FILTER = 2
-CAP_SYS_ADMIN = 21
+CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_SETUID, CAP_SYS_ADMIN = 1, 3, 5, 7, 21
 CAPABILITY_VERSION = 0x20080522
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
@@ -44,8 +44,7 @@ def enclose(setup):
         own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         change_root(directory, setup["visible"], setup["scratch_bytes"], setup["uid"])
         check("sethostname", libc.sethostname(HOST_NAME, len(HOST_NAME)))
-        become(setup["uid"])
-        keeper = children.PidNamespaces(own_pids, set_capabilities)
+        keeper = children.PidNamespaces(own_pids, keep_little(setup["uid"]))
     else:
         os.chdir(directory)
         keeper = children.ProcessGroups()
@@ -105,25 +104,30 @@ def show(root, path):
 # Privileges.
 
 
-def become(uid):
-    """Keeps, of all capabilities, the one that makes pid namespaces, and takes
-    on uid where that is another user's (the pool runs as root)."""
+def keep_little(uid):
+    """Keeps, of all capabilities, those that make pid namespaces and tidy up.
+    Returns what a child calls to give those up too, and to be uid."""
     for capability in range(64):
         if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == -1:
             break  # no more capabilities
-    if os.getuid() != uid:
-        check("keep capabilities", libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
-    set_capabilities(1 << CAP_SYS_ADMIN)
-    check("clear ambient capabilities", libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+    if os.getuid() != 0:  # an ordinary user has one uid only
+        capability_setter(1 << CAP_SYS_ADMIN)()
+        check("clear ambient capabilities", libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+        return capability_setter(0)
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    capability_setter(1 << CAP_SYS_ADMIN | 1 << CAP_SETUID | 1 << CAP_DAC_OVERRIDE | 1 << CAP_FOWNER | 1 << CAP_KILL)()
+    # The kernel takes all capabilities from who stops being root: a third of the
+    # price of capset by way of ctypes.
+    return lambda: os.setresuid(uid, uid, uid)
 
 
-def set_capabilities(mask):
+def capability_setter(mask):
+    """Returns what makes mask the only capabilities, with its arguments ready:
+    children call one."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
     data = (ctypes.c_uint32 * 6)(mask, mask, 0, 0, 0, 0)  # effective, permitted, inheritable; then bits 32 to 63
-    check("capset", libc.capset(header, data))
+    return lambda: check("capset", libc.capset(header, data))
 
 
 def forgo_privileges(filter):

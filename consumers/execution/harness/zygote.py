@@ -49,10 +49,10 @@ def prefer_for_oom():
         pass
 
 
-def tidy(directory):
+def tidy(directory, moves):
     """Leaves directory as an empty one, whatever the candidate made of it."""
     try:
-        if not os.listdir(directory) and os.path.samefile(directory, "."):
+        if not os.listdir(directory) and not (moves and not os.path.samefile(directory, ".")):
             return
     except OSError:
         pass  # it is gone, or no directory any more
@@ -75,26 +75,28 @@ def tidy(directory):
         os._exit(72)  # no candidate gets what another left
 
 
-def serve(control, child, keeper, cpu_seconds, directory):
+def serve(control, child, keeper, directory):
     import socket
     import struct
 
     none = -1
     pid = none
+    room = socket.CMSG_SPACE(4)
     while True:
-        request, descriptors, _, _ = socket.recv_fds(control, 1, 1)
-        if request == b"F" and descriptors and pid == none:
+        request, rights, _, _ = control.recvmsg(1, room)
+        if request == b"F" and rights and pid == none:
+            descriptor = int.from_bytes(rights[0][2], sys.byteorder)
             forked = keeper.fork()
             if forked == 0:
-                child.main(descriptors[0], cpu_seconds, keeper)
+                child.main(descriptor, keeper)
             if forked is not None:
                 pid = forked  # or the pool learns it from the answer to E
-            os.close(descriptors[0])
+            os.close(descriptor)
         elif request == b"E":
             status = -1
             if pid != none:
                 status, pid = keeper.end(pid), none
-                tidy(directory)
+                tidy(directory, keeper.moves)
             control.sendall(struct.pack("<i", status))
         else:  # the pool is gone
             if pid != none:
@@ -139,10 +141,12 @@ def main():
         os.dup2(devnull, standard)
     os.close(devnull)
     set_limits(setup["limits"])
+    child = sys.modules["codea1_child"]
+    child.rehearse()
     gc.collect()
     gc.freeze()
     control.sendall(b"R")
-    serve(control, sys.modules["codea1_child"], keeper, setup["cpu_seconds"], os.getcwd())
+    serve(control, child, keeper, os.getcwd())
     os._exit(0)
 
 
