@@ -17,6 +17,7 @@ type Command struct {
 
 	Explain ExplainCommand `cmd:"" help:"Tell where a group, or the update of a step, comes from and what it led to."`
 	Export  ExportCommand  `cmd:"" help:"Write events, or tables of answers and tests, as JSONL or parquet."`
+	Rebuild RebuildCommand `cmd:"" help:"Make a run's log, Mistake Book and configuration anew from its events, in another directory."`
 	Rescore RescoreCommand `cmd:"" help:"Reward the groups of a run under another recipe, and report what would have changed."`
 	Scan    ScanCommand    `cmd:"" help:"List the groups with an answer that matches, and the versions they have moved."`
 	Verify  VerifyCommand  `cmd:"" help:"Check the event log of a run from end to end."`
