@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"codea1/consumers/execution"
+	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/producers/problems"
+	"codea1/replay"
 )
 
 // A ground truth that is checked may take its time: some of HumanEval's need
@@ -50,4 +52,16 @@ func newChecker(ctx context.Context, logger *slog.Logger) (problems.Checker, fun
 		}
 		return opened.Close()
 	}
+}
+
+// recipes hands the reward recipes to package replay.
+type recipes struct{}
+
+// Recipe implements replay.Recipes.
+func (recipes) Recipe(name string, alpha float64) (replay.Score, error) {
+	recipe, err := rewards.New(name, alpha)
+	if err != nil {
+		return nil, err
+	}
+	return func(group *events.CodeExecuted) (*events.GroupRewarded, error) { return rewards.Score(recipe, group) }, nil
 }

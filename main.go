@@ -36,7 +36,7 @@ type CLI struct {
 	Config   ConfigCommand    `cmd:"" help:"Print a commented configuration file for train."`
 	Problems problems.Command `cmd:"" help:"List, show and check problem sets."`
 	Mistakes replay.Mistakes  `cmd:"" help:"Read the Mistake Book of a run."`
-	Replay   replay.Command   `cmd:"" help:"Check the event log of a run."`
+	Replay   replay.Command   `cmd:"" help:"Question, check and re-score the event log of a run."`
 	TrainSFT tiny.SFTCommand  `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
 	Version  VersionCommand   `cmd:"" help:"Print the version."`
 }
@@ -56,6 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	var cli CLI
+	cli.Replay.Recipes = recipes{}
 	exit := -1
 	parser, err := kong.New(&cli,
 		kong.Name("codea1"),
