@@ -1,0 +1,51 @@
+package execution
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBreakOut(t *testing.T) {
+	p := openAt(t, LevelIsolated, quick)
+	attempts, err := p.BreakOut(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(attempts) < 10 {
+		t.Errorf("%d attempts only", len(attempts))
+	}
+	for _, a := range attempts {
+		if !a.Failed {
+			t.Errorf("a candidate %s: %s", a.Means, a.Detail)
+		}
+	}
+	// The attempts are real: without isolation, many succeed.
+	weak, err := openAt(t, LevelOpen, quick).BreakOut(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	succeeded := 0
+	for _, a := range weak {
+		if !a.Failed {
+			succeeded++
+		}
+	}
+	if succeeded < 5 {
+		t.Errorf("%d attempts succeed without isolation: %+v", succeeded, weak)
+	}
+}
+
+func TestCheckCommand(t *testing.T) {
+	openAt(t, LevelIsolated, quick)
+	var out bytes.Buffer
+	c := CheckCommand{Flags{SandboxLevel: "isolated", CallTimeout: 2 * time.Second, JobTimeout: 10 * time.Second, MemoryMiB: 256}}
+	if err := c.Run(t.Context(), &out, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "level   isolated") || strings.Contains(text, "SUCCEEDED") {
+		t.Error(text)
+	}
+}
