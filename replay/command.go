@@ -14,11 +14,14 @@ type Command struct {
 	// Recipes computes rewards anew; without it verify leaves rewards
 	// unchecked and rescore returns ErrNoRecipes.
 	Recipes Recipes `kong:"-"`
+	// Retrainer trains again; without it retrain returns ErrNoRetrainer.
+	Retrainer Retrainer `kong:"-"`
 
 	Explain ExplainCommand `cmd:"" help:"Tell where a group, or the update of a step, comes from and what it led to."`
 	Export  ExportCommand  `cmd:"" help:"Write events, or tables of answers and tests, as JSONL or parquet."`
 	Rebuild RebuildCommand `cmd:"" help:"Make a run's log, Mistake Book and configuration anew from its events, in another directory."`
 	Rescore RescoreCommand `cmd:"" help:"Reward the groups of a run under another recipe, and report what would have changed."`
+	Retrain RetrainCommand `cmd:"" help:"Train a run's models again from its log, and compare the weights of every version."`
 	Scan    ScanCommand    `cmd:"" help:"List the groups with an answer that matches, and the versions they have moved."`
 	Verify  VerifyCommand  `cmd:"" help:"Check the event log of a run from end to end."`
 }

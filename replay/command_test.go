@@ -23,7 +23,7 @@ func execute(t *testing.T, args ...string) (string, error) {
 		Mistakes Mistakes `cmd:""`
 		Replay   Command  `cmd:""`
 	}
-	cli.Replay.Recipes = testRecipes{}
+	cli.Replay.Recipes, cli.Replay.Retrainer = testRecipes{}, testTrainer{}
 	parser, err := kong.New(&cli)
 	if err != nil {
 		t.Fatal(err)

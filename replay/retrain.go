@@ -1,0 +1,193 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"codea1/events"
+)
+
+// Retrainer repeats the training of one role.
+type Retrainer interface {
+	// Retrain makes the versions up to job.Steps of a role anew. It reads the
+	// run's events from job.Bus, in order, as a trainer does, publishes a
+	// policy.updated event for every version there, and writes nothing outside
+	// job.Work.
+	Retrain(ctx context.Context, job RetrainJob) error
+}
+
+// RetrainJob says what is to be trained again.
+type RetrainJob struct {
+	RunDir string            // for what the log only names: the starting checkpoints
+	Run    string            // name of the run on the bus
+	Role   events.Role       //
+	Start  events.RunStarted // as the run began
+	Steps  int               // versions to make
+	Bus    events.Bus        // delivers the log
+	Work   string            // an empty folder that is taken away afterwards
+}
+
+// ErrNoRetrainer is returned by a program that was built without an engine.
+var ErrNoRetrainer = errors.New("no engine is at hand to train with")
+
+// DivergedError says that training again led to other weights.
+type DivergedError struct {
+	Role    events.Role
+	Version int
+	Logged  string // SHA-256 of the weights, hex
+	Again   string
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("%s v%d comes out with other weights: the log has %s, training again gives %s", e.Role, e.Version, e.Logged, e.Again)
+}
+
+// Retrain trains a role again from the events of the log and compares the
+// weights of every version with the logged ones. It returns how many are the
+// same, and a *DivergedError for the first that is not.
+func (l *Log) Retrain(ctx context.Context, trainer Retrainer, role events.Role, runDir, work string, progress func(version int)) (same int, err error) {
+	updates, err := l.Updates(ctx)
+	if err != nil {
+		return 0, err
+	}
+	bus := &logBus{log: l, role: role, progress: progress}
+	for _, u := range updates {
+		if u.Role == role {
+			bus.logged = append(bus.logged, u)
+		}
+	}
+	if len(bus.logged) == 0 {
+		return 0, nil
+	}
+	job := RetrainJob{RunDir: runDir, Role: role, Steps: len(bus.logged), Bus: bus, Work: work}
+	if err := l.fillJob(ctx, &job); err != nil {
+		return 0, err
+	}
+	err = trainer.Retrain(ctx, job)
+	if bus.diverged != nil {
+		return bus.same, bus.diverged
+	}
+	if err == nil && bus.same < len(bus.logged) {
+		err = fmt.Errorf("trained %d of %d versions", bus.same, len(bus.logged))
+	}
+	if err != nil {
+		return bus.same, fmt.Errorf("train %s again: %w", role, err)
+	}
+	return bus.same, nil
+}
+
+func (l *Log) fillJob(ctx context.Context, job *RetrainJob) error {
+	for r, err := range l.Scan(ctx, ScanOptions{Types: []events.Type{events.TypeRunStarted}}) {
+		if err != nil {
+			return err
+		}
+		e, err := r.Decode()
+		if err != nil {
+			return err
+		}
+		job.Run, job.Start = e.Run, *e.Payload.(*events.RunStarted)
+		return nil
+	}
+	return fmt.Errorf("%s: %w", events.TypeRunStarted, ErrNotFound)
+}
+
+// logBus is a bus that delivers a log, to one trainer, and compares what the
+// trainer publishes with what the log has.
+type logBus struct {
+	log      *Log
+	role     events.Role
+	logged   []*events.PolicyUpdated // versions of the role, in order
+	progress func(version int)
+	same     int
+	diverged *DivergedError
+}
+
+// Publish takes the role's next version. One with other weights than the
+// logged ones ends the training: it returns events.ErrLineage, as a bus does
+// for another payload under an ID.
+func (b *logBus) Publish(_ context.Context, messages ...events.Message) error {
+	for i := range messages {
+		e, err := messages[i].Decode()
+		if err != nil {
+			return err
+		}
+		u, ok := e.Payload.(*events.PolicyUpdated)
+		if !ok || u.Role != b.role || b.same >= len(b.logged) {
+			return fmt.Errorf("%s of %s: %w", e.Type, e.Group, events.ErrLineage)
+		}
+		want := b.logged[b.same]
+		if u.Version != want.Version || u.Checkpoint.SHA256 != want.Checkpoint.SHA256 {
+			b.diverged = &DivergedError{b.role, u.Version, want.Checkpoint.SHA256, u.Checkpoint.SHA256}
+			return fmt.Errorf("%w: %w", events.ErrLineage, b.diverged)
+		}
+		b.same++
+		if b.progress != nil {
+			b.progress(u.Version)
+		}
+	}
+	return nil
+}
+
+// Read reads the log; positions are sequence numbers.
+func (b *logBus) Read(ctx context.Context, config events.ReadConfig) (events.Reader, error) {
+	from := uint64(0)
+	if config.From != events.Start {
+		var err error
+		if from, err = strconv.ParseUint(string(config.From), 10, 64); err != nil {
+			return nil, fmt.Errorf("position %q: %w", config.From, ErrPosition)
+		}
+	}
+	next, stop := iter.Pull2(b.log.Scan(ctx, ScanOptions{From: from + 1, Types: config.Types}))
+	return &logReader{next, stop}, nil
+}
+
+// Consume is not what a log can do: it hands out nothing to competitors.
+func (*logBus) Consume(context.Context, events.ConsumeConfig) (events.Consumer, error) {
+	return nil, fmt.Errorf("consume from a log: %w", errors.ErrUnsupported)
+}
+
+// Lag is not known of a log.
+func (*logBus) Lag(context.Context, string, string) (events.Lag, error) {
+	return events.Lag{}, fmt.Errorf("lag of a log: %w", errors.ErrUnsupported)
+}
+
+// Close implements events.Bus; the log is its owner's.
+func (*logBus) Close() error { return nil }
+
+type logReader struct {
+	next func() (Record, error, bool)
+	stop func()
+}
+
+// errLogEnds is what a trainer meets that wants more than the log has.
+var errLogEnds = errors.New("the log ends")
+
+func (r *logReader) Next(ctx context.Context) (events.Message, events.Position, error) {
+	if err := ctx.Err(); err != nil {
+		return events.Message{}, "", err
+	}
+	record, err, ok := r.next()
+	if !ok {
+		return events.Message{}, "", errLogEnds
+	}
+	if err != nil {
+		return events.Message{}, "", err
+	}
+	return record.Message, events.Position(strconv.FormatUint(record.Seq, 10)), nil
+}
+
+func (r *logReader) Close() error {
+	r.stop()
+	return nil
+}
+
+// retrainFolder makes an empty folder for a role below work.
+func retrainFolder(work string, role events.Role) (string, error) {
+	dir := filepath.Join(work, string(role))
+	return dir, os.Mkdir(dir, 0o755)
+}
