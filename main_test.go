@@ -65,6 +65,8 @@ func start(t *testing.T, dir string, args ...string) *process {
 			p.command.Env = append(p.command.Env, v)
 		}
 	}
+	// What a killed process leaves behind goes with the test.
+	p.command.Env = append(p.command.Env, "TMPDIR="+t.TempDir())
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)
 	}
