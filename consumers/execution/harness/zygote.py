@@ -15,6 +15,7 @@ The zygote never reads a job: the child does, from its own socket, so no
 candidate can find another's text in inherited memory.
 """
 
+import itertools
 import json
 import os
 import sys
@@ -56,23 +57,42 @@ def tidy(directory, moves):
             return
     except OSError:
         pass  # it is gone, or no directory any more
-    import shutil
-
     os.chdir("/")
     if os.path.islink(directory) or os.path.isfile(directory):
         os.unlink(directory)
-    if os.path.isdir(directory):
-        os.chmod(directory, 0o700)
-    for top, names, _ in os.walk(directory):
-        for name in names:
-            path = os.path.join(top, name)
-            if not os.path.islink(path):
-                os.chmod(path, 0o700)  # before the walk, and rmtree, go there
-    shutil.rmtree(directory, ignore_errors=True)
-    os.makedirs(directory, 0o700, exist_ok=True)  # it stays where it is a mount
+    os.makedirs(directory, 0o700, exist_ok=True)
+    os.chmod(directory, 0o700)
     os.chdir(directory)
-    if os.listdir(directory):
-        os._exit(72)  # no candidate gets what another left
+    while names := os.listdir("."):
+        for name in names:
+            remove(name)
+
+
+def remove(name):
+    """Removes a file, or a directory whose own directories it moves up: however
+    deep they are nested, no path gets long."""
+    if not is_directory(name):
+        os.unlink(name)
+        return
+    os.chmod(name, 0o700)
+    for inner in os.listdir(name):
+        path = os.path.join(name, inner)
+        if is_directory(path):
+            os.chmod(path, 0o700)
+            os.rename(path, unused_name())
+        else:
+            os.unlink(path)
+    os.rmdir(name)
+
+
+def unused_name(numbers=itertools.count()):
+    for number in numbers:
+        if not os.path.lexists(str(number)):
+            return str(number)
+
+
+def is_directory(path):
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def serve(control, child, keeper, directory):

@@ -1,0 +1,71 @@
+package execution
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"codea1/consumers/execution/literal"
+	"codea1/events"
+)
+
+// TestRedTeam runs every attack of testdata/redteam. Each defines solve, whose
+// right answers it cannot know; none may earn a pass, harm the fork server,
+// leave a process or a file, or change what the next candidate sees.
+//
+// Only isolated: some attacks would harm the machine.
+func TestRedTeam(t *testing.T) {
+	files, err := filepath.Glob("testdata/redteam/*.py")
+	if err != nil || len(files) < 40 {
+		t.Fatalf("%d attacks, %v", len(files), err)
+	}
+	p := openAt(t, LevelIsolated, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 900 * time.Millisecond, MemoryBytes: 128 << 20})
+	tests := []string{"assert solve(1) == 'secret-1'", "assert solve(2) == 'secret-2'"}
+	for _, path := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".py"), func(t *testing.T) {
+			code, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid := zygotePID(p)
+			verdicts, err := p.Check(t.Context(), string(code), "solve", tests)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range verdicts {
+				if v.Verdict == events.VerdictPass || v.InProcess {
+					t.Errorf("test %d: %+v", i, v)
+				}
+			}
+			// The limits of this pool are tight; what follows may wait.
+			const after = "import builtins, json, os, sys\ndef look(): return sorted(os.listdir('.')), [json.dumps([False, 1]), isinstance(1, str)], os.getpid()"
+			if got := literal.Text(patient(t, p, after, "look()")); got != "([], ['[false, 1]', False], 1)" {
+				t.Errorf("the next candidate sees %s", got)
+			}
+			if zygotePID(p) != pid {
+				t.Error("the fork server did not outlive it")
+			}
+			if left := descendants(t, pid); len(left) > 1 {
+				t.Errorf("processes %d are still there", left)
+			}
+		})
+	}
+}
+
+// patient runs one harmless call, again where a busy machine made it late.
+func patient(t *testing.T, p *Pool, code, call string) literal.Value {
+	t.Helper()
+	for range 20 {
+		report, err := p.Run(t.Context(), Program{Code: code}, []string{call})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Loads && report.Outcomes[0].Value != nil {
+			return report.Outcomes[0].Value
+		}
+	}
+	t.Fatal("no value within twenty tries")
+	return nil
+}

@@ -1,0 +1,4 @@
+"""Returns a value over every limit."""
+
+def solve(n):
+    return "x" * (1 << 27)
