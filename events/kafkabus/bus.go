@@ -1,0 +1,200 @@
+package kafkabus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"codea1/events"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Bus is an events.Bus over Apache Kafka.
+type Bus struct {
+	config    Config
+	logger    *slog.Logger
+	transport *kafka.Transport
+	client    *kafka.Client
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
+	mu         sync.Mutex
+	partitions map[events.Type]int // of the payload topics
+	journals   map[string]*journal // by run
+	open       map[closer]struct{} // consumers and readers
+}
+
+var _ events.Bus = (*Bus)(nil)
+
+type closer interface{ Close() error }
+
+const (
+	// metadataTTL is how long a new leader, or a topic made by another process,
+	// may stay unknown.
+	metadataTTL = time.Second
+	// requestTimeout ends the wait for one answer of a broker.
+	requestTimeout = 30 * time.Second
+	// closeTimeout is how long Close waits for answers to messages to be stored.
+	closeTimeout = 2 * time.Second
+	// retryPause is the wait between two attempts on brokers that do not serve.
+	retryPause = 100 * time.Millisecond
+)
+
+// Connect reaches a cluster within config.ConnectTimeout and ctx and creates
+// the payload topics it lacks. Afterwards the bus reconnects by itself, for
+// ever: Publish fails during an outage, Fetch and Next wait it out.
+func Connect(ctx context.Context, config Config) (*Bus, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	transport, err := config.transport()
+	if err != nil {
+		return nil, err
+	}
+	b := &Bus{
+		config:    config,
+		logger:    config.Logger,
+		transport: transport,
+		client:    &kafka.Client{Addr: kafka.TCP(config.Brokers...), Transport: transport},
+		journals:  make(map[string]*journal),
+		open:      make(map[closer]struct{}),
+	}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	limited, cancel := context.WithTimeout(ctx, config.ConnectTimeout)
+	defer cancel()
+	for {
+		if b.partitions, err = b.payloadTopics(limited); err == nil {
+			return b, nil
+		}
+		if isFinal(err) || pause(limited, b.ctx, retryPause) != nil {
+			b.cancel()
+			transport.CloseIdleConnections()
+			return nil, fmt.Errorf("kafka: cannot use %v: %w", config.Brokers, errors.Join(err, ctx.Err()))
+		}
+	}
+}
+
+// isFinal reports whether another attempt will fail the same way.
+func isFinal(err error) bool {
+	for _, final := range []error{
+		kafka.SASLAuthenticationFailed, kafka.UnsupportedSASLMechanism, kafka.TopicAuthorizationFailed,
+		kafka.ClusterAuthorizationFailed, kafka.InvalidReplicationFactor, kafka.InvalidTopic, kafka.PolicyViolation,
+	} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
+}
+
+// Close ends all consumers and readers, stores the answers given so far and
+// releases the connections. A second Close does nothing.
+func (b *Bus) Close() error {
+	b.mu.Lock()
+	if b.ctx.Err() != nil {
+		b.mu.Unlock()
+		return nil
+	}
+	b.cancel()
+	open := make([]closer, 0, len(b.open))
+	for c := range b.open {
+		open = append(open, c)
+	}
+	journals := b.journals
+	b.journals = nil
+	b.mu.Unlock()
+
+	var errs []error
+	for _, c := range open {
+		errs = append(errs, c.Close())
+	}
+	for _, j := range journals {
+		j.close()
+	}
+	b.transport.CloseIdleConnections()
+	return errors.Join(errs...)
+}
+
+// track remembers what Close has to close; it fails on a closed bus.
+func (b *Bus) track(c closer) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ctx.Err() != nil {
+		return events.ErrClosed
+	}
+	b.open[c] = struct{}{}
+	return nil
+}
+
+func (b *Bus) forget(c closer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.open, c)
+}
+
+// Lag implements events.Bus. It fails for a name that nobody has consumed
+// under yet.
+func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
+	fail := func(err error) (events.Lag, error) {
+		return events.Lag{}, fmt.Errorf("kafka: lag of %q in run %q: %w", name, run, err)
+	}
+	if err := ended(ctx, b.ctx); err != nil {
+		return events.Lag{}, err
+	}
+	if err := events.ValidName(name); err != nil {
+		return fail(err)
+	}
+	j, err := b.journal(ctx, run)
+	if err != nil {
+		return fail(err)
+	}
+	end, err := b.end(ctx, j.topic)
+	if err != nil {
+		return fail(err)
+	}
+	if err := j.wait(ctx, b.ctx, end); err != nil {
+		return fail(err)
+	}
+	var lag events.Lag
+	err = errNoSet
+	j.look(func(l *ledger) {
+		if s := l.sets[name]; s != nil {
+			lag, err = s.lag(), nil
+		}
+	})
+	if err != nil {
+		return fail(err)
+	}
+	return lag, nil
+}
+
+var errNoSet = errors.New("nobody has consumed under this name")
+
+// ended returns the error of a call under ctx on something that lives as long
+// as owner, or nil.
+func ended(ctx, owner context.Context) error {
+	if owner.Err() != nil {
+		return events.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// pause waits a moment between two attempts.
+func pause(ctx, owner context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-owner.Done():
+		return events.ErrClosed
+	}
+}

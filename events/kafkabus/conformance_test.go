@@ -1,0 +1,92 @@
+package kafkabus_test
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"testing"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/kafkabus"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cluster is a broker in this process that keeps its data in a directory.
+type cluster struct {
+	t    testing.TB
+	dir  string
+	port int
+	fake *kfake.Cluster
+}
+
+func startCluster(t testing.TB, opts ...kfake.Opt) *cluster {
+	t.Helper()
+	c := &cluster{t: t, dir: t.TempDir()}
+	c.start(t, opts...)
+	t.Cleanup(func() { c.fake.Close() })
+	return c
+}
+
+func (c *cluster) start(t testing.TB, opts ...kfake.Opt) {
+	t.Helper()
+	opts = append(opts, kfake.NumBrokers(1), kfake.DataDir(c.dir))
+	if c.port != 0 {
+		opts = append(opts, kfake.Ports(c.port))
+	}
+	var err error
+	if c.fake, err = kfake.NewCluster(opts...); err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(c.fake.ListenAddrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.port, err = strconv.Atoi(port); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *cluster) restart(t testing.TB) {
+	c.fake.Close()
+	c.start(t)
+}
+
+func (c *cluster) connect(t testing.TB, config kafkabus.Config) *kafkabus.Bus {
+	t.Helper()
+	config.Brokers = c.fake.ListenAddrs()
+	return connect(t, config)
+}
+
+func connect(t testing.TB, config kafkabus.Config) *kafkabus.Bus {
+	t.Helper()
+	bus, err := kafkabus.Connect(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = bus.Close() })
+	return bus
+}
+
+func TestConformance(t *testing.T) {
+	c := startCluster(t)
+	bustest.Run(t, bustest.Features{Restart: c.restart}, func(t testing.TB) events.Bus {
+		return c.connect(t, kafkabus.Config{})
+	})
+}
+
+// TestConformanceBroker takes a real broker, at the address in CODEA1_KAFKA,
+// through the same suite. testdata/broker.sh starts one.
+func TestConformanceBroker(t *testing.T) {
+	address := os.Getenv("CODEA1_KAFKA")
+	if address == "" {
+		t.Skip("CODEA1_KAFKA names no broker")
+	}
+	bustest.Run(t, bustest.Features{}, func(t testing.TB) events.Bus {
+		return connect(t, kafkabus.Config{Brokers: []string{address}})
+	})
+}

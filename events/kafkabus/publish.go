@@ -1,0 +1,136 @@
+package kafkabus
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+
+	"codea1/events"
+
+	"github.com/segmentio/kafka-go"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// batchBytes bounds the payloads of one request; a larger payload goes alone.
+	batchBytes = 1 << 20
+	// publishRequests is how many requests of one Publish are on their way.
+	publishRequests = 8
+)
+
+// Publish implements events.Bus. Payloads are stored first, in any order; then
+// one batch of notes per run makes them events, all or none, in the order
+// given. Payloads without a note are never read.
+//
+// It does not return ErrLineage: what another process is storing at the moment
+// is not known here.
+func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
+	if err := ended(ctx, b.ctx); err != nil {
+		return err
+	}
+	if len(messages) > events.MaxPublishBatch {
+		return fmt.Errorf("kafka: publish: %d messages, limit %d", len(messages), events.MaxPublishBatch)
+	}
+	for i := range messages {
+		m := &messages[i]
+		if err := m.Validate(); err != nil {
+			return fmt.Errorf("kafka: publish %s %s: %w", m.Type, m.Group, err)
+		}
+		if len(m.Data) > events.MaxPayloadBytes {
+			return fmt.Errorf("kafka: publish %s %s: %w: %d bytes, limit %d",
+				m.Type, m.Group, events.ErrTooLarge, len(m.Data), events.MaxPayloadBytes)
+		}
+	}
+	var runs []string
+	byRun := make(map[string][]*events.Message)
+	for i := range messages {
+		m := &messages[i]
+		if byRun[m.Run] == nil {
+			runs = append(runs, m.Run)
+		}
+		byRun[m.Run] = append(byRun[m.Run], m)
+	}
+	for _, run := range runs {
+		if err := b.publishRun(ctx, run, byRun[run]); err != nil {
+			if err := ended(ctx, b.ctx); err != nil {
+				return err
+			}
+			return fmt.Errorf("kafka: publish to run %s: %w", run, err)
+		}
+	}
+	return nil
+}
+
+// place is a partition of a payload topic.
+type place struct {
+	typ       events.Type
+	partition int
+}
+
+func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Message) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(b.ctx, cancel)
+	defer stop()
+	j, err := b.journal(ctx, run)
+	if err != nil {
+		return err
+	}
+	// What the journal has is stored. What it does not show yet is sorted out
+	// by who folds it.
+	var list []*events.Message
+	j.look(func(l *ledger) {
+		for _, m := range messages {
+			if !l.has(m.ID) {
+				list = append(list, m)
+			}
+		}
+	})
+	if len(list) == 0 {
+		return nil
+	}
+	notes := make([]note, len(list))
+	byPlace := make(map[place][]int)
+	for i, m := range list {
+		at := place{m.Type, partitionOf(m.Group, b.partitions[m.Type])}
+		byPlace[at] = append(byPlace[at], i)
+		notes[i] = note{Verb: verbEvent, ID: m.ID, Type: m.Type, Group: m.Group, Partition: at.partition, Bytes: len(m.Data)}
+	}
+	requests, sending := errgroup.WithContext(ctx)
+	requests.SetLimit(publishRequests)
+	for at, indexes := range byPlace {
+		for len(indexes) > 0 {
+			size, n := 0, 0
+			for n < len(indexes) && (n == 0 || size+len(list[indexes[n]].Data) <= batchBytes) {
+				size += len(list[indexes[n]].Data)
+				n++
+			}
+			batch := indexes[:n]
+			indexes = indexes[n:]
+			requests.Go(func() error {
+				records := make([]kafka.Record, len(batch))
+				for k, i := range batch {
+					records[k] = toKafka(list[i])
+				}
+				base, err := b.produce(sending, payloadTopic(at.typ), at.partition, records)
+				for k, i := range batch {
+					notes[i].Offset = base + int64(k)
+				}
+				return err
+			})
+		}
+	}
+	if err := requests.Wait(); err != nil {
+		return err
+	}
+	_, err = j.store(ctx, notes)
+	return err
+}
+
+// partitionOf spreads groups over partitions; the journal says where a payload
+// went, so nothing depends on the number staying the same.
+func partitionOf(group string, partitions int) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(group))
+	return int(h.Sum32() % uint32(partitions))
+}

@@ -1,0 +1,210 @@
+package kafkabus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"codea1/events"
+
+	"github.com/segmentio/kafka-go"
+)
+
+const (
+	// readBytes is how much a reader asks of a partition at once; shelfBytes how
+	// much it keeps ready.
+	readBytes  = 1 << 20
+	shelfBytes = 16 << 20
+)
+
+// Read implements events.Bus. A Position is the decimal journal offset after
+// the event's note.
+func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader, error) {
+	if err := ended(ctx, b.ctx); err != nil {
+		return nil, err
+	}
+	r := &reader{bus: b, turn: make(chan struct{}, 1), shelf: make(map[shelved]record)}
+	if config.From != events.Start {
+		from, err := strconv.ParseUint(string(config.From), 10, 63)
+		if err != nil {
+			return nil, fmt.Errorf("kafka: read run %s: position %q is not a journal offset", config.Run, config.From)
+		}
+		r.at = int64(from)
+	}
+	if len(config.Types) > 0 {
+		r.types = make(map[events.Type]bool, len(config.Types))
+		for _, t := range config.Types {
+			r.types[t] = true
+		}
+	}
+	var err error
+	if r.journal, err = b.journal(ctx, config.Run); err != nil {
+		return nil, fmt.Errorf("kafka: read run %s: %w", config.Run, err)
+	}
+	if r.at > 0 {
+		end, err := b.end(ctx, r.journal.topic)
+		if err != nil {
+			return nil, fmt.Errorf("kafka: read run %s: %w", config.Run, err)
+		}
+		if r.at > end {
+			return nil, fmt.Errorf("kafka: read run %s: %w: position %d, end %d", config.Run, events.ErrPosition, r.at, end)
+		}
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	if err := b.track(r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+type reader struct {
+	bus     *Bus
+	journal *journal
+	types   map[events.Type]bool // nil for all
+	ctx     context.Context      // ends with Close
+	cancel  context.CancelFunc
+
+	turn  chan struct{} // holds a token while a Next is in progress
+	at    int64         // journal offset from which to read
+	shelf map[shelved]record
+	bytes int // of the shelf
+}
+
+// shelved is where a record lies.
+type shelved struct {
+	place
+	offset int64
+}
+
+// Next implements events.Reader. It waits out an outage, and skips and reports
+// a payload that is not the event that the journal says it is.
+func (r *reader) Next(ctx context.Context) (events.Message, events.Position, error) {
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return events.Message{}, "", ctx.Err()
+	case <-r.ctx.Done():
+		return events.Message{}, "", events.ErrClosed
+	}
+	for {
+		e, err := r.next(ctx)
+		if err != nil {
+			return events.Message{}, "", err
+		}
+		rec, err := r.record(ctx, &e)
+		if err != nil {
+			return events.Message{}, "", err
+		}
+		r.at = e.at + 1
+		m, err := rec.message(r.journal.run, &e)
+		if err != nil {
+			r.bus.logger.Error("kafka: skipped a payload that is no event", "run", r.journal.run, "position", r.at, "error", err)
+			continue
+		}
+		return m, events.Position(strconv.FormatInt(r.at, 10)), nil
+	}
+}
+
+// next waits for the next event of the types asked for.
+func (r *reader) next(ctx context.Context) (entry, error) {
+	for {
+		if err := ended(ctx, r.ctx); err != nil {
+			return entry{}, err
+		}
+		var found *entry
+		var failed error
+		changed := r.journal.look(func(l *ledger) {
+			for i := l.from(r.at); i < len(l.events) && found == nil; i++ {
+				if r.types == nil || r.types[l.events[i].typ] {
+					e := l.events[i]
+					found = &e
+				}
+			}
+			if found == nil {
+				r.at = max(r.at, l.end) // not to be searched again
+			}
+			failed = r.journal.failed
+		})
+		if found != nil {
+			return *found, nil
+		}
+		if failed != nil {
+			return entry{}, failed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return entry{}, ctx.Err()
+		case <-r.ctx.Done():
+			return entry{}, events.ErrClosed
+		}
+	}
+}
+
+// record returns the record of an event, with those behind it kept for later.
+func (r *reader) record(ctx context.Context, e *entry) (record, error) {
+	key := shelved{place{e.typ, e.partition}, e.offset}
+	if found, ok := r.shelf[key]; ok {
+		delete(r.shelf, key)
+		r.bytes -= len(found.value)
+		return found, nil
+	}
+	list, err := r.bus.fetchPayload(ctx, r.ctx, e, readBytes)
+	if err != nil {
+		return record{}, err
+	}
+	if r.bytes > shelfBytes {
+		// Of other runs, or read before: nobody will come for it.
+		clear(r.shelf)
+		r.bytes = 0
+	}
+	for _, more := range list[1:] {
+		if r.bytes+len(more.value) > shelfBytes+readBytes {
+			break
+		}
+		r.shelf[shelved{key.place, more.offset}] = more
+		r.bytes += len(more.value)
+	}
+	return list[0], nil
+}
+
+// fetchPayload returns the record of an event and perhaps some after it. It
+// waits out an outage.
+func (b *Bus) fetchPayload(ctx, owner context.Context, e *entry, mostBytes int64) ([]record, error) {
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(owner, cancel)
+	defer stop()
+	topic := payloadTopic(e.typ)
+	for {
+		list, err := b.fetch(both, topic, e.partition, e.offset, mostBytes, followWait)
+		if err == nil && len(list) > 0 && list[0].offset == e.offset {
+			return list, nil
+		}
+		if err := ended(ctx, owner); err != nil {
+			return nil, err
+		}
+		if errors.Is(err, kafka.OffsetOutOfRange) || err == nil && len(list) > 0 {
+			return nil, fmt.Errorf("kafka: payload of event %x is gone from topic %s partition %d offset %d: %w",
+				e.id, topic, e.partition, e.offset, events.ErrPosition)
+		}
+		if err := pause(ctx, owner, retryPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Close implements events.Reader.
+func (r *reader) Close() error {
+	if r.ctx.Err() != nil {
+		return nil
+	}
+	r.cancel()
+	r.turn <- struct{}{} // an ongoing Next ends first
+	defer func() { <-r.turn }()
+	clear(r.shelf)
+	r.bus.forget(r)
+	return nil
+}

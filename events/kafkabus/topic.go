@@ -1,0 +1,116 @@
+package kafkabus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"codea1/events"
+
+	"github.com/segmentio/kafka-go"
+)
+
+const prefix = "codea1."
+
+func payloadTopic(t events.Type) string { return prefix + string(t) }
+
+// journalTopic cannot be a payload topic: no event type begins with journal.
+func journalTopic(run string) string { return prefix + "journal." + run }
+
+func (b *Bus) topicConfig(name string, partitions int) kafka.TopicConfig {
+	config := kafka.TopicConfig{
+		Topic: name, NumPartitions: partitions, ReplicationFactor: b.config.Replicas,
+		ConfigEntries: []kafka.ConfigEntry{
+			{ConfigName: "cleanup.policy", ConfigValue: "delete"},
+			// What a run has once said is not forgotten.
+			{ConfigName: "retention.ms", ConfigValue: "-1"},
+			{ConfigName: "retention.bytes", ConfigValue: "-1"},
+			{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(maxRecordBytes)},
+			// A payload is compressed already where that is worth it.
+			{ConfigName: "compression.type", ConfigValue: "producer"},
+		},
+	}
+	if b.config.Replicas >= 3 {
+		config.ConfigEntries = append(config.ConfigEntries, kafka.ConfigEntry{ConfigName: "min.insync.replicas", ConfigValue: "2"})
+	}
+	return config
+}
+
+// create makes the topics that do not exist.
+func (b *Bus) create(ctx context.Context, topics ...kafka.TopicConfig) error {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	answer, err := b.client.CreateTopics(limited, &kafka.CreateTopicsRequest{Topics: topics})
+	if err != nil {
+		return err
+	}
+	for name, err := range answer.Errors {
+		if err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
+			return fmt.Errorf("create topic %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// payloadTopics creates what is missing and returns the number of partitions
+// of each.
+func (b *Bus) payloadTopics(ctx context.Context) (map[events.Type]int, error) {
+	types := events.Types()
+	var topics []kafka.TopicConfig
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = payloadTopic(t)
+		topics = append(topics, b.topicConfig(names[i], b.config.Partitions))
+	}
+	if err := b.create(ctx, topics...); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	answer, err := b.client.Metadata(limited, &kafka.MetadataRequest{Topics: names})
+	if err != nil {
+		return nil, err
+	}
+	partitions := make(map[events.Type]int, len(types))
+	for _, t := range answer.Topics {
+		if t.Error != nil {
+			return nil, fmt.Errorf("topic %s: %w", t.Name, t.Error)
+		}
+		for _, typ := range types {
+			if payloadTopic(typ) == t.Name {
+				partitions[typ] = len(t.Partitions)
+			}
+		}
+	}
+	for _, t := range types {
+		if partitions[t] == 0 {
+			return nil, fmt.Errorf("topic %s: %w", payloadTopic(t), kafka.UnknownTopicOrPartition)
+		}
+	}
+	return partitions, nil
+}
+
+// end returns the offset after the last record of a topic's first partition.
+func (b *Bus) end(ctx context.Context, topic string) (int64, error) {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stop := context.AfterFunc(b.ctx, cancel)
+	defer stop()
+	answer, err := b.client.ListOffsets(limited, &kafka.ListOffsetsRequest{
+		Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(0)}},
+	})
+	if err != nil {
+		if err := ended(ctx, b.ctx); err != nil {
+			return 0, err
+		}
+		return 0, err
+	}
+	for _, p := range answer.Topics[topic] {
+		if p.Error != nil {
+			return 0, fmt.Errorf("topic %s: %w", topic, p.Error)
+		}
+		return p.LastOffset, nil
+	}
+	return 0, fmt.Errorf("topic %s: %w", topic, kafka.UnknownTopicOrPartition)
+}
