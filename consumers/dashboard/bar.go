@@ -139,9 +139,10 @@ func describe(s *State) string {
 	case PhaseStarting:
 		return "starting"
 	case PhaseEvaluating:
-		fmt.Fprintf(&b, "evaluate %s  %d/%d groups", p.Tag, p.Done, p.Total)
-		if avg := s.evaluating().Avg(); !math.IsNaN(avg) {
-			fmt.Fprintf(&b, "  avg@%d %s", s.evaluating().Answers, percent(avg))
+		eval := s.evaluating()
+		fmt.Fprintf(&b, "evaluate %s  %d/%d groups", eval.Name(), p.Done, p.Total)
+		if avg := eval.Avg(); !math.IsNaN(avg) {
+			fmt.Fprintf(&b, "  avg@%d %s", eval.Answers, percent(avg))
 		}
 	case PhaseTraining:
 		fmt.Fprintf(&b, "step %d/%d", p.Step, p.Steps)
@@ -149,7 +150,7 @@ func describe(s *State) string {
 		for _, m := range []struct {
 			name string
 			mean Mean
-		}{{"pass", point.PassNew}, {"hist", point.PassHist}, {"code", point.Code}, {"test", point.Test}} {
+		}{{"pass", point.PassNew}, {"hist", s.History.LastHist()}, {"code", point.Code}, {"test", point.Test}} {
 			if v := m.mean.Value(); !math.IsNaN(v) {
 				fmt.Fprintf(&b, "  %s %.2f", m.name, v)
 			}
@@ -157,7 +158,7 @@ func describe(s *State) string {
 	case PhaseFinished:
 		return fmt.Sprintf("%s after %d of %d steps", s.Finished, s.Trained(), s.Steps)
 	}
-	if p.Known && p.Phase == PhaseTraining {
+	if p.Known {
 		fmt.Fprintf(&b, "  %s left", duration(p.Left))
 	}
 	return b.String()

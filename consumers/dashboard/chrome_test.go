@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -24,6 +25,7 @@ type chrome struct {
 	next     int
 	waiting  map[int]chan reply
 	problems []string // what the page threw or was refused
+	requests []string // URLs that were asked for
 }
 
 type reply struct {
@@ -98,7 +100,7 @@ func startChrome(t *testing.T) *chrome {
 	}
 	c.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	c.session = attached.SessionID
-	for _, domain := range []string{"Page", "Runtime", "Log"} {
+	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
 		c.call(domain+".enable", nil, nil)
 	}
 	return c
@@ -131,6 +133,10 @@ func (c *chrome) read(from *os.File) {
 		switch m.Method {
 		case "Runtime.exceptionThrown":
 			c.problems = append(c.problems, string(m.Params))
+		case "Network.requestWillBeSent":
+			var p struct{ Request struct{ URL string } }
+			_ = json.Unmarshal(m.Params, &p) // an unreadable one is a request too
+			c.requests = append(c.requests, p.Request.URL)
 		case "Log.entryAdded":
 			var p struct{ Entry struct{ Level string } }
 			if err := json.Unmarshal(m.Params, &p); err != nil || p.Entry.Level == "error" {
@@ -223,6 +229,21 @@ func (c *chrome) until(condition string) {
 	if held != true {
 		c.t.Fatalf("the page never came to %s; it shows:\n%v", condition, c.eval("document.body.innerText"))
 	}
+}
+
+// seen returns what went wrong in the page and what it asked for.
+func (c *chrome) seen() (problems, requests []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.problems), slices.Clone(c.requests)
+}
+
+// prefer has the page shown in a colour scheme: light or dark.
+func (c *chrome) prefer(scheme string) {
+	c.t.Helper()
+	c.call("Emulation.setEmulatedMedia", map[string]any{
+		"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}},
+	}, nil)
 }
 
 func (c *chrome) open(url string) {

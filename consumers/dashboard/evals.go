@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -33,13 +34,24 @@ type Eval struct {
 	Defective int // suites for a defective answer
 	Found     int // of those, with a valid test that fails
 
-	avg         Mean               // of the share of correct answers
-	shares      map[string]float64 // the same by problem
-	first, last time.Time
+	avg     Mean               // of the share of correct answers
+	shares  map[string]float64 // the same by problem
+	attempt int                // in which it began
+	took    time.Duration      // once it is complete; 0 where it began in an earlier attempt
 }
 
 // Complete reports whether every group was scored or dropped.
-func (e *Eval) Complete() bool { return e.Groups > 0 && e.Scored+e.Dropped >= e.Groups }
+func (e *Eval) Complete() bool { return e.Groups > 0 && e.done() >= e.Groups }
+
+func (e *Eval) done() int { return e.Scored + e.Dropped }
+
+// Name says when the evaluation was made.
+func (e *Eval) Name() string {
+	if e.Step == 0 {
+		return "step 0"
+	}
+	return fmt.Sprintf("after step %d", e.Step)
+}
 
 // Avg returns avg@k: the mean over problems of the share of correct answers.
 func (e *Eval) Avg() float64 { return e.avg.Value() }
@@ -90,7 +102,7 @@ func (s *State) After() *Eval {
 	return nil
 }
 
-func (es *evals) find(tag string, step int, at time.Time) *Eval {
+func (es *evals) find(tag string, step int) *Eval {
 	for _, e := range *es {
 		if e.Tag == tag {
 			return e
@@ -100,14 +112,13 @@ func (es *evals) find(tag string, step int, at time.Time) *Eval {
 	if len(*es) >= maxEvals {
 		*es = slices.Delete(*es, 1, 2)
 	}
-	e := &Eval{Tag: tag, Step: step, shares: map[string]float64{}, first: at}
+	e := &Eval{Tag: tag, Step: step, shares: map[string]float64{}}
 	*es = append(*es, e)
 	return e
 }
 
-func (es *evals) score(at time.Time, p *events.EvalScored) {
-	e := es.find(p.Plan.Tag, p.Plan.Step, at)
-	e.last = at
+func (es *evals) score(p *events.EvalScored) *Eval {
+	e := es.find(p.Plan.Tag, p.Plan.Step)
 	e.Groups = max(e.Groups, p.Plan.Groups)
 	e.Scored++
 	e.Suites += p.Suites
@@ -129,20 +140,21 @@ func (es *evals) score(at time.Time, p *events.EvalScored) {
 		}
 		e.Answers = max(e.Answers, len(p.Correct))
 	}
+	return e
 }
 
 // drop takes the tag from the group's name, e-TAG-SLOT: the payload of
 // group.dropped does not carry it.
-func (es *evals) drop(group string, at time.Time, p *events.GroupDropped) {
+func (es *evals) drop(group string, p *events.GroupDropped) *Eval {
 	tag, ok := strings.CutPrefix(group, "e-")
 	end := strings.LastIndexByte(tag, '-')
 	if !ok || end < 0 {
-		return
+		return nil
 	}
-	e := es.find(tag[:end], p.Step, at)
-	e.last = at
+	e := es.find(tag[:end], p.Step)
 	e.Groups = max(e.Groups, p.Groups)
 	e.Dropped++
+	return e
 }
 
 func share(part, whole int) float64 {

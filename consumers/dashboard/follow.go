@@ -66,7 +66,10 @@ func (f *Follower) apply(message *events.Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state.Apply(event)
-	if !readable {
+	switch {
+	case !Needs(message.Type):
+		f.state.Hold(message)
+	case !readable:
 		f.state.Unreadable++
 	}
 	f.changed()

@@ -200,7 +200,7 @@ func TestBarWritesLinesWhereThereIsNoTerminal(t *testing.T) {
 		"starting",
 		"step 1/2  pass 0.75  hist 0.50  code 0.25  test 0.25",
 		"step 2/2  pass 0.75  hist 0.50  code 0.25  test 0.25",
-		"evaluate after  1/2 groups  avg@2 50.0%",
+		"evaluate after step 2  1/2 groups  avg@2 50.0%",
 		"completed after 1 of 2 steps",
 		"",
 	}, "\n")
@@ -211,7 +211,7 @@ func TestBarWritesLinesWhereThereIsNoTerminal(t *testing.T) {
 
 func TestBarDrawsInPlaceOnATerminal(t *testing.T) {
 	got := showBar(t, true)
-	for _, want := range []string{"step 1/2", "step 2/2", "100% [=", "evaluate after", " 50% [="} {
+	for _, want := range []string{"step 1/2", "step 2/2", "100% [=", "evaluate after step 2", " 50% [="} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}

@@ -31,6 +31,22 @@ type Point struct {
 	Entered int // tests that entered the Mistake Book
 	Left    int // tests that left it
 	Size    int // tests in it after the last group
+
+	CodeUpdate Update
+	TestUpdate Update
+}
+
+// Update holds the means over the updates of a role's policy.
+type Update struct {
+	Entropy  Mean // nats per token
+	KL       Mean // to the reference model
+	GradNorm Mean // before clipping
+}
+
+func (u *Update) merge(o Update) {
+	u.Entropy.merge(o.Entropy)
+	u.KL.merge(o.KL)
+	u.GradNorm.merge(o.GradNorm)
 }
 
 // Mean is a mean that can be added to.
@@ -62,6 +78,17 @@ func (h *History) Last() (step int, p Point) {
 		}
 	}
 	return 0, Point{}
+}
+
+// LastHist returns the newest share of historical tests passed: not every step
+// poses a question that has any.
+func (h *History) LastHist() Mean {
+	for i := len(h.points) - 1; i >= 0; i-- {
+		if h.points[i].PassHist.n > 0 {
+			return h.points[i].PassHist
+		}
+	}
+	return Mean{}
 }
 
 // at returns the point of a training step, making room for it.
@@ -104,12 +131,27 @@ func (p *Point) merge(o Point) {
 	p.Entered += o.Entered
 	p.Left += o.Left
 	p.Size = o.Size
+	p.CodeUpdate.merge(o.CodeUpdate)
+	p.TestUpdate.merge(o.TestUpdate)
 }
 
 func (h *History) drop(step int) {
 	if step > 0 {
 		h.at(step).Dropped++
 	}
+}
+
+func (h *History) update(p *events.PolicyUpdated) {
+	if p.Step < 1 {
+		return
+	}
+	u := &h.at(p.Step).CodeUpdate
+	if p.Role == events.RoleTest {
+		u = &h.at(p.Step).TestUpdate
+	}
+	u.Entropy.add(p.Metrics.Entropy)
+	u.KL.add(p.Metrics.KL)
+	u.GradNorm.add(p.Metrics.GradNorm)
 }
 
 func (h *History) reward(g *events.GroupRewarded, entered, left, size int) {

@@ -1,14 +1,11 @@
 package dashboard
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Progress says where a run stands.
 type Progress struct {
 	Phase Phase
-	Tag   string // the evaluation under way
+	Tag   string // the evaluation under way, as its events name it
 	Step  int    // the step under way; in an evaluation, the steps trained
 	Steps int    // steps planned
 	Done  int    // groups of the phase that ended
@@ -32,11 +29,11 @@ const (
 func (s *State) Progress() Progress {
 	trained := s.Trained()
 	p := Progress{Phase: PhaseStarting, Step: trained, Steps: s.Steps}
-	p.Left, p.Known = s.left(trained)
+	p.Left, p.Known = s.left()
 	if eval := s.evaluating(); s.Finished != "" {
 		p.Phase, p.Left, p.Known = PhaseFinished, 0, true
 	} else if eval != nil {
-		p.Phase, p.Tag, p.Done, p.Total = PhaseEvaluating, eval.Tag, eval.Scored+eval.Dropped, eval.Groups
+		p.Phase, p.Tag, p.Done, p.Total = PhaseEvaluating, eval.Tag, eval.done(), eval.Groups
 	} else if s.perStep > 0 {
 		p.Phase, p.Step = PhaseTraining, min(trained+1, max(s.Steps, trained))
 		p.Total = s.Steps * s.perStep
@@ -56,25 +53,6 @@ func (s *State) evaluating() *Eval {
 		return s.evals[n-1]
 	}
 	return nil
-}
-
-// left guesses the time left: the median time of the last steps times the
-// steps left, and the time of the first evaluation for the one at the end. The
-// median leaves out a step that waited for an evaluation.
-func (s *State) left(trained int) (time.Duration, bool) {
-	if s.Steps == 0 || len(s.pace) < 2 {
-		return 0, false
-	}
-	var took []time.Duration
-	for i := range s.pace[1:] {
-		took = append(took, max(0, s.pace[i+1].Sub(s.pace[i])))
-	}
-	slices.Sort(took)
-	left := took[len(took)/2] * time.Duration(max(0, s.Steps-trained))
-	if before, after := s.Before(), s.After(); before != nil && (after == nil || after.Step < s.Steps) {
-		left += before.last.Sub(before.first)
-	}
-	return left, true
 }
 
 // rate counts events per second of event time.

@@ -66,7 +66,7 @@ func TestPageFollowsARun(t *testing.T) {
 		}
 	}
 	for table, want := range map[string]string{
-		"evals": "before0" + "1/1" + "25.0%––", "stages": "execution-0420.15050.0%0s ago",
+		"evals": "step 01/1" + "25.0%––", "stages": "execution-0420.15050.0%0s ago",
 		"events": "eval.scored1group.dropped1group.rewarded5policy.updated10run.started1stage.heartbeat5",
 	} {
 		if got := browser.eval(fmt.Sprintf("document.querySelector('#%s tbody').textContent", table)); got != want {
@@ -92,15 +92,11 @@ func TestPageFollowsARun(t *testing.T) {
 	browser.until(`document.querySelector('#drops td.long').textContent.startsWith('<img src=x')`)
 
 	// Dark is dark, charts included.
-	browser.call("Emulation.setEmulatedMedia", map[string]any{
-		"features": []map[string]string{{"name": "prefers-color-scheme", "value": "dark"}},
-	}, nil)
+	browser.prefer("dark")
 	browser.until(`getComputedStyle(document.body).backgroundColor === 'rgb(16, 19, 23)'`)
 	browser.until(fmt.Sprintf(drawn, "reward", "[0x60, 0xa5, 0xfa]") + " > 100")
 
-	browser.mu.Lock()
-	problems := browser.problems
-	browser.mu.Unlock()
+	problems, _ := browser.seen()
 	for _, p := range problems {
 		t.Errorf("the page had a problem: %s", p)
 	}

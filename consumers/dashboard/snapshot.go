@@ -112,6 +112,7 @@ type stageView struct {
 
 type evalView struct {
 	Tag           string `json:"tag"`
+	Name          string `json:"name"`
 	Step          int    `json:"step"`
 	Groups        int    `json:"groups"`
 	Scored        int    `json:"scored"`
@@ -157,7 +158,7 @@ func (s *State) Snapshot() Snapshot {
 	step, point := s.History.Last()
 	out.Latest = means{
 		Step: step, Code: point.Code.number(), Test: point.Test.number(),
-		PassNew: point.PassNew.number(), PassHist: point.PassHist.number(),
+		PassNew: point.PassNew.number(), PassHist: s.History.LastHist().number(),
 		Valid: point.Valid.number(), Invalid: point.Invalid.number(),
 	}
 	for _, d := range slices.Backward(s.RecentDrops) {
@@ -181,7 +182,7 @@ func (s *State) Snapshot() Snapshot {
 	slices.SortFunc(out.Stages, func(a, b stageView) int { return strings.Compare(a.Instance, b.Instance) })
 	for _, e := range s.evals {
 		out.Evals = append(out.Evals, evalView{
-			Tag: e.Tag, Step: e.Step, Groups: e.Groups, Scored: e.Scored, Dropped: e.Dropped,
+			Tag: e.Tag, Name: e.Name(), Step: e.Step, Groups: e.Groups, Scored: e.Scored, Dropped: e.Dropped,
 			Problems: e.Problems(), Answers: e.Answers,
 			Avg: number(e.Avg()), Validity: number(e.Validity()), DefectFinding: number(e.DefectFinding()),
 		})

@@ -12,7 +12,6 @@ const (
 	maxRecentDrops = 20
 	maxInstances   = 256  // stage instances with a heartbeat
 	maxOpenSteps   = 4096 // steps under way at a time
-	maxPace        = 20   // steps the time left is guessed from
 )
 
 // State is what the user is shown of a run: a pure projection over its events
@@ -26,7 +25,9 @@ type State struct {
 	Finished   string    // why the latest attempt ended; empty while it goes on
 	Steps      int       // steps planned
 	ProblemSet string
-	Problems   int // training problems in the set
+	Problems   int    // training problems in the set
+	Build      string // of the program that runs the latest attempt
+	Config     string // its whole configuration, YAML
 
 	Events     map[events.Type]int64 // by type
 	Unreadable int64                 // events whose payload could not be decoded
@@ -42,10 +43,11 @@ type State struct {
 	Book     Book
 
 	evals    evals
+	examples examples
 	twoRoles bool        // the Test LLM trains too: groups have suites
 	open     map[int]int // groups ended per step that is not trained yet
 	perStep  int         // groups in a step, as planned last
-	pace     []time.Time // when the last steps of this attempt were trained, oldest first
+	pace     pace
 	rate     rate
 }
 
@@ -85,6 +87,7 @@ func NewState() *State {
 		Events: map[events.Type]int64{}, Drops: map[events.DropReason]int64{},
 		Policies: map[events.Role]Policy{}, Stages: map[string]Stage{},
 		History: newHistory(), Book: newBook(), open: map[int]int{},
+		examples: newExamples(),
 	}
 }
 
@@ -97,6 +100,14 @@ func Needs(t events.Type) bool {
 	}
 	return true
 }
+
+// Hold keeps an event that was applied without its payload, in case its group
+// turns out to be an example. The message must not be changed afterwards.
+func (s *State) Hold(m *events.Message) { s.examples.hold(m) }
+
+// Examples returns answers that a new test broke, of all parts of the run, by
+// step.
+func (s *State) Examples() []Example { return s.examples.all() }
 
 // Apply folds in the next event. An event without payload is only counted.
 func (s *State) Apply(e *events.Event) {
@@ -112,13 +123,13 @@ func (s *State) Apply(e *events.Event) {
 	case *events.RunFinished:
 		s.Finished = p.Reason
 	case *events.GroupRewarded:
-		s.reward(p)
+		s.reward(e.Group, p)
 	case *events.GroupDropped:
 		s.drop(e, p)
 	case *events.PolicyUpdated:
 		s.update(e, p)
 	case *events.EvalScored:
-		s.evals.score(e.Time, p)
+		s.evaluated(e, s.evals.score(p))
 	case *events.StageHeartbeat:
 		s.beat(e, p)
 	}
@@ -127,10 +138,12 @@ func (s *State) Apply(e *events.Event) {
 func (s *State) start(e *events.Event, p *events.RunStarted) {
 	s.Attempt, s.Started, s.Finished = p.Attempt, e.Time, ""
 	s.Steps, s.ProblemSet, s.Problems = p.Steps, p.ProblemSet, p.Problems
-	s.pace = nil // the time a run lay still is not the pace of a step
+	s.Build, s.Config = p.Build, p.Config
+	s.examples.plan(p.Steps)
+	s.pace.restart(e.Time) // the time a run lay still is not the pace of a step
 }
 
-func (s *State) reward(p *events.GroupRewarded) {
+func (s *State) reward(group string, p *events.GroupRewarded) {
 	if p.Plan.Purpose != events.PurposeTrain {
 		return
 	}
@@ -138,6 +151,7 @@ func (s *State) reward(p *events.GroupRewarded) {
 	s.perStep = p.Plan.Groups
 	s.twoRoles = s.twoRoles || p.Plan.Suites > 0
 	s.ended(p.Plan.Step)
+	s.examples.rewarded(group, p)
 	entered, left := s.Book.apply(p.ProblemID, p.Deltas)
 	s.History.reward(p, entered, left, s.Book.Size())
 }
@@ -153,9 +167,10 @@ func (s *State) drop(e *events.Event, p *events.GroupDropped) {
 	case events.PurposeTrain:
 		s.perStep = max(s.perStep, p.Groups)
 		s.ended(p.Step)
+		s.examples.release(e.Group)
 		s.History.drop(p.Step)
 	case events.PurposeEval:
-		s.evals.drop(e.Group, e.Time, p)
+		s.evaluated(e, s.evals.drop(e.Group, p))
 	}
 }
 
@@ -168,6 +183,7 @@ func (s *State) ended(step int) {
 
 func (s *State) update(e *events.Event, p *events.PolicyUpdated) {
 	before := s.Trained()
+	s.History.update(p)
 	s.Policies[p.Role] = Policy{Version: p.Version, Step: p.Step, At: e.Time, Metrics: p.Metrics}
 	trained := s.Trained()
 	if trained <= before {
@@ -178,10 +194,25 @@ func (s *State) update(e *events.Event, p *events.PolicyUpdated) {
 			delete(s.open, step)
 		}
 	}
-	s.pace = append(s.pace, e.Time)
-	if len(s.pace) > maxPace+1 {
-		s.pace = slices.Delete(s.pace, 0, 1)
+	s.pace.trained(e.Time, trained-before)
+}
+
+// evaluated notes that a group of an evaluation ended. One that an earlier
+// attempt began took longer than this attempt can tell.
+func (s *State) evaluated(e *events.Event, eval *Eval) {
+	if eval == nil {
+		return
 	}
+	if eval.done() == 1 {
+		eval.attempt = s.Attempt
+	}
+	if !eval.Complete() {
+		return
+	}
+	if eval.attempt == s.Attempt {
+		eval.took = max(0, e.Time.Sub(s.pace.mark))
+	}
+	s.pace.mark = e.Time
 }
 
 func (s *State) beat(e *events.Event, p *events.StageHeartbeat) {

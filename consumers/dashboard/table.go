@@ -59,7 +59,15 @@ func headline(s *State) string {
 	return line
 }
 
-func evalTable(b *strings.Builder, before, after *Eval, interval Interval) {
+// comparison is a line of the table of the evaluations before and after.
+type comparison struct {
+	Name, Before, After string
+	Change              string // empty for a line of detail
+	Spread              string // interval of the change
+	Detail              bool   // says what a measure was taken on
+}
+
+func compare(before, after *Eval, interval Interval) []comparison {
 	none := &Eval{}
 	if before == nil {
 		before = none
@@ -67,39 +75,63 @@ func evalTable(b *strings.Builder, before, after *Eval, interval Interval) {
 	if after == nil {
 		after = none
 	}
-	row := func(name, x, y, change string) {
-		b.WriteString(strings.TrimRight(fmt.Sprintf("%-*s%8s %8s   %s", nameWidth, name, x, y, change), " ") + "\n")
-	}
-	measure := func(name string, of func(*Eval) float64, spread string) {
+	measure := func(name string, of func(*Eval) float64) comparison {
 		x, y := of(before), of(after)
-		change := points(y - x)
-		if change != "" && spread != "" {
-			change += "  " + spread
-		}
-		row(name, percent(x), percent(y), change)
+		return comparison{Name: name, Before: percent(x), After: percent(y), Change: points(y - x)}
 	}
-	row("Held-out problems", "before", "after", "change")
-	k := max(before.Answers, after.Answers)
-	measure(fmt.Sprintf("Code LLM avg@%d", k), (*Eval).Avg, spread(before, after, interval))
-	measure("Test LLM validity", (*Eval).Validity, "")
-	measure("Test LLM defect-finding", (*Eval).DefectFinding, "")
-	count := func(name string, of func(*Eval) string) { row("  "+name, of(before), of(after), "") }
-	count("at step", func(e *Eval) string {
-		if e == none {
-			return "-"
-		}
-		return strconv.Itoa(e.Step)
-	})
-	count("problems", func(e *Eval) string { return thousands(e.Problems()) })
-	count("tests written", func(e *Eval) string { return thousands(e.Stated) })
-	count("suites on a defect", func(e *Eval) string { return thousands(e.Defective) })
-	for _, e := range []*Eval{before, after} {
-		if e.Groups > 0 && e.Scored < e.Groups {
-			fmt.Fprintf(b, "  evaluation %s: %d of %d groups scored, %d dropped\n", e.Tag, e.Scored, e.Groups, e.Dropped)
-		}
+	detail := func(name string, of func(*Eval) string) comparison {
+		return comparison{Name: name, Before: of(before), After: of(after), Detail: true}
+	}
+	answers := measure(fmt.Sprintf("Code LLM avg@%d", max(before.Answers, after.Answers)), (*Eval).Avg)
+	answers.Spread = spread(before, after, interval)
+	return []comparison{
+		answers,
+		measure("Test LLM validity", (*Eval).Validity),
+		measure("Test LLM defect-finding", (*Eval).DefectFinding),
+		detail("at step", func(e *Eval) string {
+			if e == none {
+				return "-"
+			}
+			return strconv.Itoa(e.Step)
+		}),
+		detail("problems", func(e *Eval) string { return thousands(e.Problems()) }),
+		detail("tests written", func(e *Eval) string { return thousands(e.Stated) }),
+		detail("suites on a defect", func(e *Eval) string { return thousands(e.Defective) }),
 	}
 }
 
+func evalTable(b *strings.Builder, before, after *Eval, interval Interval) {
+	row := func(name, x, y, change string) {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-*s%8s %8s   %s", nameWidth, name, x, y, change), " ") + "\n")
+	}
+	row("Held-out problems", "before", "after", "change")
+	for _, c := range compare(before, after, interval) {
+		name, change := c.Name, c.Change
+		if c.Detail {
+			name = "  " + name
+		}
+		if change != "" && c.Spread != "" {
+			change += fmt.Sprintf("  [%s, 95%% interval over problems]", c.Spread)
+		}
+		row(name, c.Before, c.After, change)
+	}
+	for _, text := range incomplete(before, after) {
+		fmt.Fprintf(b, "  %s\n", text)
+	}
+}
+
+// incomplete says of which evaluations not every group was scored.
+func incomplete(all ...*Eval) (lines []string) {
+	for _, e := range all {
+		if e != nil && e.Groups > 0 && e.Scored < e.Groups {
+			lines = append(lines, fmt.Sprintf("evaluation, %s: %d of %d groups scored, %d dropped", e.Name(), e.Scored, e.Groups, e.Dropped))
+		}
+	}
+	return lines
+}
+
+// spread returns the interval of the change in the share of correct answers,
+// in points; empty if there is none.
 func spread(before, after *Eval, interval Interval) string {
 	if interval == nil {
 		return ""
@@ -108,7 +140,7 @@ func spread(before, after *Eval, interval Interval) string {
 	if math.IsNaN(low) || math.IsNaN(high) {
 		return ""
 	}
-	return fmt.Sprintf("[%+.1f to %+.1f, 95%% interval over problems]", 100*low, 100*high)
+	return fmt.Sprintf("%+.1f to %+.1f", 100*low, 100*high)
 }
 
 func dropped(s *State) string {

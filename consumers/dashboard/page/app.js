@@ -1,16 +1,19 @@
 // The page shows one snapshot of the state after another, as server-sent
-// events bring them. It keeps nothing but its charts.
+// events bring them. Its charts are in charts.js.
 "use strict";
 
 const byId = (id) => document.getElementById(id);
 const setText = (id, text) => { byId(id).textContent = text; };
 
 // Numbers: null is what the run does not know yet.
-const none = "–";
 const fixed = (x, digits) => (x === null ? none : x.toFixed(digits));
 const percent = (x) => (x === null ? none : (100 * x).toFixed(1) + "%");
 const whole = (n) => n.toLocaleString("en");
-const short = (x) => (x === null ? none : Number(x.toPrecision(3)).toString());
+const short = (x) => {
+  if (x === null) return none;
+  if (x !== 0 && Math.abs(x) < 0.001) return x.toExponential(1);
+  return Number(x.toPrecision(3)).toString();
+};
 const clock = (iso) => new Date(iso).toLocaleTimeString("en-GB");
 
 function duration(seconds) {
@@ -20,83 +23,6 @@ function duration(seconds) {
   if (s < 3600) return Math.floor(s / 60) + "m" + pad(s % 60) + "s";
   return Math.floor(s / 3600) + "h" + pad(Math.floor((s % 3600) / 60)) + "m";
 }
-
-// Charts: for each, the columns of the series it draws.
-const charts = {
-  reward: { lines: [["Code LLM", "reward_code"], ["Test LLM", "reward_test"]], digits: 3 },
-  pass: { lines: [["new tests", "pass_new"], ["historical tests", "pass_hist"]], digits: 3, range: [0, 1] },
-  tests: { lines: [["valid", "valid"], ["invalid", "invalid"]], digits: 2, fromZero: true },
-  book: { lines: [["tests", "book_size"]], digits: 0, fromZero: true },
-};
-const plots = new Map(); // element -> uPlot
-
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-function chartOptions(chart, element) {
-  const axis = { stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false } };
-  const colours = [css("--first"), css("--second")];
-  return {
-    width: element.clientWidth,
-    height: 220,
-    cursor: { y: false },
-    scales: {
-      x: { time: false },
-      y: {
-        range: (_, low, high) => {
-          if (chart.range) return chart.range;
-          if (low === null) return [0, 1];
-          return uPlot.rangeNum(chart.fromZero ? 0 : low, high, 0.1, !chart.fromZero);
-        },
-      },
-    },
-    axes: [
-      { ...axis, size: 32, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000] },
-      { ...axis, size: 56 },
-    ],
-    series: [
-      { label: "step" },
-      ...chart.lines.map(([label], i) => ({
-        label, stroke: colours[i], width: 2, spanGaps: true,
-        value: (_, v) => (v === null || v === undefined ? none : v.toFixed(chart.digits)),
-      })),
-    ],
-  };
-}
-
-let lastSeries = null;
-
-function drawCharts(series) {
-  lastSeries = series;
-  for (const element of document.querySelectorAll(".chart")) {
-    const chart = charts[element.dataset.chart];
-    const data = [series.step, ...chart.lines.map(([, column]) => series[column])];
-    element.dataset.rows = series.step.length;
-    let plot = plots.get(element);
-    if (plot) plot.setData(data);
-    else plots.set(element, plot = new uPlot(chartOptions(chart, element), data, element));
-    // uPlot draws, and empties its legend, after this returns.
-    requestAnimationFrame(() => showNewest(element));
-  }
-}
-
-// showNewest has the legend tell the newest step while the pointer is nowhere.
-function showNewest(element) {
-  const plot = plots.get(element);
-  if (plot && plot.data[0].length > 0 && (plot.cursor.left ?? -1) < 0) plot.setLegend({ idx: plot.data[0].length - 1 });
-}
-
-function redrawCharts() {
-  for (const plot of plots.values()) plot.destroy();
-  plots.clear();
-  if (lastSeries) drawCharts(lastSeries);
-}
-
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawCharts);
-new ResizeObserver(() => {
-  for (const [element, plot] of plots) {
-    if (plot.width !== element.clientWidth) plot.setSize({ width: element.clientWidth, height: 220 });
-  }
-}).observe(document.body);
 
 // Tables: rows of cells; a cell is a text, or [text, class].
 function fill(id, rows, nothing) {
@@ -124,7 +50,7 @@ const n = (text) => [text, "n"];
 
 function where(s) {
   switch (s.phase) {
-    case "evaluating": return `evaluating “${s.tag}”: ${whole(s.done)} of ${whole(s.total)} groups`;
+    case "evaluating": return `evaluating ${s.evals.at(-1).name}: ${whole(s.done)} of ${whole(s.total)} groups`;
     case "training": return `step ${whole(s.step)} of ${whole(s.steps)}`;
     case "finished": return `${s.reason} after ${whole(s.step)} of ${whole(s.steps)} steps`;
   }
@@ -156,7 +82,7 @@ function show(s) {
   const k = Math.max(0, ...s.evals.map((e) => e.answers));
   setText("avg", "avg@" + (k || "k"));
   fill("evals", s.evals.map((e) => [
-    e.tag, n(whole(e.step)), n(`${whole(e.scored)}/${whole(e.groups)}`), n(percent(e.avg)), n(percent(e.validity)), n(percent(e.defect_finding)),
+    e.name, n(`${whole(e.scored)}/${whole(e.groups)}`), n(percent(e.avg)), n(percent(e.validity)), n(percent(e.defect_finding)),
   ]), "no evaluation yet");
   fill("policies", s.policies.map((p) => [
     p.role, n(whole(p.version)), n(short(p.loss)), n(short(p.kl)), n(short(p.entropy)), n(percent(p.clip_fraction)), n(short(p.grad_norm)), n(short(p.lr)),

@@ -1,0 +1,145 @@
+package dashboard
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"codea1/events"
+
+	"pgregory.net/rapid"
+)
+
+// TestTimeLeftOfARecordedRun replays when things happened in a run and looks
+// at the ends that were foretold on the way.
+func TestTimeLeftOfARecordedRun(t *testing.T) {
+	recorded, err := os.ReadFile("testdata/times")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const steps, evalGroups = 120, 10
+	s, state := &script{at: noon}, NewState()
+	state.Apply(s.started(1, steps))
+	var foretold []time.Duration // the whole run, as guessed after each step and tenth of the last evaluation
+	for line := range strings.Lines(string(recorded)) {
+		var ms, step, slot int
+		var what string
+		if n, _ := fmt.Sscan(line, &ms, &what, &step, &slot); n < 2 {
+			continue
+		}
+		s.at = noon.Add(time.Duration(ms) * time.Millisecond)
+		switch what {
+		case "scored":
+			state.Apply(s.scored(fmt.Sprint("e", step), step, slot, evalGroups, events.EvalScored{}))
+		case "trained":
+			state.Apply(s.rewarded(step, 0, 1, 0.5, 0.5))
+			state.Apply(s.updated(events.RoleCode, step))
+			state.Apply(s.updated(events.RoleTest, step))
+		case "finished":
+			state.Apply(s.finished(steps, events.RunCompleted))
+		}
+		if p := state.Progress(); p.Known {
+			foretold = append(foretold, s.at.Sub(noon)+p.Left)
+		}
+	}
+	took := s.at.Sub(noon)
+	if n := len(foretold); n < steps {
+		t.Fatalf("the time left was known %d times", n)
+	}
+	for i, whole := range foretold {
+		if off := math.Abs(whole.Seconds()/took.Seconds() - 1); off > 0.25 || i > steps/2 && off > 0.2 || i > steps*3/4 && off > 0.08 {
+			t.Errorf("guess %d: %v for a run of %v", i, whole.Round(time.Second), took.Round(time.Second))
+		}
+		if i > 0 && math.Abs((whole-foretold[i-1]).Seconds()) > 0.06*took.Seconds() {
+			t.Errorf("guess %d jumps from %v to %v", i, foretold[i-1].Round(time.Second), whole.Round(time.Second))
+		}
+	}
+}
+
+// TestTimeLeftOfASteadyRun: where every step and every evaluation takes as
+// long as the one before, what is left is known to the second, as soon as the
+// rhythm of the evaluations is.
+func TestTimeLeftOfASteadyRun(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		steps := rapid.IntRange(4, 60).Draw(t, "steps")
+		every := rapid.IntRange(0, 10).Draw(t, "steps between evaluations")
+		step := time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds a step")) * time.Second
+		eval := time.Duration(rapid.IntRange(0, 100).Draw(t, "seconds a group")) * time.Second
+		groups := rapid.IntRange(1, 4).Draw(t, "groups of an evaluation")
+
+		type guess struct {
+			at   time.Time
+			left time.Duration
+			step int
+		}
+		var guesses []guess
+		s, state := &script{at: noon}, NewState()
+		look := func() {
+			if p := state.Progress(); p.Known {
+				guesses = append(guesses, guess{s.at, p.Left, state.Trained()})
+			}
+		}
+		evaluate := func(after int) {
+			for slot := range groups {
+				s.at = s.at.Add(eval)
+				state.Apply(s.scored(fmt.Sprint("e", after), after, slot, groups, events.EvalScored{}))
+				look()
+			}
+		}
+		state.Apply(s.started(1, steps))
+		evaluate(0)
+		for i := 1; i <= steps; i++ {
+			s.at = s.at.Add(step / 2)
+			state.Apply(s.rewarded(i, 0, 1, 0.5, 0.5))
+			look()
+			s.at = s.at.Add(step - step/2)
+			state.Apply(s.updated(events.RoleCode, i))
+			state.Apply(s.updated(events.RoleTest, i))
+			// In between, an evaluation is due that has not been seen to begin.
+			if due := i == steps || every > 0 && i%every == 0; due {
+				evaluate(i)
+			} else {
+				look()
+			}
+		}
+		if len(guesses) == 0 {
+			t.Fatal("the time left was never known")
+		}
+		for _, g := range guesses {
+			known := every == 0 || every >= steps || g.step > every
+			if off := (g.at.Add(g.left).Sub(s.at)).Abs(); known && off > time.Second {
+				t.Fatalf("after %d steps %v left, and it took %v", g.step, g.left, s.at.Sub(g.at))
+			}
+		}
+	})
+}
+
+// TestTimeLeftForgetsAPause: the time between two attempts is nobody's pace.
+func TestTimeLeftForgetsAPause(t *testing.T) {
+	s, state := &script{at: noon}, NewState()
+	train := func(from, to int) {
+		for i := from; i <= to; i++ {
+			s.at = s.at.Add(10 * time.Second)
+			state.Apply(s.rewarded(i, 0, 1, 0.5, 0.5))
+			state.Apply(s.updated(events.RoleCode, i))
+			state.Apply(s.updated(events.RoleTest, i))
+		}
+	}
+	state.Apply(s.started(1, 10))
+	train(1, 4)
+	if p := state.Progress(); !p.Known || p.Left != time.Minute {
+		t.Errorf("have %v (%v), want 6 steps of 10 s", p.Left, p.Known)
+	}
+	s.at = s.at.Add(time.Hour)
+	state.Apply(s.started(2, 10))
+	if p := state.Progress(); p.Known {
+		t.Errorf("have %v without a step of this attempt", p.Left)
+	}
+	train(5, 7)
+	if p := state.Progress(); p.Left != 30*time.Second {
+		t.Errorf("have %v, want 3 steps of 10 s", p.Left)
+	}
+}

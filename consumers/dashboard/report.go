@@ -1,0 +1,287 @@
+package dashboard
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed report
+var reportFiles embed.FS
+
+var reportTemplate = template.Must(template.New("report.html").
+	Funcs(template.FuncMap{"thousands": thousands[int64]}).ParseFS(reportFiles, "report/report.html"))
+
+// SaveReport writes the report of a run to a file, which is the old one or the
+// new one at any time.
+func SaveReport(path string, s *State, interval Interval) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), ".report-*")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("report %s: %w", path, err), os.Remove(file.Name()))
+		}
+	}()
+	if err := errors.Join(writeBuffered(file, s, interval), file.Chmod(0o644), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+func writeBuffered(w io.Writer, s *State, interval Interval) error {
+	b := bufio.NewWriter(w)
+	if err := WriteReport(b, s, interval); err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// WriteReport writes what a run came to as one HTML file: tables, charts and
+// examples of answers that a new test broke. It opens from disk without a
+// network: scripts, styles and data are inside, and its content security
+// policy lets a browser load nothing else. What comes from the run is text in
+// it. The interval is that of Table.
+func WriteReport(w io.Writer, s *State, interval Interval) error {
+	styles, err := readAll(pageFiles, "page/uPlot.min.css", "page/style.css")
+	if err != nil {
+		return err
+	}
+	own, err := readAll(reportFiles, "report/report.css", "report/report.js")
+	if err != nil {
+		return err
+	}
+	scripts, err := readAll(pageFiles, "page/uPlot.iife.min.js", "page/charts.js")
+	if err != nil {
+		return err
+	}
+	styles, scripts = append(styles, own[0]), append(scripts, own[1])
+	r := report{
+		Policy:   contentPolicy(scripts, styles),
+		Run:      s.Run,
+		Headline: headline(s),
+		Facts:    facts(s),
+		Before:   s.Before(), After: s.After(),
+		Compared: compare(s.Before(), s.After(), interval),
+		Lost:     incomplete(s.Before(), s.After()),
+		Charts:   reportCharts(s),
+		Examples: s.Examples(),
+		Drops:    dropLines(s),
+		Policies: policyLines(s),
+		Events:   counts(s.Events),
+		Build:    s.Build,
+		Config:   s.Config,
+		Data:     reportSeries(s, interval),
+	}
+	if s.History.stride > 1 {
+		r.Coarse = fmt.Sprintf("A point stands for %d steps.", s.History.stride)
+	}
+	for _, css := range styles {
+		r.Styles = append(r.Styles, template.CSS(css))
+	}
+	for _, js := range scripts {
+		r.Scripts = append(r.Scripts, template.JS(js))
+	}
+	if err := reportTemplate.Execute(w, r); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// report is what report.html shows.
+type report struct {
+	Policy   string
+	Styles   []template.CSS
+	Scripts  []template.JS
+	Run      string
+	Headline string
+	Facts    []fact
+	Before   *Eval
+	After    *Eval
+	Compared []comparison
+	Lost     []string
+	Charts   []reportChart
+	Coarse   string
+	Examples []Example
+	Drops    []dropLine
+	Policies []policyLine
+	Events   []namedCount
+	Build    string
+	Config   string
+	Data     chartData
+}
+
+type fact struct{ Name, Value string }
+
+type reportChart struct{ ID, Title string }
+
+// reportCharts returns the charts of charts.js that the report shows, in order.
+func reportCharts(s *State) []reportChart {
+	answers := "k"
+	if e := s.After(); e != nil {
+		answers = strconv.Itoa(e.Answers)
+	}
+	charts := []reportChart{
+		{"reward", "Reward"},
+		{"heldout", "Held-out avg@" + answers + ", with its 95% interval"},
+		{"pass", "Share of tests passed"},
+		{"tests", "Tests per suite"},
+		{"changes", "Mistake Book: tests added and removed"},
+		{"book", "Mistake Book: tests in it"},
+		{"entropy", "Entropy, nats per token"},
+		{"kl", "KL divergence to the reference"},
+		{"grad", "Gradient norm"},
+	}
+	if s.Dropped > 0 {
+		charts = append(charts, reportChart{"dropped", "Groups dropped"})
+	}
+	return charts
+}
+
+// chartData holds the columns that charts.js draws. Those of updates are as
+// long as the columns of steps.
+type chartData struct {
+	series
+	EntropyCode  []number `json:"entropy_code"`
+	EntropyTest  []number `json:"entropy_test"`
+	KLCode       []number `json:"kl_code"`
+	KLTest       []number `json:"kl_test"`
+	GradNormCode []number `json:"grad_norm_code"`
+	GradNormTest []number `json:"grad_norm_test"`
+	Dropped      []int    `json:"dropped"`
+
+	EvalStep []int    `json:"eval_step"` // steps trained; one per evaluation
+	EvalAvg  []number `json:"eval_avg"`
+	EvalLow  []number `json:"eval_low"`
+	EvalHigh []number `json:"eval_high"`
+}
+
+func reportSeries(s *State, interval Interval) chartData {
+	data := chartData{series: s.History.series()}
+	for i := range s.History.points {
+		p := &s.History.points[i]
+		data.EntropyCode = append(data.EntropyCode, p.CodeUpdate.Entropy.number())
+		data.EntropyTest = append(data.EntropyTest, p.TestUpdate.Entropy.number())
+		data.KLCode = append(data.KLCode, p.CodeUpdate.KL.number())
+		data.KLTest = append(data.KLTest, p.TestUpdate.KL.number())
+		data.GradNormCode = append(data.GradNormCode, p.CodeUpdate.GradNorm.number())
+		data.GradNormTest = append(data.GradNormTest, p.TestUpdate.GradNorm.number())
+		data.Dropped = append(data.Dropped, p.Dropped)
+	}
+	data.EvalStep = []int{}
+	for _, e := range s.evals {
+		low, high := math.NaN(), math.NaN()
+		if interval != nil {
+			var shares []float64
+			for _, problem := range slices.Sorted(maps.Keys(e.shares)) {
+				shares = append(shares, e.shares[problem])
+			}
+			low, high = interval(shares)
+		}
+		data.EvalStep = append(data.EvalStep, e.Step)
+		data.EvalAvg = append(data.EvalAvg, number(e.Avg()))
+		data.EvalLow, data.EvalHigh = append(data.EvalLow, number(low)), append(data.EvalHigh, number(high))
+	}
+	return data
+}
+
+func facts(s *State) []fact {
+	out := []fact{
+		{"Mistake Book", fmt.Sprintf("%s tests", thousands(s.Book.Size()))},
+		{"Tests added, removed", thousands(s.Book.Entered) + ", " + thousands(s.Book.Left)},
+		{"Groups rewarded", thousands(s.Rewarded)},
+		{"Groups dropped", thousands(s.Dropped)},
+		{"Events", thousands(s.Total())},
+	}
+	if s.ProblemSet != "" {
+		out = append(out, fact{"Training problems", thousands(s.Problems)})
+	}
+	if s.Unreadable > 0 {
+		out = append(out, fact{"Events not readable", thousands(s.Unreadable)})
+	}
+	return out
+}
+
+type dropLine struct {
+	Reason string
+	Count  string
+	Lately string // the newest one's stage and detail; empty if it is too long ago
+}
+
+func dropLines(s *State) (out []dropLine) {
+	for _, reason := range slices.Sorted(maps.Keys(s.Drops)) {
+		line := dropLine{Reason: string(reason), Count: thousands(s.Drops[reason])}
+		for _, d := range slices.Backward(s.RecentDrops) {
+			if d.Reason == reason {
+				line.Lately = strings.TrimSuffix(fmt.Sprintf("%s in %s: %s", d.Group, d.Stage, d.Detail), ": ")
+				break
+			}
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+type policyLine struct {
+	Role                        string
+	Version                     int
+	Entropy, KL, GradNorm, Rate string
+}
+
+func policyLines(s *State) (out []policyLine) {
+	for _, role := range slices.Sorted(maps.Keys(s.Policies)) {
+		p := s.Policies[role]
+		out = append(out, policyLine{
+			Role: string(role), Version: p.Version, Entropy: short(p.Metrics.Entropy),
+			KL: short(p.Metrics.KL), GradNorm: short(p.Metrics.GradNorm), Rate: short(p.Metrics.LearningRate),
+		})
+	}
+	return out
+}
+
+// short writes three digits or, of a small number, 3.7e-5: as the page does.
+func short(x float64) string {
+	if x == 0 || math.Abs(x) >= 0.001 {
+		return fmt.Sprintf("%.3g", x)
+	}
+	digits, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', 1, 64), "e-")
+	return digits + "e-" + strings.TrimPrefix(exponent, "0")
+}
+
+// contentPolicy allows the given inline scripts and styles, by their hash, and
+// nothing else.
+func contentPolicy(scripts, styles []string) string {
+	sources := func(texts []string) string {
+		var b strings.Builder
+		for _, text := range texts {
+			sum := sha256.Sum256([]byte(text))
+			fmt.Fprintf(&b, " 'sha256-%s'", base64.StdEncoding.EncodeToString(sum[:]))
+		}
+		return b.String()
+	}
+	return "default-src 'none'; script-src" + sources(scripts) + "; style-src" + sources(styles) + "; base-uri 'none'; form-action 'none'"
+}
+
+func readAll(files embed.FS, names ...string) (texts []string, err error) {
+	for _, name := range names {
+		data, err := files.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("dashboard: %w", err)
+		}
+		texts = append(texts, string(data))
+	}
+	return texts, nil
+}
