@@ -147,7 +147,10 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 				if err := txn.Set(idKey(c.id), at.encode()); err != nil {
 					return err
 				}
-				if c.rewarded != nil {
+				if c.rewarded != nil && hasDeltas(c.rewarded) {
+					if err := txn.Set(deltaKey(c.seq), encodeDeltas(c.rewarded)); err != nil {
+						return err
+					}
 					changes = append(changes, l.book.Apply(c.rewarded)...)
 				}
 			case refused:

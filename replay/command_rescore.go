@@ -86,15 +86,15 @@ func (c *RescoreCommand) print(out io.Writer, r *Rescored) error {
 	row("responses", func(x *RoleChange) string { return fmt.Sprint(x.Responses) })
 	row("mean reward", func(x *RoleChange) string { return fmt.Sprintf("%.4f -> %.4f", x.RewardBefore, x.RewardAfter) })
 	row("pairs ranked together", func(x *RoleChange) string { return fmt.Sprint(x.Pairs) })
-	row("  in the other order", func(x *RoleChange) string { return share100(x.Reversed, x.Pairs) })
-	row("  no longer told apart", func(x *RoleChange) string { return share100(x.Tied, x.Pairs) })
-	row("  newly told apart", func(x *RoleChange) string { return share100(x.Untied, x.Pairs) })
+	row("  in the other order", func(x *RoleChange) string { return percent(x.Reversed, x.Pairs) })
+	row("  no longer told apart", func(x *RoleChange) string { return percent(x.Tied, x.Pairs) })
+	row("  newly told apart", func(x *RoleChange) string { return percent(x.Untied, x.Pairs) })
 	row("mean shift of an advantage", func(x *RoleChange) string { return fmt.Sprintf("%.4f", x.Shift) })
-	row("advantages of the other sign", func(x *RoleChange) string { return share100(x.Flipped, x.Responses) })
+	row("advantages of the other sign", func(x *RoleChange) string { return percent(x.Flipped, x.Responses) })
 	row("groups that teach", func(x *RoleChange) string {
 		return fmt.Sprintf("%d -> %d (+%d -%d)", x.KeptBefore, x.KeptAfter, x.KeptGained, x.KeptLost)
 	})
-	fmt.Fprintf(table, "TOPVAR chooses another answer\t\t%s\n", share100(r.TopVar, r.Groups))
+	fmt.Fprintf(table, "TOPVAR chooses another answer\t\t%s\n", percent(r.TopVar, r.Groups))
 	fmt.Fprintf(table, "tests in the Mistake Book\t\t%d -> %d (+%d -%d, %d of another count)\n", r.BookBefore, r.BookAfter, r.BookEntered, r.BookLeft, r.BookChanged)
 	if r.Unscorable > 0 {
 		fmt.Fprintf(table, "groups the recipe cannot reward\t\t%d; first %s\n", r.Unscorable, r.Why)
@@ -102,7 +102,7 @@ func (c *RescoreCommand) print(out io.Writer, r *Rescored) error {
 	return table.Flush()
 }
 
-func share100(part, whole uint64) string {
+func percent(part, whole uint64) string {
 	if whole == 0 {
 		return "0"
 	}

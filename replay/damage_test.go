@@ -74,6 +74,10 @@ func TestVerifyFinds(t *testing.T) {
 			return l.setKey(keyHead, h.encode())
 		}},
 		{"a cut head", "head is malformed", 0, func(t *testing.T, l *Log) error { return l.setKey(keyHead, []byte{1}) }},
+		{"other deltas", "kept apart are not the event's", 3, func(t *testing.T, l *Log) error {
+			return l.setKey(deltaKey(3), encodeDeltas(&events.GroupRewarded{ProblemID: "p1"}))
+		}},
+		{"deltas of no event", "kept for 2 events, 1 have some", 0, func(t *testing.T, l *Log) error { return l.setKey(deltaKey(2), []byte{0}) }},
 		{"another book", "mistake book", 0, func(t *testing.T, l *Log) error { return l.setKey(bookKey("p1", 1), nil) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,6 +13,7 @@ const (
 	spaceEvents  = 'e' // sequence number: record
 	spaceIDs     = 'i' // event ID: where the event is, and its payload hash
 	spaceBook    = 'b' // problem, order: test of the Mistake Book
+	spaceDeltas  = 'd' // sequence number: what a group.rewarded event changes in the Mistake Book
 	spaceRefused = 'r' // event ID, payload hash: the event that stands instead
 )
 
@@ -23,7 +24,10 @@ var (
 )
 
 // FormatVersion is the version of the layout this build writes.
-const FormatVersion = 1
+const FormatVersion = 2
+
+// formatWithDeltas is the first version that keeps deltas apart.
+const formatWithDeltas = 2
 
 // typeCodes stand in the user-meta byte of an event's key, where a scan sees
 // them without reading the value. A code is never reused.
@@ -66,6 +70,11 @@ func eventKey(seq uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{spaceEvents}, seq)
 }
 
+func deltaKey(seq uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{spaceDeltas}, seq)
+}
+
+// seqOf returns the number in the key of an event or of its deltas.
 func seqOf(key []byte) (uint64, bool) {
 	if len(key) != 9 {
 		return 0, false

@@ -40,6 +40,7 @@ type Log struct {
 	dir     string
 	options Options
 	db      *badger.DB
+	format  byte         // version of the layout that is there
 	remove  func() error // what a reader's snapshot leaves
 	free    func(dir string) (uint64, error)
 
@@ -134,6 +135,11 @@ func (l *Log) load() error {
 	if err := l.checkTail(txn); err != nil {
 		return err
 	}
+	if l.format < FormatVersion && !l.options.ReadOnly {
+		if err := l.upgrade(context.Background()); err != nil {
+			return err
+		}
+	}
 	return l.loadBook(txn)
 }
 
@@ -150,11 +156,13 @@ func (l *Log) checkFormat() error {
 		if l.options.ReadOnly {
 			return fmt.Errorf("%w: %s holds no format version", ErrNoLog, l.dir)
 		}
+		l.format = FormatVersion
 		return l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyFormat, []byte{FormatVersion}) })
 	}
 	if len(raw) != 1 || raw[0] > FormatVersion {
 		return fmt.Errorf("%w: log %s has version %v, this build knows %d", ErrNewerFormat, l.dir, raw, FormatVersion)
 	}
+	l.format = raw[0]
 	return nil
 }
 

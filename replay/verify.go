@@ -68,6 +68,7 @@ type verifier struct {
 	log    *Log
 	txn    *badger.Txn
 	book   *mistakes.Book
+	deltas uint64 // events with changes of the book
 	report Report
 }
 
@@ -100,8 +101,18 @@ func (v *verifier) check(item *badger.Item) error {
 		return fail(fmt.Sprintf("index of its id leads to event %d", at.seq), nil)
 	}
 	if r.Message.Type == events.TypeGroupRewarded {
-		if err := applyRecord(v.book, &r); err != nil {
+		e, err := r.Decode()
+		if err != nil {
 			return fail("payload", err)
+		}
+		rewarded := e.Payload.(*events.GroupRewarded)
+		v.book.Apply(rewarded)
+		if hasDeltas(rewarded) && v.log.format >= formatWithDeltas {
+			v.deltas++
+			kept, err := get(v.txn, deltaKey(r.Seq))
+			if err != nil || !bytes.Equal(kept, encodeDeltas(rewarded)) {
+				return fail("changes of the mistake book kept apart are not the event's", err)
+			}
 		}
 	}
 	v.report.Events++
@@ -119,6 +130,13 @@ func (v *verifier) checkIndex(ctx context.Context) error {
 	}
 	if indexed != v.report.Events {
 		return v.log.corrupt(0, fmt.Sprintf("index has %d events, the log has %d", indexed, v.report.Events), nil)
+	}
+	deltas, err := countKeys(ctx, v.txn, spaceDeltas)
+	if err != nil {
+		return err
+	}
+	if deltas != v.deltas {
+		return v.log.corrupt(0, fmt.Sprintf("changes of the mistake book are kept for %d events, %d have some", deltas, v.deltas), nil)
 	}
 	v.report.Refused, err = countKeys(ctx, v.txn, spaceRefused)
 	return err
