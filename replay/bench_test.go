@@ -164,3 +164,45 @@ func BenchmarkRead(b *testing.B) {
 		report(b)
 	})
 }
+
+// rescoreLog is a log of groups of the paper's size, M = N = K = 8, each with
+// its verdicts and its reward.
+func rescoreLog(b *testing.B, groups int) *Log {
+	l := openLog(b, b.TempDir(), Options{})
+	s := newStory(b)
+	for slot := range groups {
+		plan := events.Plan{Purpose: events.PurposeTrain, Step: 1, Slot: slot, Groups: groups, Answers: 8, Suites: 8, Tests: 8, Temperature: 1}
+		executed := &events.CodeExecuted{Plan: plan, ProblemID: fmt.Sprintf("p%d", slot%50), Answers: make([]events.ExecutedAnswer, 8)}
+		for m := range executed.Answers {
+			a := &executed.Answers[m]
+			a.Loads = true
+			for n := range 8 {
+				suite := events.ExecutedSuite{Chars: 400}
+				for k := range 8 {
+					call := fmt.Sprintf("solve([%d, %d, %d], %d)", slot, m, n, k)
+					suite.Tests = append(suite.Tests, events.ExecutedTest{
+						Source: "assert " + call + " == 1", Status: events.StatusKept, Call: call, Stated: "1", Expected: "1", Verdict: verdictOf((m+n+k)%3, events.VerdictFail),
+					})
+				}
+				a.Suites = append(a.Suites, suite)
+			}
+		}
+		e := s.root(plan.GroupID(), executed)
+		s.then(e, passShare(executed, 0.5))
+	}
+	mustAppend(b, l, at(0, s.messages...))
+	return l
+}
+
+func BenchmarkRescore(b *testing.B) {
+	const groups = 256
+	l := rescoreLog(b, groups)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, err := l.Rescore(b.Context(), func(g *events.CodeExecuted) (*events.GroupRewarded, error) { return passShare(g, 0.25), nil }, nil, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(60*groups*float64(b.N)/b.Elapsed().Seconds(), "groups/min")
+}

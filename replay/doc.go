@@ -12,9 +12,17 @@
 // what descends from the other is refused, and the Recorder publishes one
 // group.dropped for it.
 //
+// What is asked of a log afterwards is in files of its own: lineage.go and
+// explain.go (where a weight comes from), history.go (what cannot have been),
+// rescore.go (another reward rule), predicate.go (who did that), bookat.go (the
+// Mistake Book then), export.go (tables), rebuild.go and retrain.go (the same
+// again). All of it works on a snapshot, so on a live run too.
+//
 // The package must not know which bus delivers the events or which stage made
-// them, and interprets no payload but group.rewarded.
+// them. Reward rules and engines come in from outside, as Recipes and
+// Retrainer.
 //
 // Start reading at log.go, then append.go for how a batch becomes a
-// transaction, and recorder.go for who feeds it.
+// transaction, and recorder.go for who feeds it. A command's flags and output
+// are in command_*.go.
 package replay

@@ -63,7 +63,7 @@ func TestKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kills := 25
+	kills := 20
 	if testing.Short() {
 		kills = 5
 	}

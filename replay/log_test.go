@@ -143,7 +143,7 @@ func TestAppendEqualsModel(t *testing.T) {
 				rt.Fatalf("%d duplicates of %d; new (-want +got):\n%s", appended.Duplicates, len(batch), diff)
 			}
 			want = append(want, fresh...)
-			if rapid.IntRange(0, 3).Draw(rt, "reopen") == 0 {
+			if rapid.IntRange(0, 7).Draw(rt, "reopen") == 0 {
 				if err := l.Close(); err != nil {
 					rt.Fatal(err)
 				}
