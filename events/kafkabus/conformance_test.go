@@ -74,7 +74,7 @@ func connect(t testing.TB, config kafkabus.Config) *kafkabus.Bus {
 
 func TestConformance(t *testing.T) {
 	c := startCluster(t)
-	bustest.Run(t, bustest.Features{Restart: c.restart}, func(t testing.TB) events.Bus {
+	bustest.Run(t, bustest.Features{Restart: c.restart, RefusesContradiction: true}, func(t testing.TB) events.Bus {
 		return c.connect(t, kafkabus.Config{})
 	})
 }
@@ -86,7 +86,7 @@ func TestConformanceBroker(t *testing.T) {
 	if address == "" {
 		t.Skip("CODEA1_KAFKA names no broker")
 	}
-	bustest.Run(t, bustest.Features{}, func(t testing.TB) events.Bus {
+	bustest.Run(t, bustest.Features{RefusesContradiction: true}, func(t testing.TB) events.Bus {
 		return connect(t, kafkabus.Config{Brokers: []string{address}})
 	})
 }

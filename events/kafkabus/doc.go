@@ -12,8 +12,8 @@
 //
 // A note says where the payload of an event lies, or what a member of a set of
 // consumers did with one: claimed it, holds it longer, finished it, gave it
-// back. The run's order is that of its event notes; the first note of an ID
-// counts and later ones are nothing, however late they come. What a set has
+// back. The run's order is that of its event notes; the first note of a
+// type and group counts and later ones are nothing, however late they come. What a set has
 // claimed and finished is a fold over the same notes (ledger.go), so every
 // process comes to the same answer and none has to lead. A claim names the turn
 // of the message that it saw; of two claims on one turn the first in the

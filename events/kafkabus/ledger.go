@@ -2,6 +2,7 @@ package kafkabus
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -17,11 +18,20 @@ import (
 type ledger struct {
 	end    int64 // offset of the next note
 	events []entry
-	byID   map[eventID]struct{}
+	byKey  map[eventKey]int // index of entry
 	sets   map[string]*set
 }
 
 type eventID [16]byte
+
+// eventKey stands for a type and a group: 128 bits of SHA-256. A run has one
+// event for each.
+type eventKey [16]byte
+
+func keyOf(t events.Type, group string) eventKey {
+	sum := sha256.Sum256([]byte(string(t) + "/" + group))
+	return eventKey(sum[:16])
+}
 
 // entry is an event of the run, in the run's order.
 type entry struct {
@@ -54,7 +64,7 @@ type claim struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{byID: make(map[eventID]struct{}), sets: make(map[string]*set)}
+	return &ledger{byKey: make(map[eventKey]int), sets: make(map[string]*set)}
 }
 
 func parseID(s string) (eventID, error) {
@@ -101,10 +111,11 @@ func (l *ledger) add(n *note, at int64) {
 	if err != nil {
 		return
 	}
-	if _, ok := l.byID[id]; ok {
-		return
+	key := keyOf(n.Type, n.Group)
+	if _, ok := l.byKey[key]; ok {
+		return // the same once more, or a contradiction: the first stands
 	}
-	l.byID[id] = struct{}{}
+	l.byKey[key] = len(l.events)
 	l.events = append(l.events, entry{at: at, id: id, typ: n.Type, partition: n.Partition, offset: n.Offset, bytes: n.Bytes})
 	for _, s := range l.sets {
 		if s.types[n.Type] {
@@ -113,10 +124,17 @@ func (l *ledger) add(n *note, at int64) {
 	}
 }
 
-func (l *ledger) has(id string) bool {
-	parsed, err := parseID(id)
-	_, ok := l.byID[parsed]
-	return ok && err == nil
+// check reports whether an event stands in the journal; it returns ErrLineage
+// when another one of its type and group does.
+func (l *ledger) check(m *events.Message) (bool, error) {
+	i, ok := l.byKey[keyOf(m.Type, m.Group)]
+	if !ok {
+		return false, nil
+	}
+	if id, err := parseID(m.ID); err != nil || id != l.events[i].id {
+		return false, fmt.Errorf("%s %s: %w: stored %x, refused %s", m.Type, m.Group, events.ErrLineage, l.events[i].id, m.ID)
+	}
+	return true, nil
 }
 
 // from returns the index of the first entry at or after a journal offset.

@@ -20,10 +20,9 @@ const (
 
 // Publish implements events.Bus. Payloads are stored first, in any order; then
 // one batch of notes per run makes them events, all or none, in the order
-// given. Payloads without a note are never read.
-//
-// It does not return ErrLineage: what another process is storing at the moment
-// is not known here.
+// given. Payloads without a note are never read. Of two events of one type and
+// group the one whose note comes first stands, and publishing the other returns
+// ErrLineage.
 func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 	if err := ended(ctx, b.ctx); err != nil {
 		return err
@@ -76,18 +75,9 @@ func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Mes
 	if err != nil {
 		return err
 	}
-	// What the journal has is stored. What it does not show yet is sorted out
-	// by who folds it.
-	var list []*events.Message
-	j.look(func(l *ledger) {
-		for _, m := range messages {
-			if !l.has(m.ID) {
-				list = append(list, m)
-			}
-		}
-	})
-	if len(list) == 0 {
-		return nil
+	list, err := j.missing(messages)
+	if err != nil || len(list) == 0 {
+		return err
 	}
 	notes := make([]note, len(list))
 	byPlace := make(map[place][]int)
@@ -123,8 +113,35 @@ func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Mes
 	if err := requests.Wait(); err != nil {
 		return err
 	}
-	_, err = j.store(ctx, notes)
+	end, err := j.store(ctx, notes)
+	if err != nil {
+		return err
+	}
+	// Somebody may have been faster with another event.
+	if err := j.wait(ctx, b.ctx, end); err != nil {
+		return err
+	}
+	_, err = j.missing(list)
 	return err
+}
+
+// missing returns the messages that are not in the journal as far as it is
+// known here.
+func (j *journal) missing(messages []*events.Message) ([]*events.Message, error) {
+	var list []*events.Message
+	var err error
+	j.look(func(l *ledger) {
+		for _, m := range messages {
+			var stands bool
+			if stands, err = l.check(m); err != nil {
+				return
+			}
+			if !stands {
+				list = append(list, m)
+			}
+		}
+	})
+	return list, err
 }
 
 // partitionOf spreads groups over partitions; the journal says where a payload

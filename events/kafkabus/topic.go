@@ -41,9 +41,11 @@ func (b *Bus) topicConfig(name string, partitions int) kafka.TopicConfig {
 func (b *Bus) create(ctx context.Context, topics ...kafka.TopicConfig) error {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	stop := context.AfterFunc(b.ctx, cancel)
+	defer stop()
 	answer, err := b.client.CreateTopics(limited, &kafka.CreateTopicsRequest{Topics: topics})
 	if err != nil {
-		return err
+		return errors.Join(ended(ctx, b.ctx), err)
 	}
 	for name, err := range answer.Errors {
 		if err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
@@ -101,10 +103,7 @@ func (b *Bus) end(ctx context.Context, topic string) (int64, error) {
 		Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(0)}},
 	})
 	if err != nil {
-		if err := ended(ctx, b.ctx); err != nil {
-			return 0, err
-		}
-		return 0, err
+		return 0, errors.Join(ended(ctx, b.ctx), err)
 	}
 	for _, p := range answer.Topics[topic] {
 		if p.Error != nil {

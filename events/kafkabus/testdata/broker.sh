@@ -58,15 +58,12 @@ transaction.state.log.min.isr=1
 auto.create.topics.enable=false
 CONFIG
 
-kafka="java -Xms256m -Xmx512m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp $jars/*"
-cd_back=$(pwd)
-cd "$data"
-id=$($kafka kafka.tools.StorageTool random-uuid)
-$kafka kafka.tools.StorageTool format -t "$id" -c "$data/server.properties" > "$data/format.txt" 2>&1 ||
+kafka=(java -Xms256m -Xmx512m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$jars/*")
+id=$("${kafka[@]}" kafka.tools.StorageTool random-uuid)
+"${kafka[@]}" kafka.tools.StorageTool format -t "$id" -c "$data/server.properties" > "$data/format.txt" 2>&1 ||
 	{ cat "$data/format.txt" >&2; exit 1; }
-timeout "${KAFKA_SECONDS:-900}" $kafka kafka.Kafka "$data/server.properties" > "$data/broker.txt" 2>&1 &
+timeout "${KAFKA_SECONDS:-900}" "${kafka[@]}" kafka.Kafka "$data/server.properties" > "$data/broker.txt" 2>&1 &
 broker=$!
-cd "$cd_back"
 
 # The process is there long before the port is.
 tries=0
