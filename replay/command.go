@@ -28,10 +28,11 @@ type Command struct {
 
 // Mistakes is `codea1 mistakes`.
 type Mistakes struct {
-	List    ListCommand    `cmd:"" help:"List the tests of the Mistake Book."`
-	Show    ShowCommand    `cmd:"" help:"Show the tests of one problem, in the order in which they are posed again."`
-	History HistoryCommand `cmd:"" help:"Tell when the tests of a problem entered, what changed them, and when they left."`
-	Diff    DiffCommand    `cmd:"" help:"Show what changed in the Mistake Book between two positions."`
+	List    ListCommand       `cmd:"" help:"List the tests of the Mistake Book."`
+	Show    ShowCommand       `cmd:"" help:"Show the tests of one problem, in the order in which they are posed again."`
+	History HistoryCommand    `cmd:"" help:"Tell when the tests of a problem entered, what changed them, and when they left."`
+	Export  ExportBookCommand `cmd:"" help:"Write the whole book as JSONL or parquet."`
+	Diff    DiffCommand       `cmd:"" help:"Show what changed in the Mistake Book between two positions."`
 }
 
 // runArgument names the run whose log a command reads.

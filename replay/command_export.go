@@ -38,13 +38,17 @@ func (c *ExportCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 		x := exporter{log: l, selection: selection, format: c.Format, out: out, progress: meter.at}
 		return x.export(ctx, c.Table)
 	}
-	if c.Out == "" {
-		err = buffered(out, write)
-	} else {
-		err = writeFile(c.Out, write)
-	}
+	err = writeTo(out, c.Out, write)
 	meter.finish()
 	return errors.Join(err, l.Close())
+}
+
+// writeTo writes to a file, or to out where there is no path.
+func writeTo(out io.Writer, path string, write func(io.Writer) error) error {
+	if path == "" {
+		return buffered(out, write)
+	}
+	return writeFile(path, write)
 }
 
 func buffered(out io.Writer, write func(io.Writer) error) error {

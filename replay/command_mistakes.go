@@ -32,13 +32,13 @@ type ShowCommand struct {
 	JSON      bool   `name:"json" help:"Print one JSON object per line."`
 }
 
-// listedTest is a test as --json prints it.
+// listedTest is a test as --json prints it, and a row of an exported book.
 type listedTest struct {
-	Problem  string `json:"problem"`
-	Call     string `json:"call"`
-	Expected string `json:"expected"`
-	Count    int    `json:"count"`
-	Order    uint64 `json:"order"` // rank by when it entered, within its problem
+	Problem  string `json:"problem" parquet:"problem"`
+	Call     string `json:"call" parquet:"call"`
+	Expected string `json:"expected" parquet:"expected"`
+	Count    int    `json:"count" parquet:"count"`
+	Order    uint64 `json:"order" parquet:"order"` // rank by when it entered, within its problem
 }
 
 // Run prints the tests of every problem, the most frequent of each first.

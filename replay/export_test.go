@@ -53,6 +53,19 @@ func exported(t *testing.T, l *Log, table, format string) []byte {
 	return out.Bytes()
 }
 
+func TestBookAsParquet(t *testing.T) {
+	t.Parallel()
+	_, l := storyLog(t, tell(t))
+	var out bytes.Buffer
+	if err := exportBook(t.Context(), l.Book(), formatParquet, &out); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := parquet.Read[listedTest](bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if want := (listedTest{"p0", "f(1)", "1", 2, 2}); err != nil || len(rows) != l.Book().Size() || rows[0] != want {
+		t.Fatalf("%+v, %v; first should be %+v", rows, err, want)
+	}
+}
+
 func TestEventsAsParquet(t *testing.T) {
 	t.Parallel()
 	messages := tell(t)
