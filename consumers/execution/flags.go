@@ -26,4 +26,5 @@ func (f *Flags) Config(logger *slog.Logger) Config {
 // Command is the command line of the sandbox by itself.
 type Command struct {
 	Check CheckCommand `cmd:"" help:"Say how this machine isolates candidates, and try to break out."`
+	Grade GradeCommand `cmd:"" help:"Run the tests of problems on answers, one JSON line each, and say which pass."`
 }

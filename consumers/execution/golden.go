@@ -113,9 +113,22 @@ func (p *Pool) runScripts(ctx context.Context, program Program, scripts []golden
 
 // Check runs golden tests on a program: PlanGolden and Grade in one.
 func (p *Pool) Check(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
-	plan, err := p.PlanGolden(ctx, entry, tests)
+	_, verdicts, err := p.gradeLoaded(ctx, Program{Code: code, EntryPoint: entry}, tests)
+	return verdicts, err
+}
+
+// gradeLoaded is Check with the report on the program.
+func (p *Pool) gradeLoaded(ctx context.Context, program Program, tests []string) (Report, []events.GoldenVerdict, error) {
+	plan, err := p.PlanGolden(ctx, program.EntryPoint, tests)
 	if err != nil {
-		return nil, err
+		return Report{}, nil, err
 	}
-	return p.Grade(ctx, Program{Code: code, EntryPoint: entry}, plan)
+	asked := newCalls()
+	plan.ask(asked)
+	report, err := p.Run(ctx, program, asked.list)
+	if err != nil {
+		return Report{}, nil, err
+	}
+	verdicts, err := p.gradeReport(ctx, program, plan, asked, report)
+	return report, verdicts, err
 }

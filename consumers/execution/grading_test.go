@@ -1,0 +1,106 @@
+package execution
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const gradingProblems = `{"id":"double","entry_point":"f","solution":"","tests":["assert f(1) == 2","assert f(2) == 4"]}
+
+{"id":"is","entry_point":"f","tests":["assert f(1) is None"]}
+`
+
+var gradingAnswers = []GradingAnswer{
+	{"double", "def f(x): return 2 * x"},
+	{"double", "def f(x): return 2"},
+	{"is", "def f(x): pass"},
+	{"double", "def g(x): return 2"},
+	{"double", "def f(x):\n while x == 2: pass\n return 2"},
+}
+
+func gradeFiles(t *testing.T) *GradeCommand {
+	t.Helper()
+	directory := t.TempDir()
+	c := &GradeCommand{
+		Problems: filepath.Join(directory, "problems.jsonl"), Answers: filepath.Join(directory, "answers.jsonl"), Out: filepath.Join(directory, "grades.jsonl"),
+		Flags: Flags{SandboxLevel: "open", Sandboxes: 2, CallTimeout: quick.CallTimeout, JobTimeout: 10 * time.Second, MemoryMiB: 256},
+	}
+	var lines []byte
+	for _, a := range gradingAnswers {
+		line, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	for path, text := range map[string]string{c.Problems: gradingProblems, c.Answers: string(lines)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func TestGradeCommand(t *testing.T) {
+	c := gradeFiles(t)
+	var out bytes.Buffer
+	if err := c.Run(t.Context(), &out, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	for i, want := range []string{"2/2", "1/2    test 1: fail returned 2", "1/1", "0/2    does not load: NameError", "1/2    test 1: timeout", "", "5 answers: 80.0% load, 40.0% pass all tests, mean pass rate 60.0%"} {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("line %d: %q, want %q", i, lines[i], want)
+		}
+	}
+	whole, err := os.ReadFile(c.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Stopped in the middle of the third line, it goes on there.
+	third := strings.Join(strings.SplitAfter(string(whole), "\n")[:2], "") + `{"id":"is","ans`
+	if err := os.WriteFile(c.Out, []byte(third), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	c.JSON = true
+	if err := c.Run(t.Context(), &out, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(out.String(), "\n"); got != 3 {
+		t.Errorf("%d graded again, want 3", got)
+	}
+	again, err := os.ReadFile(c.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(again, whole) {
+		t.Errorf("got\n%s\nwant\n%s", again, whole)
+	}
+}
+
+func TestGradeNamesBadInput(t *testing.T) {
+	for name, change := range map[string]func(*GradeCommand) (path, text string){
+		"answers.jsonl:1: answer 0 of none: there is no such problem": func(c *GradeCommand) (string, string) { return c.Answers, `{"id":"none","code":""}` },
+		"answers.jsonl:2: unexpected end of JSON input":               func(c *GradeCommand) (string, string) { return c.Answers, "\n{" },
+		"problems.jsonl:1: a problem without an id":                   func(c *GradeCommand) (string, string) { return c.Problems, "{}" },
+		"problem a has no tests":                                      func(c *GradeCommand) (string, string) { return c.Problems, `{"id":"a"}` },
+		"grades.jsonl:1: not a line of grades":                        func(c *GradeCommand) (string, string) { return c.Out, "x\n" },
+	} {
+		c := gradeFiles(t)
+		path, text := change(c)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := c.Run(t.Context(), &bytes.Buffer{}, slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want %q", err, name)
+		}
+	}
+}
