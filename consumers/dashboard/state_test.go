@@ -131,6 +131,49 @@ func TestHistoryLosesNothing(t *testing.T) {
 	})
 }
 
+// TestLastHistIsTheNewestThereIs: a step that poses questions without
+// historical tests does not make what is known of them unknown.
+func TestLastHistIsTheNewestThereIs(t *testing.T) {
+	h := newHistory()
+	if got := h.LastHist().Value(); !math.IsNaN(got) {
+		t.Errorf("have %v before there is any", got)
+	}
+	reward := func(step int, pass, fail float64) {
+		h.reward(&events.GroupRewarded{
+			Plan: events.Plan{Step: step}, Code: []events.AnswerReward{{Loads: true}},
+			Test: [][]events.SuiteReward{{{PassHist: pass, FailHist: fail}}},
+		}, 0, 0, 0)
+	}
+	reward(1, 0.25, 0.75)
+	reward(2, 0, 1)
+	reward(3, 0, 0)
+	if got := h.LastHist().Value(); got != 0 {
+		t.Errorf("have %v, want the 0 of step 2", got)
+	}
+}
+
+func TestHistoryOfUpdates(t *testing.T) {
+	s, state := &script{at: noon}, NewState()
+	for step := 1; step <= 2*maxPoints; step++ {
+		state.Apply(s.updated(events.RoleCode, step))
+		if step <= maxPoints {
+			state.Apply(s.updated(events.RoleTest, step))
+		}
+	}
+	points := state.History.points
+	if len(points) != maxPoints || points[0].CodeUpdate.Entropy.n != 2 || points[maxPoints-1].TestUpdate.KL.n != 0 {
+		t.Errorf("%d points, the first of %d updates, the last of %d of the Test LLM",
+			len(points), points[0].CodeUpdate.Entropy.n, points[maxPoints-1].TestUpdate.KL.n)
+	}
+	if got := points[0].TestUpdate.GradNorm.Value(); got != 0.5 {
+		t.Errorf("a gradient norm of %v, want 0.5", got)
+	}
+	data := reportSeries(state, nil)
+	if len(data.EntropyCode) != len(data.Step) || len(data.GradNormTest) != len(data.Step) || len(data.Dropped) != len(data.Step) {
+		t.Error("the report's columns differ in length")
+	}
+}
+
 // TestBookFollowsTheRule compares sizes with a map that is changed by the
 // design's rule, one delta after another.
 func TestBookFollowsTheRule(t *testing.T) {
