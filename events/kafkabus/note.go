@@ -71,6 +71,9 @@ func parseNote(data []byte) (note, error) {
 		if err := events.ValidName(n.Set); err != nil {
 			return note{}, fmt.Errorf("note: %w", err)
 		}
+		if len(n.Items) > maxFetch {
+			return note{}, fmt.Errorf("%w: note: %d items, limit %d", events.ErrMalformed, len(n.Items), maxFetch)
+		}
 	default:
 		return note{}, fmt.Errorf("%w: note: unknown verb", events.ErrMalformed)
 	}

@@ -1,0 +1,309 @@
+package kafkabus_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/kafkabus"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func posed(n int) []events.Message {
+	list := make([]events.Message, n)
+	for i := range list {
+		list[i] = bustest.Encode(bustest.Posed("r1", 1, i))
+	}
+	return list
+}
+
+// exchange publishes an event and reads it back.
+func exchange(t *testing.T, bus *kafkabus.Bus) {
+	t.Helper()
+	ctx := bounded(t)
+	want := posed(1)[0]
+	if err := bus.Publish(ctx, want); err != nil {
+		t.Fatal(err)
+	}
+	r, err := bus.Read(ctx, events.ReadConfig{Run: "r1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := r.Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-published +read):\n%s", d)
+	}
+}
+
+func TestSASL(t *testing.T) {
+	for _, mechanism := range []string{kafkabus.MechanismPlain, kafkabus.MechanismSCRAM256, kafkabus.MechanismSCRAM512} {
+		t.Run(mechanism, func(t *testing.T) {
+			c := startCluster(t, kfake.EnableSASL(), kfake.Superuser(mechanism, "u", "secret"))
+			exchange(t, c.connect(t, kafkabus.Config{Mechanism: mechanism, User: "u", Password: "secret"}))
+			_, err := kafkabus.Connect(t.Context(), kafkabus.Config{
+				Brokers: c.fake.ListenAddrs(), Mechanism: mechanism, User: "u", Password: "wrong", ConnectTimeout: 200 * time.Millisecond,
+			})
+			if err == nil || strings.Contains(err.Error(), "wrong") || strings.Contains(err.Error(), "secret") {
+				t.Errorf("connect with a wrong password: %v", err)
+			}
+		})
+	}
+}
+
+func TestTLS(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	if err := errors.Join(os.WriteFile(certFile, certPEM, 0o600), os.WriteFile(keyFile, keyPEM, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(certPEM)
+	c := startCluster(t, kfake.TLS(&tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+	}))
+	exchange(t, c.connect(t, kafkabus.Config{CAFile: certFile, CertFile: certFile, KeyFile: keyFile}))
+	if _, err := kafkabus.Connect(t.Context(), kafkabus.Config{
+		Brokers: c.fake.ListenAddrs(), TLS: true, ConnectTimeout: 200 * time.Millisecond,
+	}); err == nil {
+		t.Error("connected to a broker whose certificate nobody vouches for")
+	}
+}
+
+func TestConnectErrors(t *testing.T) {
+	for name, c := range map[string]kafkabus.Config{
+		"UserAlone":        {User: "u"},
+		"PasswordAlone":    {Password: "p"},
+		"Mechanism":        {Mechanism: "GSSAPI", User: "u"},
+		"CertificateAlone": {CertFile: "c.pem"},
+		"NoCAFile":         {CAFile: "/does/not/exist"},
+		"Partitions":       {Partitions: -1},
+		"Replicas":         {Replicas: 7},
+	} {
+		if _, err := kafkabus.Connect(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), "kafka: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := kafkabus.Connect(t.Context(), kafkabus.Config{Brokers: []string{"127.0.0.1:1"}, ConnectTimeout: 100 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("connect to nobody: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := kafkabus.Connect(ctx, kafkabus.Config{Brokers: []string{"127.0.0.1:1"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("connect: %v, want context.Canceled", err)
+	}
+}
+
+// records keeps what is logged, by level.
+type records struct {
+	slog.Handler
+	lines chan string
+}
+
+func newRecords() *records {
+	return &records{Handler: slog.DiscardHandler, lines: make(chan string, 1000)}
+}
+
+func (r *records) Enabled(context.Context, slog.Level) bool { return true }
+
+func (r *records) Handle(_ context.Context, rec slog.Record) error {
+	r.lines <- rec.Level.String() + " " + rec.Message
+	return nil
+}
+
+// Records that no bus wrote end neither a consumer nor a reader.
+func TestForeignRecords(t *testing.T) {
+	c := startCluster(t)
+	log := newRecords()
+	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log), Partitions: 1})
+	ctx := bounded(t)
+	list := posed(2)
+	if err := bus.Publish(ctx, list[0]); err != nil {
+		t.Fatal(err)
+	}
+	raw := &kafka.Client{Addr: kafka.TCP(c.fake.ListenAddrs()...), Transport: &kafka.Transport{}}
+	defer raw.Transport.(*kafka.Transport).CloseIdleConnections()
+	for _, value := range []string{
+		"hello",
+		// The payload it names is that of another event.
+		`{"verb":"event","id":"00000000000000000000000000000001","type":"problem.posed","group":"g"}`,
+	} {
+		if _, err := raw.Produce(ctx, &kafka.ProduceRequest{
+			Topic: "codea1.journal.r1", RequiredAcks: kafka.RequireAll,
+			Records: kafka.NewRecordReader(kafka.Record{Value: kafka.NewBytes([]byte(value))}),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := bus.Publish(ctx, list[1]); err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := bus.Consume(ctx, events.ConsumeConfig{
+		Run: "r1", Name: "worker", Types: []events.Type{events.TypeProblemPosed}, AckWait: time.Minute, MaxInFlight: 10,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := bus.Read(ctx, events.ReadConfig{Run: "r1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range list {
+		m, _, err := r.Next(ctx)
+		if err != nil || m.ID != want.ID {
+			t.Fatalf("next: %s, %v, want %s", m.Group, err, want.Group)
+		}
+		got, err := consumer.Fetch(ctx, 1, 0)
+		if err != nil || got[0].Message().ID != want.ID {
+			t.Fatalf("fetch: %v, %v, want %s", got, err, want.Group)
+		}
+		if err := got[0].Ack(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 { // the record that is no note; the payload, seen by both
+		if line := <-log.lines; !strings.HasPrefix(line, "ERROR") {
+			t.Errorf("logged %q", line)
+		}
+	}
+}
+
+// A position of another journal is an error, not a reader that waits for ever
+// or skips what it should read.
+func TestPositionPastEnd(t *testing.T) {
+	c := startCluster(t)
+	bus := c.connect(t, kafkabus.Config{})
+	ctx := bounded(t)
+	if err := bus.Publish(ctx, posed(3)...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bus.Read(ctx, events.ReadConfig{Run: "r1", From: "3"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := bus.Read(ctx, events.ReadConfig{Run: "r1", From: "4"}); !errors.Is(err, events.ErrPosition) {
+		t.Errorf("read: %v, want ErrPosition", err)
+	}
+}
+
+// An outage is logged when it begins and when it ends, not once an attempt.
+func TestOutageIsLoggedOnce(t *testing.T) {
+	c := startCluster(t)
+	log := newRecords()
+	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log)})
+	ctx := bounded(t)
+	if err := bus.Publish(ctx, posed(1)...); err != nil {
+		t.Fatal(err)
+	}
+	c.fake.Close()
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	if err := bus.Publish(short, posed(2)...); err == nil {
+		t.Error("published without a broker")
+	}
+	if line := <-log.lines; line != "WARN kafka: journal out of reach, trying again" {
+		t.Errorf("logged %q", line)
+	}
+	c.start(t)
+	for bus.Publish(ctx, posed(3)...) != nil {
+		if err := ctx.Err(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if line := <-log.lines; line != "INFO kafka: journal followed again" {
+		t.Errorf("logged %q", line)
+	}
+	select {
+	case line := <-log.lines:
+		t.Errorf("logged %q as well", line)
+	default:
+	}
+}
+
+// What an earlier process left behind is found by the next: what is finished
+// stays so, what was held is in flight, and attempts go on.
+func TestSetOutlivesItsMembers(t *testing.T) {
+	c := startCluster(t)
+	ctx := bounded(t)
+	config := events.ConsumeConfig{
+		Run: "r1", Name: "worker", Types: []events.Type{events.TypeProblemPosed}, AckWait: 300 * time.Millisecond, MaxInFlight: 10,
+	}
+	list := posed(3)
+	for attempt := 1; attempt <= 2; attempt++ {
+		bus := c.connect(t, kafkabus.Config{})
+		if err := bus.Publish(ctx, list...); err != nil {
+			t.Fatal(err)
+		}
+		consumer, err := bus.Consume(ctx, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range list[attempt-1:] {
+			got, err := consumer.Fetch(ctx, 1, 0)
+			if err != nil || got[0].Message().ID != want.ID || got[0].Attempt() != attempt {
+				t.Fatalf("fetch %d: %v, %v, want %s", attempt, got, err, want.Group)
+			}
+			if want.ID == list[attempt-1].ID {
+				if err := got[0].Ack(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := bus.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lag, err := c.connect(t, kafkabus.Config{}).Lag(ctx, "r1", "worker")
+	if d := cmp.Diff(events.Lag{InFlight: 1}, lag); d != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+}

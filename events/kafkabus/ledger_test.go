@@ -1,0 +1,220 @@
+package kafkabus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"codea1/events"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// drawNotes returns the notes that a few members of two sets might write, seen
+// late, twice and out of turn.
+func drawNotes(t *rapid.T) []note {
+	types := []events.Type{events.TypeProblemPosed, events.TypeCodeSampled}
+	var list []note
+	for i, set := range []string{"one", "two"} {
+		list = append(list, note{Verb: verbJoin, Set: set, Types: types[:i+1]})
+	}
+	for i := range rapid.IntRange(1, 60).Draw(t, "notes") {
+		label := fmt.Sprint(i)
+		if rapid.IntRange(0, 3).Draw(t, "kind"+label) == 0 {
+			group := rapid.IntRange(0, 9).Draw(t, "group"+label)
+			typ := rapid.SampledFrom(types).Draw(t, "type"+label)
+			list = append(list, note{Verb: verbEvent, ID: fmt.Sprintf("%032x", group), Type: typ, Group: fmt.Sprint(group)})
+			continue
+		}
+		n := note{
+			Verb:        rapid.SampledFrom([]verb{verbClaim, verbClaim, verbExtend, verbFinish, verbRetry, verbRelease}).Draw(t, "verb"+label),
+			Set:         rapid.SampledFrom([]string{"one", "two", "none"}).Draw(t, "set"+label),
+			Member:      rapid.SampledFrom([]string{"a", "b"}).Draw(t, "member"+label),
+			MaxInFlight: 3,
+		}
+		for k := range rapid.IntRange(1, 3).Draw(t, "items"+label) {
+			label := fmt.Sprint(label, "-", k)
+			n.Items = append(n.Items, item{
+				At:   rapid.Int64Range(-1, int64(len(list))).Draw(t, "at"+label),
+				Turn: rapid.IntRange(0, 3).Draw(t, "turn"+label),
+			})
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// Whatever the notes are, the counts that are kept are those of the messages,
+// the limit of the set holds, and nothing finished comes back.
+func TestLedgerCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLedger()
+		now := time.Unix(1000, 0)
+		finished := make(map[string]map[int]bool)
+		for at, n := range drawNotes(t) {
+			now = now.Add(time.Second)
+			l.apply(&n, int64(at), now)
+			for name, s := range l.sets {
+				var lag events.Lag
+				if finished[name] == nil {
+					finished[name] = make(map[int]bool)
+				}
+				for i := range l.events {
+					if !s.types[l.events[i].typ] {
+						continue
+					}
+					if finished[name][i] && !s.isFinished(i) {
+						t.Fatalf("message %d of %s is unfinished again", i, name)
+					}
+					switch c := s.claims[i]; {
+					case s.isFinished(i):
+						finished[name][i] = true
+						if c != nil {
+							t.Fatalf("message %d of %s is finished and claimed", i, name)
+						}
+					case c != nil && c.holder != "":
+						lag.InFlight++
+					default:
+						lag.Pending++
+					}
+				}
+				if d := cmp.Diff(lag, s.lag()); d != "" {
+					t.Fatalf("after note %d, set %s (-messages +counts):\n%s", at, name, d)
+				}
+				if lag.InFlight > 3 {
+					t.Fatalf("set %s holds %d messages", name, lag.InFlight)
+				}
+			}
+		}
+	})
+}
+
+// Of what free offers, every claim is granted: a member alone is never late.
+func TestFreeIsGranted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLedger()
+		now := time.Unix(1000, 0)
+		var end int64
+		for at, n := range drawNotes(t) {
+			l.apply(&n, int64(at), now)
+			end = int64(at) + 1
+		}
+		now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "later"))
+		s := l.sets["one"]
+		most := rapid.IntRange(1, 5).Draw(t, "most")
+		items, next := l.free(s, most, rapid.IntRange(0, 5).Draw(t, "skip"), 3, time.Minute, now)
+		if len(items) > most {
+			t.Fatalf("%d messages offered, %d asked for", len(items), most)
+		}
+		if !next.IsZero() && !next.After(now) {
+			t.Fatalf("the next end %v is not after %v", next, now)
+		}
+		// One that is due and not offered is one too many.
+		if lag := s.lag(); len(items) == 0 && next.IsZero() && lag.Pending > 0 && lag.InFlight < 3 {
+			t.Fatalf("nothing to wait for with lag %+v", lag)
+		}
+		claim := note{Verb: verbClaim, Set: "one", Member: "c", MaxInFlight: 3, Items: items}
+		l.apply(&claim, end, now)
+		if held := l.heldBy(s, "c"); len(held) != len(items) {
+			t.Fatalf("%d of %d claims were granted", len(held), len(items))
+		}
+		// Stored once more, it changes nothing.
+		before := fmt.Sprint(s.lag(), l.heldBy(s, "c"))
+		l.apply(&claim, end+1, now)
+		if after := fmt.Sprint(s.lag(), l.heldBy(s, "c")); after != before {
+			t.Fatalf("the same claim again: %s became %s", before, after)
+		}
+	})
+}
+
+// Two members see the same lease run out; an extension that is stored before
+// their claims saves it.
+func TestTakeOver(t *testing.T) {
+	l := newLedger()
+	now := time.Unix(1000, 0)
+	var at int64
+	say := func(n note) {
+		n.Set, n.MaxInFlight = "work", 10
+		l.apply(&n, at, now)
+		at++
+	}
+	say(note{Verb: verbJoin, Types: []events.Type{events.TypeProblemPosed}})
+	l.apply(&note{Verb: verbEvent, ID: fmt.Sprintf("%032x", 1), Type: events.TypeProblemPosed, Group: "g"}, at, now)
+	message := at
+	at++
+	s := l.sets["work"]
+	holder := func(want string, attempt int) {
+		t.Helper()
+		if c := s.claims[0]; c.holder != want || c.attempt != attempt {
+			t.Errorf("held by %q in attempt %d, want %q in attempt %d", c.holder, c.attempt, want, attempt)
+		}
+	}
+	say(note{Verb: verbClaim, Member: "a", Items: []item{{message, 0}}})
+	holder("a", 1)
+	if items, next := l.free(s, 1, 0, 10, time.Minute, now.Add(59*time.Second)); len(items) > 0 || !next.Equal(now.Add(time.Minute)) {
+		t.Errorf("free %v, next %v", items, next)
+	}
+	now = now.Add(time.Minute)
+	seen, _ := l.free(s, 1, 0, 10, time.Minute, now)
+	say(note{Verb: verbExtend, Member: "a", Items: []item{{message, 1}}})
+	say(note{Verb: verbClaim, Member: "b", Items: seen})
+	holder("a", 1)
+	now = now.Add(time.Minute)
+	seen, _ = l.free(s, 1, 0, 10, time.Minute, now)
+	say(note{Verb: verbClaim, Member: "b", Items: seen})
+	say(note{Verb: verbClaim, Member: "c", Items: seen})
+	holder("b", 2)
+	say(note{Verb: verbRetry, Member: "a", Items: []item{{message, 1}}})
+	holder("b", 2)
+	say(note{Verb: verbFinish, Member: "a", Items: []item{{message, 1}}})
+	if d := cmp.Diff(events.Lag{}, s.lag()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFirstEventStands(t *testing.T) {
+	l := newLedger()
+	for at, id := range []string{"1", "2", "1"} {
+		l.apply(&note{Verb: verbEvent, ID: fmt.Sprintf("%032s", id), Type: events.TypeProblemPosed, Group: "g"}, int64(at), time.Time{})
+	}
+	m := events.Message{Envelope: events.Envelope{ID: fmt.Sprintf("%032s", "1"), Type: events.TypeProblemPosed, Group: "g"}}
+	if stands, err := l.check(&m); !stands || err != nil || len(l.events) != 1 {
+		t.Errorf("the first event: %v, %v; %d events", stands, err, len(l.events))
+	}
+	m.ID = fmt.Sprintf("%032s", "2")
+	if _, err := l.check(&m); !errors.Is(err, events.ErrLineage) {
+		t.Errorf("the second event: %v, want ErrLineage", err)
+	}
+}
+
+func FuzzParseNote(f *testing.F) {
+	for _, n := range []note{
+		{Verb: verbEvent, ID: fmt.Sprintf("%032x", 7), Type: events.TypeCodeSampled, Group: "s000001-q0001", Partition: 3, Offset: 99, Bytes: 1000},
+		{Verb: verbJoin, Set: "execution", Types: events.Types()},
+		{Verb: verbClaim, Set: "execution", Member: "a", MaxInFlight: 8, Items: []item{{1, 0}, {2, 5}}},
+		{Verb: verbRetry, Set: "execution", Member: "a", Wait: time.Second, Items: []item{{1, 0}}},
+		{Verb: "sing"},
+	} {
+		data, err := json.Marshal(&n)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"verb":"event","id":"` + "\u00e9" + `"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, err := parseNote(data)
+		if err != nil {
+			return
+		}
+		l := newLedger()
+		l.apply(&note{Verb: verbJoin, Set: n.Set, Types: events.Types()}, 0, time.Time{})
+		l.apply(&n, 1, time.Time{})
+		if n.Verb == verbEvent && len(l.events) != 1 {
+			t.Error("a note of an event made none")
+		}
+	})
+}
