@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"syscall"
@@ -132,6 +133,7 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 	defer l.mu.Unlock()
 	next := l.head
 	var changes []mistakes.Change
+	large := uint64(0) // last event that goes to the value log
 	write := func() error {
 		for i := range part {
 			c := &part[i]
@@ -139,6 +141,9 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 			switch c.outcome {
 			case admitted:
 				next.seq, next.chain = c.seq, c.chain
+				if len(c.value) >= valueThreshold {
+					large = c.seq
+				}
 				at := place{c.seq, c.payload}
 				record := badger.NewEntry(eventKey(c.seq), c.value).WithMeta(typeCodes[c.entry.Message.Type])
 				if err := txn.SetEntry(record); err != nil {
@@ -161,6 +166,11 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 		}
 		if err := txn.Set(keyHead, next.encode()); err != nil {
 			return err
+		}
+		if large != 0 {
+			if err := txn.Set(keyLarge, binary.BigEndian.AppendUint64(nil, large)); err != nil {
+				return err
+			}
 		}
 		if err := l.writeBook(txn, next.seq, changes, withBook); err != nil {
 			return err

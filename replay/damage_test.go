@@ -157,6 +157,34 @@ func TestFlippedByteOnDisk(t *testing.T) {
 	}
 }
 
+// What small events stand behind a damaged value does not hide it: they lie
+// elsewhere, and Badger's cut leaves them.
+func TestFlippedByteBehindSmallEvents(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := openLog(t, dir, Options{})
+	p := posed(0, noise(1, 4000))
+	mustAppend(t, l, at(0, encode(t, p)))
+	needle := valueOf(t, l, 1)[1000:1040]
+	for slot := 1; slot <= tailRecords; slot++ {
+		mustAppend(t, l, at(slot, encode(t, posed(slot, "What is f?"))))
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if flipOnDisk(t, dir, needle) != 1 {
+		t.Fatal("the value is not in one file")
+	}
+	before := filesIn(t, dir)
+	var corrupt *CorruptError
+	if _, err := Open(dir, Options{}); !errors.As(err, &corrupt) || corrupt.Seq != 1 {
+		t.Fatalf("open for writing: %v, want damage at event 1", err)
+	}
+	if diff := cmp.Diff(before, filesIn(t, dir)); diff != "" {
+		t.Fatalf("the damaged log was changed (-before +after):\n%s", diff)
+	}
+}
+
 // filesIn returns the hash of every file of a directory.
 func filesIn(t *testing.T, dir string) map[string]Hash {
 	t.Helper()

@@ -20,6 +20,7 @@ const (
 var (
 	keyFormat = []byte("m/format") // version of the layout
 	keyHead   = []byte("m/head")   // where the log ends
+	keyLarge  = []byte("m/large")  // sequence number of the last event in the value log
 	keyBook   = []byte("m/book")   // what the stored Mistake Book stands for
 )
 

@@ -181,9 +181,8 @@ func (l *Log) readHead(txn *badger.Txn) (head, error) {
 	return h, nil
 }
 
-// tailRecords is how many of the last events are read when a log opens, and
-// besides them the last one in the value log. The end is where an interrupted
-// write, and Badger's repair of it, would show.
+// tailRecords is how many of the last events are read when a log opens. The end
+// is where an interrupted write, and Badger's repair of it, would show.
 const tailRecords = 64
 
 func (l *Log) checkTail(txn *badger.Txn) error {
@@ -191,17 +190,9 @@ func (l *Log) checkTail(txn *badger.Txn) error {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceEvents}, Reverse: true})
 	defer it.Close()
 	it.Seek(eventKey(^uint64(0)))
-	reachedValueLog := false
-	for i := 0; seq > 0 && (i < tailRecords || !reachedValueLog); i++ {
+	for i := 0; i < tailRecords && seq > 0; i++ {
 		if !it.Valid() {
 			return l.corrupt(seq, "event is missing", nil)
-		}
-		inValueLog := it.Item().ValueSize() >= valueThreshold
-		reachedValueLog = reachedValueLog || inValueLog
-		if i >= tailRecords && !inValueLog {
-			seq--
-			it.Next()
-			continue
 		}
 		r, _, err := l.record(it.Item())
 		if err != nil {
@@ -219,7 +210,26 @@ func (l *Log) checkTail(txn *badger.Txn) error {
 	if seq == 0 && it.Valid() {
 		return l.corrupt(0, "holds events, but no head", nil)
 	}
-	return nil
+	return l.checkLarge(txn)
+}
+
+// checkLarge reads the last event in the value log, however long ago it was. If
+// it is there, Badger's repair has cut nothing off.
+func (l *Log) checkLarge(txn *badger.Txn) error {
+	raw, err := get(txn, keyLarge)
+	if err != nil || raw == nil {
+		return err
+	}
+	if len(raw) != 8 {
+		return l.corrupt(0, "number of the last large event is malformed", nil)
+	}
+	seq := binary.BigEndian.Uint64(raw)
+	item, err := txn.Get(eventKey(seq))
+	if err != nil {
+		return l.corrupt(seq, "event is missing", err)
+	}
+	_, _, err = l.record(item)
+	return err
 }
 
 // Close waits for the calls in progress and closes the log. Closing it again
