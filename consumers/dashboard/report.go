@@ -201,7 +201,7 @@ func reportSeries(s *State, interval Interval) chartData {
 func facts(s *State) []fact {
 	out := []fact{
 		{"Mistake Book", fmt.Sprintf("%s tests", thousands(s.Book.Size()))},
-		{"Tests added, removed", thousands(s.Book.Entered) + ", " + thousands(s.Book.Left)},
+		{"Tests added / removed", thousands(s.Book.Entered) + " / " + thousands(s.Book.Left)},
 		{"Groups rewarded", thousands(s.Rewarded)},
 		{"Groups dropped", thousands(s.Dropped)},
 		{"Events", thousands(s.Total())},

@@ -30,8 +30,9 @@ const columns = (chart) => [...chart.lines, ...(chart.bounds ?? [])].map(([, col
 
 function chartOptions(chart, element) {
   const axis = { stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false } };
-  const line = (label, colour, style) => ({
+  const line = (label, colour, { points, ...style } = {}) => ({
     label, stroke: css(colour), width: 2, spanGaps: true, ...style,
+    points: { fill: css("--panel"), ...points },
     value: (_, v) => (v === null || v === undefined ? none : v.toFixed(chart.digits)),
   });
   return {
@@ -54,7 +55,7 @@ function chartOptions(chart, element) {
     ],
     series: [
       { label: "step" },
-      ...chart.lines.map(([label], i) => line(label, tint[i], chart.points ? { points: { show: true, size: 8 } } : {})),
+      ...chart.lines.map(([label], i) => line(label, tint[i], chart.points && { points: { show: true, size: 8 } })),
       ...(chart.bounds ?? []).map(([label]) => line(label, tint[0], { width: 1, dash: [4, 4], points: { show: false } })),
     ],
   };
