@@ -18,6 +18,8 @@ import (
 //	nats/                    the embedded server's store
 //	checkpoints/ROLE/vNNNNNN Hugging Face directories, one per policy version
 //	journal/ROLE/            rollouts sampled and perhaps not yet published
+//	report.html              what came of it, with charts
+func reportPath(run string) string           { return filepath.Join(run, "report.html") }
 func configPath(run string) string           { return filepath.Join(run, "config.yaml") }
 func logPath(run string) string              { return filepath.Join(run, "log") }
 func natsPath(run string) string             { return filepath.Join(run, "nats") }

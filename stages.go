@@ -142,8 +142,14 @@ func (r *trainingRun) train(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	var table string
-	follower.View(func(s *dashboard.State) { table = dashboard.Table(s, r.dir, evaluation.Interval) })
-	fmt.Fprint(out, "\n", table)
+	follower.View(func(s *dashboard.State) {
+		table = dashboard.Table(s, r.dir, evaluation.Interval)
+		err = dashboard.SaveReport(reportPath(r.dir), s, evaluation.Interval)
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%sReport                      %s\n", table, reportPath(r.dir))
 	if reason == events.RunStopped {
 		fmt.Fprintf(out, "\nGo on with:  codea1 train --resume %s\n", r.again())
 	}
