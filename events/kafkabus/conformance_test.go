@@ -4,7 +4,10 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"codea1/events"
 	"codea1/events/bustest"
@@ -86,7 +89,28 @@ func TestConformanceBroker(t *testing.T) {
 	if address == "" {
 		t.Skip("CODEA1_KAFKA names no broker")
 	}
-	bustest.Run(t, bustest.Features{RefusesContradiction: true}, func(t testing.TB) events.Bus {
-		return connect(t, kafkabus.Config{Brokers: []string{address}})
+	features := bustest.Features{RefusesContradiction: true}
+	if file := os.Getenv("CODEA1_KAFKA_PIDFILE"); file != "" {
+		features.Restart = func(t testing.TB) { kill(t, file) }
+	}
+	bustest.Run(t, features, func(t testing.TB) events.Bus {
+		return connect(t, kafkabus.Config{Brokers: []string{address}, ConnectTimeout: time.Minute})
 	})
+}
+
+// kill ends the broker whose process id is in a file, at once. Who started it
+// starts it again.
+func kill(t testing.TB, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -38,7 +38,7 @@ func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.
 	_, _ = rand.Read(token[:])
 	c := &consumer{
 		bus: b, journal: j, config: config, member: hex.EncodeToString(token[:]),
-		turn: make(chan struct{}, 1), given: make(map[int64]int),
+		turn: make(chan struct{}, 1), given: make(map[int64]int), shelf: newShelf(b),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := c.tell(ctx, note{Verb: verbJoin, Types: config.Types}); err != nil {
@@ -62,6 +62,7 @@ type consumer struct {
 	turn  chan struct{} // holds a token while a Fetch is in progress
 	given map[int64]int // messages handed out and held: attempt by journal offset
 	lost  int           // claims in a row that other members were faster with
+	shelf *shelf
 }
 
 // tell stores a note of the set and waits until it has taken effect here.
@@ -140,12 +141,16 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 	var until time.Time // when lingering ends
 	for {
 		v, err := c.claim(ctx, most-len(got))
+		bytes := int64(maxRecordBytes - events.MaxPayloadBytes) // the headers
+		for _, h := range v.mine {
+			bytes = min(bytes+int64(h.bytes), readBytes)
+		}
 		for _, h := range v.mine {
 			if err != nil {
 				break
 			}
 			var d *delivery
-			if d, err = c.deliver(ctx, h); d != nil {
+			if d, err = c.deliver(ctx, h, bytes); d != nil {
 				got = append(got, d)
 			}
 		}
@@ -231,13 +236,13 @@ func (c *consumer) await(ctx context.Context, v *view, wake time.Time) error {
 // deliver fetches the payload of a message that the member holds. One that is
 // no event will not become one by being delivered again: it is finished here
 // and reported.
-func (c *consumer) deliver(ctx context.Context, h holding) (*delivery, error) {
-	list, err := c.bus.fetchPayload(ctx, c.ctx, &h.entry, int64(h.bytes)+maxRecordBytes-events.MaxPayloadBytes)
+func (c *consumer) deliver(ctx context.Context, h holding, mostBytes int64) (*delivery, error) {
+	payload, err := c.shelf.take(ctx, c.ctx, &h.entry, mostBytes)
 	if err != nil {
 		return nil, err
 	}
 	d := &delivery{consumer: c, at: h.at, attempt: h.attempt}
-	if d.message, err = list[0].message(c.journal.run, &h.entry); err != nil {
+	if d.message, err = payload.message(c.journal.run, &h.entry); err != nil {
 		c.bus.logger.Error("kafka: dropped a payload that is no event", "run", c.journal.run, "error", err)
 		return nil, d.say(ctx, note{Verb: verbFinish})
 	}

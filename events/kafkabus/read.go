@@ -2,20 +2,10 @@ package kafkabus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
 	"codea1/events"
-
-	"github.com/segmentio/kafka-go"
-)
-
-const (
-	// readBytes is how much a reader asks of a partition at once; shelfBytes how
-	// much it keeps ready.
-	readBytes  = 1 << 20
-	shelfBytes = 16 << 20
 )
 
 // Read implements events.Bus. A Position is the decimal journal offset after
@@ -24,7 +14,7 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 	if err := ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
-	r := &reader{bus: b, turn: make(chan struct{}, 1), shelf: make(map[shelved]record)}
+	r := &reader{bus: b, turn: make(chan struct{}, 1), shelf: newShelf(b)}
 	if config.From != events.Start {
 		from, err := strconv.ParseUint(string(config.From), 10, 63)
 		if err != nil {
@@ -67,14 +57,7 @@ type reader struct {
 
 	turn  chan struct{} // holds a token while a Next is in progress
 	at    int64         // journal offset from which to read
-	shelf map[shelved]record
-	bytes int // of the shelf
-}
-
-// shelved is where a record lies.
-type shelved struct {
-	place
-	offset int64
+	shelf *shelf
 }
 
 // Next implements events.Reader. It waits out an outage, and skips and reports
@@ -93,7 +76,7 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 		if err != nil {
 			return events.Message{}, "", err
 		}
-		rec, err := r.record(ctx, &e)
+		rec, err := r.shelf.take(ctx, r.ctx, &e, readBytes)
 		if err != nil {
 			return events.Message{}, "", err
 		}
@@ -143,59 +126,6 @@ func (r *reader) next(ctx context.Context) (entry, error) {
 	}
 }
 
-// record returns the record of an event, with those behind it kept for later.
-func (r *reader) record(ctx context.Context, e *entry) (record, error) {
-	key := shelved{place{e.typ, e.partition}, e.offset}
-	if found, ok := r.shelf[key]; ok {
-		delete(r.shelf, key)
-		r.bytes -= len(found.value)
-		return found, nil
-	}
-	list, err := r.bus.fetchPayload(ctx, r.ctx, e, readBytes)
-	if err != nil {
-		return record{}, err
-	}
-	if r.bytes > shelfBytes {
-		// Of other runs, or read before: nobody will come for it.
-		clear(r.shelf)
-		r.bytes = 0
-	}
-	for _, more := range list[1:] {
-		if r.bytes+len(more.value) > shelfBytes+readBytes {
-			break
-		}
-		r.shelf[shelved{key.place, more.offset}] = more
-		r.bytes += len(more.value)
-	}
-	return list[0], nil
-}
-
-// fetchPayload returns the record of an event and perhaps some after it. It
-// waits out an outage.
-func (b *Bus) fetchPayload(ctx, owner context.Context, e *entry, mostBytes int64) ([]record, error) {
-	both, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(owner, cancel)
-	defer stop()
-	topic := payloadTopic(e.typ)
-	for {
-		list, err := b.fetch(both, topic, e.partition, e.offset, mostBytes, followWait)
-		if err == nil && len(list) > 0 && list[0].offset == e.offset {
-			return list, nil
-		}
-		if err := ended(ctx, owner); err != nil {
-			return nil, err
-		}
-		if errors.Is(err, kafka.OffsetOutOfRange) || err == nil && len(list) > 0 {
-			return nil, fmt.Errorf("kafka: payload of event %x is gone from topic %s partition %d offset %d: %w",
-				e.id, topic, e.partition, e.offset, events.ErrPosition)
-		}
-		if err := pause(ctx, owner, retryPause); err != nil {
-			return nil, err
-		}
-	}
-}
-
 // Close implements events.Reader.
 func (r *reader) Close() error {
 	if r.ctx.Err() != nil {
@@ -204,7 +134,6 @@ func (r *reader) Close() error {
 	r.cancel()
 	r.turn <- struct{}{} // an ongoing Next ends first
 	defer func() { <-r.turn }()
-	clear(r.shelf)
 	r.bus.forget(r)
 	return nil
 }

@@ -2,7 +2,7 @@
 # Starts one Apache Kafka broker (KRaft, no ZooKeeper) on loopback for the tests
 # of this package, and stops it when the command given has ended:
 #
-#   testdata/broker.sh go test ./events/kafkabus -run Broker -count=1
+#   events/kafkabus/testdata/broker.sh go test ./events/kafkabus -run Broker -count=1
 #
 # The command finds the address in CODEA1_KAFKA. Needs Java 17 and Maven; the
 # jars come from Maven Central and are kept in KAFKA_JARS, by default
@@ -36,7 +36,8 @@ data=$(mktemp -d)
 broker=
 finish() {
 	if [ -n "$broker" ]; then
-		kill "$broker" 2>/dev/null || true
+		touch "$data/stop"
+		kill -KILL "$(cat "$data/pid")" 2>/dev/null || true
 		wait "$broker" 2>/dev/null || true
 	fi
 	rm -rf "$data"
@@ -56,18 +57,29 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 auto.create.topics.enable=false
+broker.heartbeat.interval.ms=200
+broker.session.timeout.ms=1000
 CONFIG
 
 kafka=(java -Xms256m -Xmx512m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$jars/*")
 id=$("${kafka[@]}" kafka.tools.StorageTool random-uuid)
 "${kafka[@]}" kafka.tools.StorageTool format -t "$id" -c "$data/server.properties" > "$data/format.txt" 2>&1 ||
 	{ cat "$data/format.txt" >&2; exit 1; }
-timeout "${KAFKA_SECONDS:-900}" "${kafka[@]}" kafka.Kafka "$data/server.properties" > "$data/broker.txt" 2>&1 &
+# A broker that is killed comes back: tests do that, by the process id in
+# CODEA1_KAFKA_PIDFILE.
+supervise() {
+	while [ ! -e "$data/stop" ]; do
+		timeout "${KAFKA_SECONDS:-900}" "${kafka[@]}" kafka.Kafka "$data/server.properties" >> "$data/broker.txt" 2>&1 &
+		until pgrep -P $! > "$data/pid"; do sleep 0.05; done
+		wait $! || true
+	done
+}
+supervise &
 broker=$!
 
 # The process is there long before the port is.
 tries=0
-until (exec 3<> "/dev/tcp/127.0.0.1/$port") 2>/dev/null || nc -z 127.0.0.1 "$port" 2>/dev/null; do
+until (exec 3<> "/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
 	tries=$((tries + 1))
 	if [ $tries -gt 120 ] || ! kill -0 "$broker" 2>/dev/null; then
 		cat "$data/broker.txt" >&2
@@ -76,4 +88,4 @@ until (exec 3<> "/dev/tcp/127.0.0.1/$port") 2>/dev/null || nc -z 127.0.0.1 "$por
 	sleep 0.5
 done
 
-CODEA1_KAFKA=127.0.0.1:$port "$@"
+CODEA1_KAFKA=127.0.0.1:$port CODEA1_KAFKA_PIDFILE=$data/pid "$@"

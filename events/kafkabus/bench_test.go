@@ -1,0 +1,128 @@
+package kafkabus_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/kafkabus"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Each benchmark runs the bus and bare kafka-go side by side on the broker at
+// CODEA1_KAFKA; what lies between them is the price of order, deduplication
+// and envelopes.
+
+const (
+	benchBatch = 256
+	benchBytes = 10 << 10
+)
+
+func benchMessages(run string, n int) []events.Message {
+	list := make([]events.Message, n)
+	data := make([]byte, benchBytes)
+	for i := range list {
+		list[i] = bustest.Encode(bustest.Posed(run, 1+i/bustest.Groups, i%bustest.Groups))
+		list[i].Encoding, list[i].Data = events.EncodingNone, data
+	}
+	return list
+}
+
+func benchBus(b *testing.B) (bus *kafkabus.Bus, run string) {
+	address := os.Getenv("CODEA1_KAFKA")
+	if address == "" {
+		b.Skip("CODEA1_KAFKA names no broker")
+	}
+	return connect(b, kafkabus.Config{Brokers: []string{address}}), "b" + strconv.FormatInt(time.Now().UnixNano(), 36)
+}
+
+func perSecond(b *testing.B, messages int) {
+	b.ReportMetric(float64(messages)/b.Elapsed().Seconds(), "msg/s")
+}
+
+func publishAll(b *testing.B, bus *kafkabus.Bus, list []events.Message) {
+	for ; len(list) > 0; list = list[benchBatch:] {
+		if err := bus.Publish(b.Context(), list[:benchBatch]...); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkPublish(b *testing.B) {
+	b.Run("Bus", func(b *testing.B) {
+		bus, run := benchBus(b)
+		list := benchMessages(run, b.N*benchBatch)
+		b.ResetTimer()
+		publishAll(b, bus, list)
+		perSecond(b, b.N*benchBatch)
+	})
+	b.Run("Bare", func(b *testing.B) {
+		_, run := benchBus(b)
+		list := benchMessages(run, b.N*benchBatch)
+		w := &kafka.Writer{
+			Addr: kafka.TCP(os.Getenv("CODEA1_KAFKA")), Topic: "codea1.problem.posed", Balancer: &kafka.Hash{},
+			RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchSize: benchBatch, BatchBytes: 1 << 20,
+			Transport: &kafka.Transport{},
+		}
+		defer w.Transport.(*kafka.Transport).CloseIdleConnections()
+		defer w.Close()
+		b.ResetTimer()
+		for ; len(list) > 0; list = list[benchBatch:] {
+			var batch []kafka.Message
+			for i := range list[:benchBatch] {
+				m := kafka.Message{Key: []byte(list[i].Group), Value: list[i].Data}
+				list[i].Headers("ce_", func(name, value string) {
+					m.Headers = append(m.Headers, kafka.Header{Key: name, Value: []byte(value)})
+				})
+				batch = append(batch, m)
+			}
+			if err := w.WriteMessages(b.Context(), batch...); err != nil {
+				b.Fatal(err)
+			}
+		}
+		perSecond(b, b.N*benchBatch)
+	})
+}
+
+func BenchmarkConsume(b *testing.B) {
+	bus, run := benchBus(b)
+	publishAll(b, bus, benchMessages(run, b.N*benchBatch))
+	c, err := bus.Consume(b.Context(), events.ConsumeConfig{Run: run, Name: "bench", AckWait: time.Minute, MaxInFlight: 4 * benchBatch})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	for n := 0; n < b.N*benchBatch; {
+		got, err := c.Fetch(b.Context(), benchBatch, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, d := range got {
+			if err := d.Ack(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		n += len(got)
+	}
+	perSecond(b, b.N*benchBatch)
+}
+
+func BenchmarkRead(b *testing.B) {
+	bus, run := benchBus(b)
+	publishAll(b, bus, benchMessages(run, b.N*benchBatch))
+	r, err := bus.Read(b.Context(), events.ReadConfig{Run: run})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	for range b.N * benchBatch {
+		if _, _, err := r.Next(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perSecond(b, b.N*benchBatch)
+}

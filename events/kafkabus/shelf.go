@@ -1,0 +1,88 @@
+package kafkabus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"codea1/events"
+
+	"github.com/segmentio/kafka-go"
+)
+
+const (
+	// readBytes is how much is asked of a partition at once, at most.
+	readBytes = 1 << 20
+	// shelfBytes bounds the payloads that a shelf keeps.
+	shelfBytes = 16 << 20
+)
+
+// shelf fetches payloads and keeps those that came with them: a broker gives
+// whole batches, and their other events are mostly wanted next. It serves one
+// goroutine.
+type shelf struct {
+	bus   *Bus
+	kept  map[spot]record
+	bytes int // of kept
+}
+
+// spot is where a record lies.
+type spot struct {
+	place
+	offset int64
+}
+
+func newShelf(b *Bus) *shelf { return &shelf{bus: b, kept: make(map[spot]record)} }
+
+// take returns the record of an event; it asks for up to mostBytes when it has
+// to ask. It waits out an outage.
+func (s *shelf) take(ctx, owner context.Context, e *entry, mostBytes int64) (record, error) {
+	at := spot{place{e.typ, e.partition}, e.offset}
+	if found, ok := s.kept[at]; ok {
+		delete(s.kept, at)
+		s.bytes -= len(found.value)
+		return found, nil
+	}
+	list, err := s.fetch(ctx, owner, e, mostBytes)
+	if err != nil {
+		return record{}, err
+	}
+	for _, more := range list[1:] {
+		if s.bytes+len(more.value) > shelfBytes {
+			// Of other runs, taken by other members or read before: nobody will
+			// come for the most of it.
+			clear(s.kept)
+			s.bytes = 0
+		}
+		next := spot{at.place, more.offset}
+		if _, ok := s.kept[next]; !ok {
+			s.kept[next] = more
+			s.bytes += len(more.value)
+		}
+	}
+	return list[0], nil
+}
+
+func (s *shelf) fetch(ctx, owner context.Context, e *entry, mostBytes int64) ([]record, error) {
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(owner, cancel)
+	defer stop()
+	topic := payloadTopic(e.typ)
+	for {
+		list, err := s.bus.fetch(both, topic, e.partition, e.offset, mostBytes, followWait)
+		if err == nil && len(list) > 0 && list[0].offset == e.offset {
+			return list, nil
+		}
+		if err := ended(ctx, owner); err != nil {
+			return nil, err
+		}
+		if errors.Is(err, kafka.OffsetOutOfRange) || err == nil && len(list) > 0 {
+			return nil, fmt.Errorf("kafka: payload of event %x is gone from topic %s partition %d offset %d: %w",
+				e.id, topic, e.partition, e.offset, events.ErrPosition)
+		}
+		if err := pause(ctx, owner, retryPause); err != nil {
+			return nil, err
+		}
+	}
+}
