@@ -66,9 +66,12 @@ const (
 	defaultPartitions     = 4
 	maxPartitions         = 1024
 
+	// maxHeaderBytes is room for the envelope: ten headers, each under
+	// events.MaxTokenBytes and its name.
+	maxHeaderBytes = 64 << 10
 	// maxRecordBytes is the largest record batch of a topic: one payload of the
 	// largest size with its headers.
-	maxRecordBytes = events.MaxPayloadBytes + 64<<10
+	maxRecordBytes = events.MaxPayloadBytes + maxHeaderBytes
 )
 
 func (c Config) withDefaults() Config {

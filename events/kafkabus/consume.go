@@ -141,7 +141,7 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 	var until time.Time // when lingering ends
 	for {
 		v, err := c.claim(ctx, most-len(got))
-		bytes := int64(maxRecordBytes - events.MaxPayloadBytes) // the headers
+		bytes := int64(maxHeaderBytes)
 		for _, h := range v.mine {
 			bytes = min(bytes+int64(h.bytes), readBytes)
 		}

@@ -36,4 +36,5 @@
 //
 // Start reading at Bus and Connect, then note.go and ledger.go for the rules,
 // journal.go for how they are followed, publish.go, consume.go and read.go.
+// testdata/broker.sh runs the tests against a real broker.
 package kafkabus
