@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,6 +72,10 @@ func (r *trainingRun) train(ctx context.Context, out io.Writer) error {
 	if err := r.catchUp(ctx, service); err != nil {
 		return err
 	}
+	// The curriculum belongs to the recorder from here on; how far it is, is
+	// asked for at the end.
+	var trained atomic.Int64
+	trained.Store(int64(r.curriculum.Trained()))
 	endGroup := fmt.Sprintf("end-%04d", attempt)
 	recorder, err := replay.NewRecorder(r.bus, r.log, replay.RecorderConfig{
 		Run: r.name, Source: "recorder-0", Logger: r.logger.With("stage", "recorder"),
@@ -85,6 +90,7 @@ func (r *trainingRun) train(ctx context.Context, out io.Writer) error {
 			if err := service.OnAppend(ctx, appended); err != nil {
 				return err
 			}
+			trained.Store(int64(r.curriculum.Trained()))
 			if r.curriculum.Finished() && !was {
 				close(finished)
 			}
@@ -126,7 +132,7 @@ func (r *trainingRun) train(ctx context.Context, out io.Writer) error {
 	// The end is recorded even when the user is in a hurry or a worker failed.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	err = errors.Join(err, r.publish(closing, endGroup, &events.RunFinished{Attempt: attempt, Steps: r.curriculum.Trained(), Reason: reason}))
+	err = errors.Join(err, r.publish(closing, endGroup, &events.RunFinished{Attempt: attempt, Steps: int(trained.Load()), Reason: reason}))
 	select {
 	case <-ended:
 	case <-recording.Done():
