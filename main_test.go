@@ -34,13 +34,15 @@ const patience = 90 * time.Second
 // still meet every stage: questions come back with tests of the Mistake Book,
 // and the last mini-batch of a step is short.
 func train(more ...string) []string {
-	problems, err := filepath.Abs("testdata/problems.jsonl")
+	testdata, err := filepath.Abs("testdata")
 	if err != nil {
 		panic(err)
 	}
 	return append([]string{
-		"train", "--no-dashboard", "--problems", problems, "--questions", "3", "--questions-per-update", "2",
-		"--answers", "2", "--suites", "2", "--eval-problems", "2", "--eval-answers", "2", "--eval-suites", "1",
+		"train", "--no-dashboard",
+		"--problems", filepath.Join(testdata, "problems.jsonl"), "--heldout", filepath.Join(testdata, "heldout.jsonl"),
+		"--questions", "3", "--questions-per-update", "2", "--answers", "2", "--suites", "2",
+		"--eval-answers", "2", "--eval-suites", "1",
 		// Slow machines must not turn a verdict into a time-out.
 		"--call-timeout", "5s",
 	}, more...)

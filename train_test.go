@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ func TestTraining(t *testing.T) {
 		t.Logf("%d events, %d historical tests passed", want.events, historical)
 	})
 	t.Run("is read by the other commands", func(t *testing.T) {
-		if out := must(t, dir, "replay", "verify", "r"); !strings.Contains(out, "hash chain        intact") {
+		if out := must(t, dir, "replay", "verify", "r"); !regexp.MustCompile(`(?m)^hash chain +intact`).MatchString(out) {
 			t.Error(out)
 		}
 		tests := 0
