@@ -66,7 +66,7 @@ func (l *Log) BookHistory(ctx context.Context, problemID, call string, visit fun
 				continue
 			}
 			if executed == nil {
-				if executed, err = l.executedBefore(e); err != nil {
+				if executed, err = l.executedBefore(ctx, e); err != nil {
 					return fmt.Errorf("verdicts of event %d: %w", r.Seq, err)
 				}
 			}

@@ -19,6 +19,11 @@ import (
 // execute runs a command line as the program does.
 func execute(t *testing.T, args ...string) (string, error) {
 	t.Helper()
+	return executeWith(t.Context(), t, args...)
+}
+
+func executeWith(ctx context.Context, t *testing.T, args ...string) (string, error) {
+	t.Helper()
 	var cli struct {
 		Mistakes Mistakes `cmd:""`
 		Replay   Command  `cmd:""`
@@ -33,7 +38,7 @@ func execute(t *testing.T, args ...string) (string, error) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	command.BindTo(t.Context(), (*context.Context)(nil))
+	command.BindTo(ctx, (*context.Context)(nil))
 	command.BindTo(&out, (*io.Writer)(nil))
 	command.Bind(slog.New(slog.DiscardHandler))
 	err = command.Run()
@@ -109,4 +114,31 @@ func TestTranscript(t *testing.T) {
 		}
 		return strings.ReplaceAll(out, run, "RUN")
 	})
+}
+
+// A command that is interrupted says so, and leaves no snapshot behind.
+func TestInterruptedCommands(t *testing.T) {
+	messages := tell(t)
+	for slot := range 40 {
+		messages = append(messages, group(t, 900+slot)...)
+	}
+	run, l := storyLog(t, messages)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range []string{
+		"replay verify RUN", "replay explain RUN --group s000001-q0000", "replay explain RUN --step 1", "replay rescore RUN --reward share",
+		"replay export RUN", "replay export RUN --table golden", "replay scan RUN --code x", "replay retrain RUN", "replay rebuild RUN RUN-2",
+		"mistakes history RUN p0", "mistakes diff RUN --to step:1",
+	} {
+		_, err := executeWith(interrupted, t, strings.Fields(strings.ReplaceAll(args, "RUN", run))...)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", args, err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(run, snapshotPrefix+"*")); len(left) > 0 {
+			t.Fatalf("%s leaves %v", args, left)
+		}
+	}
 }

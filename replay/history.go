@@ -75,7 +75,7 @@ func (l *Log) CheckHistory(ctx context.Context, recipes Recipes, progress func(d
 		if progress != nil {
 			progress(r.Seq)
 		}
-		return true, h.observe(&r)
+		return true, h.observe(ctx, &r)
 	})
 	if err != nil {
 		return History{}, err
@@ -119,7 +119,7 @@ func (h *historian) find(format string, args ...any) {
 	h.history.Findings = append(h.history.Findings, f)
 }
 
-func (h *historian) observe(r *Record) error {
+func (h *historian) observe(ctx context.Context, r *Record) error {
 	h.at = r
 	e, err := r.Decode()
 	if errors.Is(err, events.ErrNewerSchema) {
@@ -148,7 +148,7 @@ func (h *historian) observe(r *Record) error {
 	case *events.GroupRewarded:
 		h.history.Rewarded++
 		h.ended(e.Group, &p.Plan, true)
-		return h.recompute(e, p)
+		return h.recompute(ctx, e, p)
 	case *events.EvalScored:
 		h.history.Scored++
 		h.ended(e.Group, &p.Plan, false)
@@ -262,11 +262,11 @@ func (h *historian) dropped(group string, d *events.GroupDropped) {
 	}
 }
 
-func (h *historian) recompute(e *events.Event, recorded *events.GroupRewarded) error {
+func (h *historian) recompute(ctx context.Context, e *events.Event, recorded *events.GroupRewarded) error {
 	if h.scorer.recipes == nil {
 		return nil
 	}
-	cause, err := h.log.executedBefore(e)
+	cause, err := h.log.executedBefore(ctx, e)
 	if errors.Is(err, ErrNotFound) {
 		return nil // told by checkCause
 	}
@@ -286,8 +286,8 @@ func (h *historian) recompute(e *events.Event, recorded *events.GroupRewarded) e
 }
 
 // executedBefore returns the verdicts that a rewarded group follows from.
-func (l *Log) executedBefore(rewarded *events.Event) (*events.CodeExecuted, error) {
-	cause, err := l.Get(context.Background(), rewarded.CausationID)
+func (l *Log) executedBefore(ctx context.Context, rewarded *events.Event) (*events.CodeExecuted, error) {
+	cause, err := l.Get(ctx, rewarded.CausationID)
 	if err != nil {
 		return nil, err
 	}

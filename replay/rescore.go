@@ -117,7 +117,7 @@ func (l *Log) rescoreAll(ctx context.Context, batch []Record, score Score) ([]at
 			if err != nil {
 				return err
 			}
-			executed, err := l.executedBefore(e)
+			executed, err := l.executedBefore(ctx, e)
 			if err != nil {
 				return fmt.Errorf("verdicts of event %d: %w", batch[i].Seq, err)
 			}
