@@ -25,12 +25,16 @@ type goldenCheck struct {
 type goldenScript struct {
 	test   int
 	source string
+	fit    bool     // to run apart from the program
+	calls  []string // those it is known to make, if it is fit
 }
 
 // PlanGolden takes golden tests apart; each is one assert or one stand-alone
 // script. `assert entry(...) == answer` becomes a call whose value is compared
-// outside the program's process. Everything else is a script that has to run
-// inside it, and its verdicts say so.
+// outside the program's process. Everything else is a script, which runs in a
+// process of its own and has its calls made for it (harness/proxies.py), or, if
+// it needs more of the program than calls of the entry point with literals,
+// inside the program's process, and its verdicts say so.
 func (p *Pool) PlanGolden(ctx context.Context, entry string, tests []string) (*GoldenPlan, error) {
 	plan := &GoldenPlan{tests: len(tests)}
 	if len(tests) == 0 {
@@ -42,13 +46,13 @@ func (p *Pool) PlanGolden(ctx context.Context, entry string, tests []string) (*G
 	}
 	for i, statements := range parsed {
 		if len(statements) != 1 || statements[0].reason != "" || !literal.SelfEqual(statements[0].stated) {
-			plan.scripts = append(plan.scripts, goldenScript{i, tests[i]})
+			plan.scripts = append(plan.scripts, goldenScript{test: i, source: tests[i]})
 			continue
 		}
 		st := statements[0]
 		plan.checks = append(plan.checks, goldenCheck{i, expectation{st.call, st.stated}})
 	}
-	return plan, nil
+	return plan, p.tryScripts(ctx, entry, plan.scripts)
 }
 
 // Grade runs golden tests on a program and returns one verdict per test. The
@@ -63,10 +67,15 @@ func (p *Pool) Grade(ctx context.Context, program Program, plan *GoldenPlan) ([]
 	return p.gradeReport(ctx, program, plan, asked, report)
 }
 
-// ask adds the calls that the plan's checks need.
+// ask adds the calls that the plan's checks need and its scripts begin with.
 func (g *GoldenPlan) ask(asked *calls) {
 	for _, c := range g.checks {
 		asked.add(c.call)
+	}
+	for _, script := range g.scripts {
+		for _, call := range script.calls {
+			asked.add(call)
+		}
 	}
 }
 
@@ -81,23 +90,36 @@ func (p *Pool) gradeReport(ctx context.Context, program Program, plan *GoldenPla
 		v := &verdicts[c.test]
 		v.Verdict, v.Detail = judge(report.Outcomes[asked.index[c.call]], c.want)
 	}
-	if len(plan.scripts) == 0 {
-		return verdicts, nil
+	known := make(map[string]Outcome, len(asked.list))
+	for i, call := range asked.list {
+		known[call] = report.Outcomes[i]
 	}
-	// In a process of their own: a script holds expectations.
-	return verdicts, p.runScripts(ctx, program, plan.scripts, verdicts)
+	if err := p.runApart(ctx, program, plan.scripts, report, known, verdicts); err != nil {
+		return nil, err
+	}
+	return verdicts, p.runInside(ctx, program, plan.scripts, verdicts)
 }
 
-func (p *Pool) runScripts(ctx context.Context, program Program, scripts []goldenScript, verdicts []events.GoldenVerdict) error {
-	sources := make([]string, len(scripts))
-	for i, s := range scripts {
-		sources[i] = s.source
+// runInside runs the scripts that are not fit for another way in the program's
+// own process: another child than the checks', because a script holds
+// expectations.
+func (p *Pool) runInside(ctx context.Context, program Program, scripts []goldenScript, verdicts []events.GoldenVerdict) error {
+	var inside []goldenScript
+	var sources []string
+	for _, s := range scripts {
+		if !s.fit {
+			inside = append(inside, s)
+			sources = append(sources, s.source)
+		}
+	}
+	if len(inside) == 0 {
+		return nil
 	}
 	s, err := p.run(ctx, job{kind: jobScripts, code: program.Code, entry: program.EntryPoint, items: sources})
 	if err != nil {
 		return err
 	}
-	for i, script := range scripts {
+	for i, script := range inside {
 		v := events.GoldenVerdict{Verdict: events.VerdictNotRun, InProcess: true, Detail: s.loadError}
 		switch {
 		case i >= len(s.replies):

@@ -127,8 +127,8 @@ func TestExecuteWithoutSuites(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]events.GoldenVerdict{
-		{{Verdict: "pass"}, {Verdict: "pass"}, {Verdict: "pass", InProcess: true}},
-		{{Verdict: "pass"}, {Verdict: "fail", Detail: "returned -1"}, {Verdict: "fail", InProcess: true, Detail: "AssertionError"}},
+		{{Verdict: "pass"}, {Verdict: "pass"}, {Verdict: "pass"}},
+		{{Verdict: "pass"}, {Verdict: "fail", Detail: "returned -1"}, {Verdict: "fail", Detail: "AssertionError"}},
 	}
 	for i := range want {
 		if diff := cmp.Diff(want[i], out.Answers[i].Golden); diff != "" {

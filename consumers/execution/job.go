@@ -44,6 +44,7 @@ type jobKind string
 const (
 	jobCalls   jobKind = "calls"   // items are expressions to evaluate in the program
 	jobScripts jobKind = "scripts" // items are test scripts to run in the program
+	jobProxies jobKind = "proxies" // items are test scripts with what is known of calls; no program
 	jobSuites  jobKind = "suites"  // items are test suites to parse; no program
 )
 

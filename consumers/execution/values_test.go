@@ -48,6 +48,7 @@ func values(depth int) *rapid.Generator[literal.Value] {
 		}),
 		rapid.Map(rapid.SampledFrom([]float64{0, 1, -1, 0.5, 1e16, 1e300, 1e-7, math.Inf(1), math.Inf(-1), math.NaN()}), func(f float64) literal.Value { return literal.Float(f) }),
 		rapid.Map(rapid.Float64(), func(f float64) literal.Value { return literal.Float(f) }),
+		rapid.Map(rapid.SampledFrom([]complex128{0, 1, 2i, -1 + 0.5i, complex(math.Inf(1), -1)}), func(c complex128) literal.Value { return literal.Complex(c) }),
 		rapid.Map(rapid.String(), func(s string) literal.Value { return literal.Str(s) }),
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 4), func(b []byte) literal.Value { return literal.Bytes(b) }),
 	)

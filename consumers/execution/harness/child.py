@@ -19,6 +19,7 @@ item hung or crashed. The child never holds an expectation, except inside a
 test script that cannot be taken apart.
 """
 
+import codea1_proxies as proxies
 import codea1_scripts as scripts
 import codea1_suites as suites
 import codea1_values as values
@@ -32,7 +33,6 @@ import types
 
 JOB_SOCKET = 3
 MAX_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
-MAX_ERROR_CHARS = 300
 REHEARSALS = 20  # Python specialises what runs more often than eight times
 REHEARSED = """
 import math, re
@@ -100,16 +100,6 @@ def send(tag, text="", write=os.write, pack=struct.pack):
         data = data[write(job_socket, data):]
 
 
-def describe(error):
-    """The exception's type and message, whatever its __str__ does."""
-    name = type(error).__name__
-    try:
-        message = str(error)
-    except BaseException:
-        message = "(no message)"
-    return (name + ": " + message if message else name)[:MAX_ERROR_CHARS]
-
-
 def run(kind, trusted, max_value_bytes, code, entry, items):
     # A program gets Python's usual recursion depth, not what the harness left.
     depth, frame = 0, sys._getframe()
@@ -122,6 +112,11 @@ def run(kind, trusted, max_value_bytes, code, entry, items):
         send(b"L")
         for text in items:
             answer(lambda: json.dumps(suites.parse(text, entry, trusted, max_value_bytes)))
+        return
+    if kind == "proxies":
+        send(b"L")
+        for item in items:
+            answer(lambda: proxies.run(item, entry, max_value_bytes))
         return
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
@@ -141,7 +136,7 @@ def load(code, entry, namespace):
         if entry and not callable(eval(compile(entry, "<entry point>", "eval", 0, True), namespace)):
             raise TypeError(entry + " is not callable")
     except BaseException as error:
-        send(b"U", describe(error))
+        send(b"U", scripts.describe(error))
         return False
     send(b"L")
     return True
@@ -175,8 +170,8 @@ def answer(compute):
     except values.Uncomparable as error:
         send(b"X", str(error))
     except scripts.Failed as error:
-        send(b"A", describe(error.args[0]))
+        send(b"A", scripts.describe(error.args[0]))
     except BaseException as error:
-        send(b"R", describe(error))
+        send(b"R", scripts.describe(error))
     else:
         send(b"V", text)

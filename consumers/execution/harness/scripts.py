@@ -9,6 +9,19 @@ module `solution`.
 import sys
 
 
+MAX_ERROR_CHARS = 300
+
+
+def describe(error):
+    """The exception's type and message, whatever its __str__ does."""
+    name = type(error).__name__
+    try:
+        message = str(error)
+    except BaseException:
+        message = "(no message)"
+    return (name + ": " + message if message else name)[:MAX_ERROR_CHARS]
+
+
 class Failed(Exception):
     """The script's assertion did not hold; the argument is the error."""
 

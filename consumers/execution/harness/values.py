@@ -11,6 +11,8 @@ MAX_INT_BITS = 1 << 16
 _INT = int.__repr__
 _BITS = int.bit_length
 _FLOAT = float.__repr__
+_REAL = complex.real.__get__
+_IMAGINARY = complex.imag.__get__
 _STR = str.__repr__
 _STR_LEN = str.__len__
 _BYTES = bytes.__repr__
@@ -47,6 +49,8 @@ def _write(value, out, budget, depth):
         text = _STR(value)
     elif issubclass(kind, float):
         text = _FLOAT(value)
+    elif issubclass(kind, complex):
+        text = "complex(" + _FLOAT(_REAL(value)) + ", " + _FLOAT(_IMAGINARY(value)) + ")"
     elif issubclass(kind, bytes):
         _spend(budget, _BYTES_LEN(value))
         text = _BYTES(value)

@@ -1,5 +1,5 @@
 // Package literal holds the Python values that can cross a process border:
-// None, bool, int, float, str, bytes, list, tuple, dict, set and frozenset,
+// None, bool, int, float, complex, str, bytes, list, tuple, dict, set and frozenset,
 // nested. A value travels and is recorded as Python literal text.
 //
 // It owns the text form (Parse, Text), Python's equality (Equal) and a key

@@ -51,6 +51,14 @@ func (f Float) appendKey(dst []byte) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, 'f'), math.Float64bits(x))
 }
 
+// A complex number without an imaginary part equals the float.
+func (c Complex) appendKey(dst []byte) []byte {
+	if imag(c) == 0 {
+		return Float(real(c)).appendKey(dst)
+	}
+	return Float(imag(c)).appendKey(Float(real(c)).appendKey(append(dst, 'c')))
+}
+
 func (s Str) appendKey(dst []byte) []byte   { return appendSized(dst, 's', string(s)) }
 func (b Bytes) appendKey(dst []byte) []byte { return appendSized(dst, 'b', string(b)) }
 
@@ -109,6 +117,7 @@ func (*Int) hasNaN() bool        { return false }
 func (Str) hasNaN() bool         { return false }
 func (Bytes) hasNaN() bool       { return false }
 func (f Float) hasNaN() bool     { return math.IsNaN(float64(f)) }
+func (c Complex) hasNaN() bool   { return Float(real(c)).hasNaN() || Float(imag(c)).hasNaN() }
 func (l List) hasNaN() bool      { return slices.ContainsFunc(l, Value.hasNaN) }
 func (t Tuple) hasNaN() bool     { return slices.ContainsFunc(t, Value.hasNaN) }
 func (s Set) hasNaN() bool       { return slices.ContainsFunc(s, Value.hasNaN) }

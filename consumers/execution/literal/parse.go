@@ -126,6 +126,8 @@ func (p *parser) name(depth int) (Value, error) {
 		return Float(math.Inf(-1)), nil
 	case p.take("float('nan')"):
 		return Float(math.NaN()), nil
+	case p.take("complex("):
+		return p.complex(depth)
 	case p.take("set()"):
 		return Set{}, nil
 	case p.take("frozenset("):
@@ -143,6 +145,23 @@ func (p *parser) name(depth int) (Value, error) {
 		return FrozenSet(set), nil
 	}
 	return nil, p.fail("no value starts here")
+}
+
+// complex reads the two floats of complex(real, imaginary).
+func (p *parser) complex(depth int) (Value, error) {
+	var parts [2]Float
+	for i, after := range []string{",", ")"} {
+		v, err := p.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		part, ok := v.(Float)
+		if !ok || !p.take(after) {
+			return nil, p.fail("complex takes two floats")
+		}
+		parts[i] = part
+	}
+	return Complex(complex(parts[0], parts[1])), nil
 }
 
 // items reads values up to the closing byte; comma tells whether one was seen.

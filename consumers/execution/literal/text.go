@@ -50,6 +50,13 @@ func (f Float) appendText(dst []byte) []byte {
 	return dst
 }
 
+// appendText writes the parts apart: repr's sum would lose the sign of a zero.
+func (c Complex) appendText(dst []byte) []byte {
+	dst = Float(real(c)).appendText(append(dst, "complex("...))
+	dst = Float(imag(c)).appendText(append(dst, ", "...))
+	return append(dst, ')')
+}
+
 func (s Str) appendText(dst []byte) []byte {
 	quote := quoteFor(string(s))
 	dst = append(dst, quote)

@@ -2,8 +2,8 @@ package literal
 
 import "math/big"
 
-// Value is one of None, Bool, Int, Float, Str, Bytes, List, Tuple, Dict, Set
-// and FrozenSet. Values are immutable once made.
+// Value is one of None, Bool, Int, Float, Complex, Str, Bytes, List, Tuple,
+// Dict, Set and FrozenSet. Values are immutable once made.
 type Value interface {
 	appendText(dst []byte) []byte
 	appendKey(dst []byte) []byte
@@ -37,6 +37,9 @@ func BigInt(n *big.Int) *Int {
 // Float is a Python float.
 type Float float64
 
+// Complex is a Python complex.
+type Complex complex128
+
 // Str is a Python str in UTF-8. A lone surrogate, which Python allows and
 // UTF-8 does not, stands as the three bytes that UTF-8's scheme would give it.
 type Str string
@@ -66,6 +69,7 @@ func (None) hashable() bool      { return true }
 func (Bool) hashable() bool      { return true }
 func (*Int) hashable() bool      { return true }
 func (Float) hashable() bool     { return true }
+func (Complex) hashable() bool   { return true }
 func (Str) hashable() bool       { return true }
 func (Bytes) hashable() bool     { return true }
 func (FrozenSet) hashable() bool { return true }

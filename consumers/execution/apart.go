@@ -1,0 +1,176 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"codea1/consumers/execution/literal"
+	"codea1/events"
+)
+
+// maxPasses bounds how often a script is run for one program. All calls that do
+// not depend on each other's values come up in the first pass.
+const maxPasses = 16
+
+// scriptPass is what harness/proxies.py says of one run of a script.
+type scriptPass struct {
+	Asked  []string `json:"asked"` // calls whose outcome it did not know
+	End    string   `json:"end"`   // if it asked for none: pass, fail, raised, unfit or how a call ended
+	Detail string   `json:"detail"`
+}
+
+// tryScripts finds out which scripts can run apart from the program and which
+// calls they begin with. No program has a part in it, so none can talk its
+// tests into its own process.
+func (p *Pool) tryScripts(ctx context.Context, entry string, scripts []goldenScript) error {
+	if len(scripts) == 0 || entry == "" {
+		return nil
+	}
+	all := make([]int, len(scripts))
+	for i := range scripts {
+		all[i] = i
+	}
+	passes, err := p.passScripts(ctx, entry, scripts, all, nil)
+	if err != nil {
+		return err
+	}
+	for i, pass := range passes {
+		scripts[i].fit = pass.End != "unfit" && pass.End != saidTimeout
+		if scripts[i].fit {
+			scripts[i].calls = pass.Asked
+		}
+	}
+	return nil
+}
+
+// The ends of a call that returned nothing and raised nothing.
+const (
+	saidTimeout = "timeout"
+	saidCrashed = "crashed"
+	saidNotRun  = "not_run"
+)
+
+// passScripts runs the scripts at the given places once, with the outcomes that
+// are known of their calls.
+func (p *Pool) passScripts(ctx context.Context, entry string, scripts []goldenScript, places []int, known map[string]Outcome) ([]scriptPass, error) {
+	items := make([]string, len(places))
+	for i, place := range places {
+		facts := map[string][2]string{}
+		for _, call := range scripts[place].calls {
+			if outcome, ok := known[call]; ok {
+				facts[call] = describeOutcome(outcome)
+			}
+		}
+		item, err := json.Marshal([]any{scripts[place].source, facts})
+		if err != nil {
+			return nil, fmt.Errorf("test script: %w", err)
+		}
+		items[i] = string(item)
+	}
+	s, err := p.run(ctx, job{kind: jobProxies, entry: entry, items: items})
+	if err != nil {
+		return nil, err
+	}
+	passes := make([]scriptPass, len(places))
+	for i := range passes {
+		switch {
+		case i >= len(s.replies):
+			passes[i] = scriptPass{End: saidNotRun, Detail: "the script was not reached within the job's time"}
+		case s.replies[i].tag == tagValue:
+			if err := json.Unmarshal([]byte(s.replies[i].text), &passes[i]); err != nil {
+				return nil, fmt.Errorf("test script: %w", err)
+			}
+		default:
+			passes[i] = scriptPass{End: saidTimeout, Detail: "the script itself: " + p.outcome(s.replies[i]).Detail}
+		}
+	}
+	return passes, nil
+}
+
+// describeOutcome writes an outcome as harness/proxies.py reads it.
+func describeOutcome(o Outcome) [2]string {
+	switch {
+	case o.Kind == Returned && o.Value != nil:
+		return [2]string{"value", literal.Text(o.Value)}
+	case o.Kind == Returned:
+		return [2]string{"opaque", o.Detail}
+	case o.Kind == Raised:
+		return [2]string{"raised", o.Detail}
+	case o.Kind == TimedOut:
+		return [2]string{saidTimeout, o.Detail}
+	case o.Kind == Crashed:
+		return [2]string{saidCrashed, o.Detail}
+	}
+	return [2]string{saidNotRun, o.Detail}
+}
+
+// runApart runs the scripts that are fit for it until none asks for a call that
+// has not been run on the program.
+func (p *Pool) runApart(ctx context.Context, program Program, all []goldenScript, report Report, known map[string]Outcome, verdicts []events.GoldenVerdict) error {
+	scripts := append([]goldenScript(nil), all...) // their calls grow for this program only
+	var open []int
+	for i, s := range scripts {
+		switch {
+		case !s.fit:
+		case !report.Loads:
+			verdicts[s.test] = events.GoldenVerdict{Verdict: events.VerdictNotRun, Detail: report.LoadError}
+		default:
+			open = append(open, i)
+		}
+	}
+	for pass := 0; len(open) > 0; pass++ {
+		passes, err := p.passScripts(ctx, program.EntryPoint, scripts, open, known)
+		if err != nil {
+			return err
+		}
+		var again []int
+		asked := newCalls()
+		for i, place := range open {
+			script, said := &scripts[place], passes[i]
+			if len(said.Asked) == 0 || pass == maxPasses {
+				verdicts[script.test] = said.verdict()
+				continue
+			}
+			again = append(again, place)
+			script.calls = append(script.calls[:len(script.calls):len(script.calls)], said.Asked...)
+			for _, call := range said.Asked {
+				if _, ok := known[call]; !ok {
+					asked.add(call)
+				}
+			}
+		}
+		open = again
+		if len(asked.list) == 0 {
+			continue
+		}
+		more, err := p.Run(ctx, program, asked.list)
+		if err != nil {
+			return err
+		}
+		for i, call := range asked.list {
+			known[call] = more.Outcomes[i]
+		}
+	}
+	return nil
+}
+
+func (s *scriptPass) verdict() events.GoldenVerdict {
+	v := events.GoldenVerdict{Detail: clip(s.Detail)}
+	if len(s.Asked) > 0 {
+		return events.GoldenVerdict{Verdict: events.VerdictNotRun, Detail: fmt.Sprintf("the script asks for new calls after %d runs", maxPasses)}
+	}
+	switch s.End {
+	case "pass":
+		v.Verdict = events.VerdictPass
+	case "fail":
+		v.Verdict = events.VerdictFail
+	case saidTimeout:
+		v.Verdict = events.VerdictTimeout
+	case saidNotRun:
+		v.Verdict = events.VerdictNotRun
+	default:
+		v.Verdict = events.VerdictRaised
+	}
+	return v
+}

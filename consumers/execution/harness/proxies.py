@@ -1,0 +1,238 @@
+"""Runs a test script apart from the program that it tests.
+
+The script's process never holds the program, nor the program's process the
+script. In the script's place the entry point is a Proxy: it knows what some
+calls did and notes the others. The pool runs those on the program, as it runs
+any call, and the script once more, until nothing is left to ask.
+
+A call that is not known yet returns an Unknown, which takes part in everything
+and agrees with everything, so that the script goes on to its other calls. What
+a script does in the first pass does not depend on the program at all: whether
+it is fit for this way is decided then, and no program can change it.
+
+What differs from a script that runs inside the program: a value is a copy, so
+`f(x) is x` does not hold, though a list, dict or set that the program changed
+in place is changed here too; a value that no literal can express is an Opaque,
+which equals nothing and can only be iterated; an exception that is not a
+built-in one is a RuntimeError.
+"""
+
+import codea1_scripts as scripts
+import codea1_values as values
+import builtins
+import json
+import random
+import re
+import sys
+import types
+
+MAX_CALLS = 1000
+ENTRY = re.compile(r"(?:(?P<owner>[A-Za-z_]\w*)\(\)\.)?(?P<name>[A-Za-z_]\w*)")
+LITERALS = {"__builtins__": {}, "set": set, "frozenset": frozenset, "float": float, "complex": complex}
+
+
+class Unfit(BaseException):
+    """The script needs more of the program than literals can carry."""
+
+
+class Lost(BaseException):
+    """A call hung or took its process along; the arguments are how, and why."""
+
+
+class Enough(BaseException):
+    """The script asks for too many calls in one pass, or cannot go on."""
+
+
+def run(item, entry, max_bytes):
+    """Runs a script once. item is the JSON list of its source and what is known
+    of calls: {expression: [kind, text]}. Returns the JSON object of the calls
+    that it asked for; if there are none, end and detail are its verdict."""
+    source, known = json.loads(item)
+    asked = {}
+    random.seed(0)  # every pass goes the same way
+    end, detail = "pass", ""
+    try:
+        namespace = make_program(entry, Calls(known, asked, max_bytes))
+        scripts.run(source, namespace)
+    except scripts.Failed as error:
+        end, detail = "fail", scripts.describe(error.args[0])
+    except Unfit as error:
+        end, detail = "unfit", str(error)
+    except Lost as error:
+        end, detail = error.args
+    except NameError as error:
+        end, detail = ("raised" if known else "unfit"), scripts.describe(error)
+    except BaseException as error:
+        end, detail = "raised", scripts.describe(error)
+    return json.dumps({"asked": list(asked), "end": end, "detail": detail})
+
+
+def make_program(entry, calls):
+    match = ENTRY.fullmatch(entry)
+    if match is None:
+        raise Unfit("the entry point is neither a function nor a method")
+    owner, name = match["owner"], match["name"]
+    proxy = lambda *arguments, **keywords: calls.call(entry, arguments, keywords)
+    module = types.ModuleType("solution")
+    sys.modules["solution"] = module
+    if owner is None:
+        setattr(module, name, proxy)
+    else:
+        setattr(module, owner, type(owner, (), {name: staticmethod(proxy)}))
+    return module.__dict__
+
+
+class Calls:
+    """What is known of the program's calls, and what is still to be asked."""
+
+    def __init__(self, known, asked, max_bytes):
+        self.known, self.asked, self.max_bytes = known, asked, max_bytes
+
+    def call(self, entry, arguments, keywords):
+        try:
+            text = self.write(arguments, keywords)
+        except values.Uncomparable as error:
+            # With nothing known, the script itself is the reason.
+            raise (TypeError if self.known else Unfit)("an argument is " + str(error))
+        if not any(type(v) in (list, dict, set) or type(v) is tuple for v in (*arguments, *keywords.values())):
+            return self.look_up(entry + "(" + text + ")")
+        found = self.look_up("(lambda *_a, **_k: (" + entry + "(*_a, **_k), _a, _k))(" + text + ")")
+        if type(found) is Opaque:  # for the value; what became of the arguments is lost with it
+            return self.look_up(entry + "(" + text + ")")
+        if type(found) is Unknown:
+            return found
+        result, after, after_keywords = found
+        for old, new in zip(arguments, after):
+            update(old, new)
+        for key, old in keywords.items():
+            update(old, after_keywords.get(key))
+        return result
+
+    def write(self, arguments, keywords):
+        if contains_unknown(arguments) or contains_unknown(tuple(keywords.values())):
+            raise Enough("an argument is not known yet")
+        parts = [self.literal(a) for a in arguments]
+        parts += [name + "=" + self.literal(v) for name, v in keywords.items()]
+        return ", ".join(parts)
+
+    def literal(self, value):
+        text = values.encode(value, self.max_bytes)
+        if "nan" in text or "inf" in text:  # no names of literals; perhaps only a part of a str
+            return "eval(%r, {'nan': float('nan'), 'inf': float('inf'), 'set': set, 'frozenset': frozenset, 'complex': complex})" % text
+        return text
+
+    def look_up(self, expression):
+        if expression not in self.known:
+            self.asked[expression] = None
+            if len(self.asked) >= MAX_CALLS:
+                raise Enough("too many calls")
+            return Unknown()
+        kind, text = self.known[expression]
+        if kind == "value":
+            return eval(text, dict(LITERALS))
+        if kind == "opaque":
+            return Opaque(self, expression, text)
+        if kind == "raised":
+            name, _, message = text.partition(": ")
+            error = getattr(builtins, name, None)
+            if isinstance(error, type) and issubclass(error, Exception):
+                raise make_error(error, message)
+            raise RuntimeError(text)
+        raise Lost(kind, text)
+
+
+def make_error(error, message):
+    try:
+        return error(message)
+    except TypeError:  # UnicodeDecodeError and its like want more
+        return RuntimeError(error.__name__ + ": " + message)
+
+
+def contains_unknown(value):
+    if type(value) is Unknown:
+        return True
+    if type(value) in (list, tuple, set, frozenset):
+        return any(contains_unknown(v) for v in value)
+    if type(value) is dict:
+        return any(contains_unknown(v) for pair in value.items() for v in pair)
+    return False
+
+
+def update(old, new):
+    """Makes old, an argument, what the program made of its copy of it."""
+    if type(old) is not type(new):
+        return
+    if type(old) is list:
+        if len(old) == len(new):
+            for a, b in zip(old, new):
+                update(a, b)
+        if not same(old, new):
+            old[:] = new
+    elif type(old) is dict:
+        for key in old.keys() & new.keys():
+            update(old[key], new[key])
+        if not same(old, new) or list(old) != list(new):
+            old.clear()
+            old.update(new)
+    elif type(old) is set:
+        if old != new:
+            old.clear()
+            old.update(new)
+    elif type(old) is tuple:
+        for a, b in zip(old, new):
+            update(a, b)
+
+
+def same(old, new):
+    return old == new and repr(old) == repr(new)  # 1 == True, but not the same
+
+
+class Unknown:
+    """What a call returns that has not been run: agrees with everything."""
+
+    def agree(self, *others):
+        return True
+
+    def go_on(self, *others, **keywords):
+        return self
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __contains__ = agree
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = go_on
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __and__ = __rand__ = go_on
+    __or__ = __ror__ = __xor__ = __rxor__ = __neg__ = __pos__ = __abs__ = __invert__ = __round__ = go_on
+    __getitem__ = __getattr__ = __call__ = go_on
+
+    def __hash__(self):
+        return 0
+
+    def __iter__(self):
+        return iter(())
+
+    def __len__(self):
+        return 0
+
+    def __int__(self):
+        return 0
+
+    def __float__(self):
+        return 0.0
+
+    __index__ = __int__
+
+
+class Opaque:
+    """A value that no literal can express."""
+
+    def __init__(self, calls, expression, what):
+        self.calls, self.expression, self.what = calls, expression, what
+
+    def __iter__(self):
+        return iter(self.calls.look_up("list(" + self.expression + ")"))
+
+    def __eq__(self, other):
+        return False
+
+    __hash__ = object.__hash__
+
+    def __repr__(self):
+        return "<" + self.what + ">"
