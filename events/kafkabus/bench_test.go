@@ -1,8 +1,12 @@
 package kafkabus_test
 
 import (
+	"context"
 	"os"
+	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,9 +17,9 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Each benchmark runs the bus and bare kafka-go side by side on the broker at
-// CODEA1_KAFKA; what lies between them is the price of order, deduplication
-// and envelopes.
+// The benchmarks of throughput run the bus and bare kafka-go side by side on
+// the broker at CODEA1_KAFKA; what lies between them is the price of order,
+// deduplication and envelopes. That of members needs no broker.
 
 const (
 	benchBatch = 256
@@ -125,4 +129,58 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 	perSecond(b, b.N*benchBatch)
+}
+
+// BenchmarkMembers has members of one set work 50 ms on each message, one at a
+// time: what is missing to members x 20 msg/s is the price of sharing.
+func BenchmarkMembers(b *testing.B) {
+	for _, members := range []int{1, 2, 8} {
+		b.Run(strconv.Itoa(members), func(b *testing.B) {
+			c := startCluster(b)
+			list := benchMessages("r1", b.N*members)
+			for i := range list {
+				list[i].Data = list[i].Data[:1]
+			}
+			bus := c.connect(b, kafkabus.Config{})
+			for batch := range slices.Chunk(list, benchBatch) {
+				if err := bus.Publish(b.Context(), batch...); err != nil {
+					b.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			var left atomic.Int64
+			left.Store(int64(len(list)))
+			var work sync.WaitGroup
+			consumers := make([]events.Consumer, members)
+			for i := range consumers {
+				var err error
+				if consumers[i], err = c.connect(b, kafkabus.Config{}).Consume(ctx, events.ConsumeConfig{
+					Run: "r1", Name: "bench", AckWait: time.Minute, MaxInFlight: 64,
+				}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ResetTimer()
+			for _, consumer := range consumers {
+				work.Go(func() {
+					for {
+						got, err := consumer.Fetch(ctx, 1, 0)
+						if err != nil {
+							return // all is done
+						}
+						time.Sleep(50 * time.Millisecond)
+						if err := got[0].Ack(b.Context()); err != nil {
+							b.Error(err)
+						}
+						if left.Add(-1) == 0 {
+							cancel()
+						}
+					}
+				})
+			}
+			work.Wait()
+			perSecond(b, len(list))
+		})
+	}
 }

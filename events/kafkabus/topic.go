@@ -105,11 +105,12 @@ func (b *Bus) end(ctx context.Context, topic string) (int64, error) {
 	if err != nil {
 		return 0, errors.Join(ended(ctx, b.ctx), err)
 	}
-	for _, p := range answer.Topics[topic] {
-		if p.Error != nil {
-			return 0, fmt.Errorf("topic %s: %w", topic, p.Error)
-		}
-		return p.LastOffset, nil
+	found := answer.Topics[topic]
+	if len(found) == 0 {
+		return 0, fmt.Errorf("topic %s: %w", topic, kafka.UnknownTopicOrPartition)
 	}
-	return 0, fmt.Errorf("topic %s: %w", topic, kafka.UnknownTopicOrPartition)
+	if err := found[0].Error; err != nil {
+		return 0, fmt.Errorf("topic %s: %w", topic, err)
+	}
+	return found[0].LastOffset, nil
 }

@@ -37,7 +37,7 @@ broker=
 finish() {
 	if [ -n "$broker" ]; then
 		touch "$data/stop"
-		kill -KILL "$(cat "$data/pid")" 2>/dev/null || true
+		kill -KILL $(cat "$data/pid") 2>/dev/null || true
 		wait "$broker" 2>/dev/null || true
 	fi
 	rm -rf "$data"
@@ -70,11 +70,12 @@ id=$("${kafka[@]}" kafka.tools.StorageTool random-uuid)
 supervise() {
 	while [ ! -e "$data/stop" ]; do
 		timeout "${KAFKA_SECONDS:-900}" "${kafka[@]}" kafka.Kafka "$data/server.properties" >> "$data/broker.txt" 2>&1 &
-		until pgrep -P $! > "$data/pid"; do sleep 0.05; done
+		until pgrep -P $! > "$data/pid" || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
 		wait $! || true
+		sleep 0.2
 	done
 }
-supervise &
+supervise 2>/dev/null &
 broker=$!
 
 # The process is there long before the port is.
