@@ -1,0 +1,48 @@
+package replay
+
+import "codea1/events"
+
+// causes are the types an event can follow from; types that are not here begin
+// something and have no cause. A drop can follow from anything.
+var causes = map[events.Type]events.Type{
+	events.TypeCodeSampled:   events.TypeProblemPosed,
+	events.TypeTestsSampled:  events.TypeCodeSampled,
+	events.TypeCodeExecuted:  events.TypeTestsSampled,
+	events.TypeGroupRewarded: events.TypeCodeExecuted,
+	events.TypeEvalScored:    events.TypeCodeExecuted,
+}
+
+func (h *historian) checkCause(e *events.Event) error {
+	want, caused := causes[e.Type]
+	if e.CausationID == "" {
+		switch {
+		case caused:
+			h.find("has no cause, and follows from %s", want)
+		case e.Type != events.TypeGroupDropped && events.New(e.Run, e.Group, e.Source, e.Time, e.Payload).ID != e.ID:
+			h.find("its ID %s does not follow from run, type and group", e.ID)
+		}
+		return nil
+	}
+	if events.DeriveID(e.CausationID, e.Type) != e.ID {
+		h.find("its ID %s does not follow from its cause %s", e.ID, e.CausationID)
+	}
+	at, ok, err := h.log.lookup(h.txn, parseID(e.CausationID))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		h.find("its cause %s is not in the log", e.CausationID)
+		return nil
+	}
+	if at.payload != parseHash(e.CausationHash) {
+		h.find("follows from another payload than the one that stands as event %d", at.seq)
+	}
+	item, err := h.txn.Get(eventKey(at.seq))
+	if err != nil {
+		return h.log.corrupt(at.seq, "event is missing", err)
+	}
+	if caused && item.UserMeta() != typeCodes[want] {
+		h.find("its cause, event %d, is no %s", at.seq, want)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package replay
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// load reads the head and the book and checks them against the last events.
+func (l *Log) load() error {
+	if err := l.checkFormat(); err != nil {
+		return err
+	}
+	txn := l.db.NewTransaction(false)
+	defer txn.Discard()
+	var err error
+	if l.head, err = l.readHead(txn); err != nil {
+		return err
+	}
+	if err := l.checkTail(txn); err != nil {
+		return err
+	}
+	if l.format < FormatVersion && !l.options.ReadOnly {
+		if err := l.upgrade(context.Background()); err != nil {
+			return err
+		}
+	}
+	return l.loadBook(txn)
+}
+
+func (l *Log) checkFormat() error {
+	var raw []byte
+	err := l.db.View(func(txn *badger.Txn) (err error) {
+		raw, err = get(txn, keyFormat)
+		return err
+	})
+	if err != nil {
+		return l.corrupt(0, "format version cannot be read", err)
+	}
+	if raw == nil {
+		if l.options.ReadOnly {
+			return fmt.Errorf("%w: %s holds no format version", ErrNoLog, l.dir)
+		}
+		l.format = FormatVersion
+		return l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyFormat, []byte{FormatVersion}) })
+	}
+	if len(raw) != 1 || raw[0] > FormatVersion {
+		return fmt.Errorf("%w: log %s has version %v, this build knows %d", ErrNewerFormat, l.dir, raw, FormatVersion)
+	}
+	l.format = raw[0]
+	return nil
+}
+
+func (l *Log) readHead(txn *badger.Txn) (head, error) {
+	raw, err := get(txn, keyHead)
+	if err != nil {
+		return head{}, l.corrupt(0, "head cannot be read", err)
+	}
+	if raw == nil {
+		return head{}, nil
+	}
+	h, ok := decodeHead(raw)
+	if !ok {
+		return head{}, l.corrupt(0, "head is malformed", nil)
+	}
+	return h, nil
+}
+
+// tailRecords is how many of the last events are read when a log opens. The end
+// is where an interrupted write, and Badger's repair of it, would show.
+const tailRecords = 64
+
+func (l *Log) checkTail(txn *badger.Txn) error {
+	seq := l.head.seq
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceEvents}, Reverse: true})
+	defer it.Close()
+	it.Seek(eventKey(^uint64(0)))
+	for i := 0; i < tailRecords && seq > 0; i++ {
+		if !it.Valid() {
+			return l.corrupt(seq, "event is missing", nil)
+		}
+		r, _, err := l.record(it.Item())
+		if err != nil {
+			return err
+		}
+		if r.Seq != seq {
+			return l.corrupt(seq, fmt.Sprintf("event %d stands in its place", r.Seq), nil)
+		}
+		if seq == l.head.seq && r.Chain != l.head.chain {
+			return l.corrupt(seq, "chain hash is not the one the log ends with", nil)
+		}
+		seq--
+		it.Next()
+	}
+	if seq == 0 && it.Valid() {
+		return l.corrupt(0, "holds events, but no head", nil)
+	}
+	return l.checkLarge(txn)
+}
+
+// checkLarge reads the last event in the value log, however long ago it was. If
+// it is there, Badger's repair has cut nothing off.
+func (l *Log) checkLarge(txn *badger.Txn) error {
+	raw, err := get(txn, keyLarge)
+	if err != nil || raw == nil {
+		return err
+	}
+	if len(raw) != 8 {
+		return l.corrupt(0, "number of the last large event is malformed", nil)
+	}
+	seq := binary.BigEndian.Uint64(raw)
+	item, err := txn.Get(eventKey(seq))
+	if err != nil {
+		return l.corrupt(seq, "event is missing", err)
+	}
+	_, _, err = l.record(item)
+	return err
+}
