@@ -35,6 +35,10 @@ type RetrainJob struct {
 // ErrNoRetrainer is returned by a program that was built without an engine.
 var ErrNoRetrainer = errors.New("no engine is at hand to train with")
 
+// ErrScheduleChanged is returned for a run that cannot be trained again from
+// its start alone.
+var ErrScheduleChanged = errors.New("the run was resumed with another learning rate schedule")
+
 // DivergedError says that training again led to other weights.
 type DivergedError struct {
 	Role    events.Role
@@ -81,6 +85,9 @@ func (l *Log) Retrain(ctx context.Context, trainer Retrainer, role events.Role, 
 	return bus.same, nil
 }
 
+// fillJob adds what the run's start says. A run that was resumed with another
+// number of steps changed its learning rate schedule on the way: what the log
+// says of its start does not lead to its end.
 func (l *Log) fillJob(ctx context.Context, job *RetrainJob) error {
 	for r, err := range l.Scan(ctx, ScanOptions{Types: []events.Type{events.TypeRunStarted}}) {
 		if err != nil {
@@ -90,10 +97,18 @@ func (l *Log) fillJob(ctx context.Context, job *RetrainJob) error {
 		if err != nil {
 			return err
 		}
-		job.Run, job.Start = e.Run, *e.Payload.(*events.RunStarted)
-		return nil
+		start := e.Payload.(*events.RunStarted)
+		if job.Run == "" {
+			job.Run, job.Start = e.Run, *start
+		}
+		if start.Steps != job.Start.Steps {
+			return fmt.Errorf("event %d: %w: %d steps planned, then %d", r.Seq, ErrScheduleChanged, job.Start.Steps, start.Steps)
+		}
 	}
-	return fmt.Errorf("%s: %w", events.TypeRunStarted, ErrNotFound)
+	if job.Run == "" {
+		return fmt.Errorf("%s: %w", events.TypeRunStarted, ErrNotFound)
+	}
+	return nil
 }
 
 // logBus is a bus that delivers a log, to one trainer, and compares what the

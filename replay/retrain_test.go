@@ -86,6 +86,25 @@ func TestRetrainOfACutLog(t *testing.T) {
 	}
 }
 
+// A resumed run is trained again as one; not if it changed its schedule.
+func TestRetrainOfAResumedRun(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		steps int
+		want  error
+	}{{storySteps, nil}, {storySteps + 1, ErrScheduleChanged}} {
+		s := newStory(t)
+		s.start()
+		s.step(1)
+		s.root("start-0002", &events.RunStarted{Attempt: 2, Steps: tt.steps, Build: "test", Code: checkpoint("code", 0), Test: checkpoint("test", 0)})
+		s.step(2)
+		_, l := storyLog(t, s.messages)
+		if _, err := l.Retrain(t.Context(), testTrainer{}, events.RoleCode, "", "", nil); !errors.Is(err, tt.want) {
+			t.Errorf("resumed with %d steps: %v", tt.steps, err)
+		}
+	}
+}
+
 func TestRetrainCommand(t *testing.T) {
 	t.Parallel()
 	run, l := storyLog(t, tell(t))
