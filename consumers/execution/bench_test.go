@@ -17,7 +17,7 @@ func BenchmarkRun(b *testing.B) {
 	for name, header := range map[string]string{"plain": "", "imports": imports} {
 		for _, level := range levels {
 			b.Run(name+"/"+string(level), func(b *testing.B) {
-				p := openAt(b, level, Config{})
+				p := openAt(b, level, Config{CacheBytes: -1})
 				program := Program{Code: header + "def f(x):\n    return [x] * 3\n", EntryPoint: "f"}
 				var calls []string
 				for i := range 8 {
@@ -73,7 +73,7 @@ func BenchmarkProcess(b *testing.B) {
 func BenchmarkExecute(b *testing.B) {
 	for _, size := range []struct{ answers, suites, tests int }{{4, 4, 3}, {8, 8, 8}} {
 		b.Run(fmt.Sprintf("M=%d,N=%d,K=%d", size.answers, size.suites, size.tests), func(b *testing.B) {
-			p := openPool(b, Config{})
+			p := openPool(b, Config{CacheBytes: -1})
 			var codes []string
 			var suites [][]string
 			for i := range size.answers {

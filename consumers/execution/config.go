@@ -31,6 +31,9 @@ type Config struct {
 	// Level is the least isolation to run candidates in. Default: LevelIsolated.
 	// A machine that gives less is refused.
 	Level Level
+	// CacheBytes bounds what is remembered of executions, about. Default: 64 MiB;
+	// negative: nothing is remembered.
+	CacheBytes int64
 	// Retries is how often a job is tried again, each time in a fresh fork
 	// server, after the sandbox itself failed. Default: 2; negative: none.
 	Retries int
@@ -56,6 +59,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ValueBytes == 0 {
 		c.ValueBytes = 1 << 20
+	}
+	switch {
+	case c.CacheBytes == 0:
+		c.CacheBytes = 64 << 20
+	case c.CacheBytes < 0:
+		c.CacheBytes = 0
 	}
 	if c.Level == "" {
 		c.Level = LevelIsolated

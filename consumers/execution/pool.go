@@ -20,6 +20,7 @@ type Pool struct {
 	config Config
 	python interpreter
 	level  Level
+	cache  *cache
 	root   string     // private directory, the fork servers' work directories below it
 	slots  chan *slot // the free ones
 
@@ -52,7 +53,7 @@ func open(ctx context.Context, config Config, levels []Level) (*Pool, error) {
 		return nil, &SandboxError{Op: "make the work directory", Err: err}
 	}
 	p := &Pool{
-		config: config, python: python, root: root,
+		config: config, python: python, root: root, cache: newCache(config.CacheBytes),
 		slots: make(chan *slot, config.Workers), closed: make(chan struct{}),
 	}
 	first, err := p.startFirst(levels)

@@ -46,6 +46,7 @@ type Report struct {
 	Loads     bool
 	LoadError string    // empty if it loads
 	Outcomes  []Outcome // one per call
+	Unstable  bool      // an earlier run of the same gave other outcomes
 }
 
 // Run evaluates each call, an expression, in the program's namespace. The
@@ -60,6 +61,12 @@ func (p *Pool) Run(ctx context.Context, program Program, calls []string) (Report
 
 // runWithin is Run with a time limit of its own on all calls together.
 func (p *Pool) runWithin(ctx context.Context, program Program, calls []string, budget time.Duration) (Report, error) {
+	return p.cache.run(ctx, p.executionKey(program, calls, budget), func(ctx context.Context) (Report, error) {
+		return p.runAfresh(ctx, program, calls, budget)
+	})
+}
+
+func (p *Pool) runAfresh(ctx context.Context, program Program, calls []string, budget time.Duration) (Report, error) {
 	s, err := p.run(ctx, job{kind: jobCalls, code: program.Code, entry: program.EntryPoint, items: calls, budget: budget})
 	if err != nil {
 		return Report{}, err

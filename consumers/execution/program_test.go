@@ -10,7 +10,7 @@ import (
 
 // quick is a configuration for tests that have to wait for a time limit: long
 // enough for whatever ends on its own, on a busy machine too.
-var quick = Config{Workers: 1, CallTimeout: 1500 * time.Millisecond, MemoryBytes: 192 << 20}
+var quick = Config{Workers: 1, CallTimeout: 1500 * time.Millisecond, MemoryBytes: 192 << 20, CacheBytes: -1}
 
 // show writes an outcome as its kind, with the value if there is one.
 func show(o Outcome) string {

@@ -21,7 +21,7 @@ func TestRedTeam(t *testing.T) {
 	if err != nil || len(files) < 40 {
 		t.Fatalf("%d attacks, %v", len(files), err)
 	}
-	p := openAt(t, LevelIsolated, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 900 * time.Millisecond, MemoryBytes: 128 << 20})
+	p := openAt(t, LevelIsolated, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 900 * time.Millisecond, MemoryBytes: 128 << 20, CacheBytes: -1})
 	tests := []string{"assert solve(1) == 'secret-1'", "assert solve(2) == 'secret-2'"}
 	for _, path := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".py"), func(t *testing.T) {
