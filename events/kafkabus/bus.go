@@ -18,6 +18,7 @@ type Bus struct {
 	config    Config
 	logger    *slog.Logger
 	transport *kafka.Transport
+	dialer    *dialer
 	client    *kafka.Client
 
 	ctx    context.Context // ends with Close
@@ -61,10 +62,12 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		config:    config,
 		logger:    config.Logger,
 		transport: transport,
+		dialer:    &dialer{open: make(map[*connection]struct{})},
 		client:    &kafka.Client{Addr: kafka.TCP(config.Brokers...), Transport: transport},
 		journals:  make(map[string]*journal),
 		open:      make(map[closer]struct{}),
 	}
+	transport.Dial = b.dialer.dial
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	limited, cancel := context.WithTimeout(ctx, config.ConnectTimeout)
 	defer cancel()
@@ -74,7 +77,7 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		}
 		if isFinal(err) || pause(limited, b.ctx, retryPause) != nil {
 			b.cancel()
-			transport.CloseIdleConnections()
+			b.disconnect()
 			return nil, fmt.Errorf("kafka: cannot use %v: %w", config.Brokers, errors.Join(err, ctx.Err()))
 		}
 	}
@@ -117,8 +120,13 @@ func (b *Bus) Close() error {
 	for _, j := range journals {
 		j.close()
 	}
-	b.transport.CloseIdleConnections()
+	b.disconnect()
 	return errors.Join(errs...)
+}
+
+func (b *Bus) disconnect() {
+	b.transport.CloseIdleConnections()
+	b.dialer.close()
 }
 
 // track remembers what Close has to close; it fails on a closed bus.
