@@ -307,3 +307,17 @@ func TestSetOutlivesItsMembers(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
 }
+
+// A broker that accepts and never answers leaves no goroutine behind, as
+// TestMain sees, when the bus gives up.
+func TestSilentBroker(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() // the kernel accepts, nobody reads
+	_, err = kafkabus.Connect(t.Context(), kafkabus.Config{Brokers: []string{silent.Addr().String()}, ConnectTimeout: 200 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), silent.Addr().String()) {
+		t.Errorf("connect: %v", err)
+	}
+}
