@@ -27,4 +27,5 @@ func (f *Flags) Config(logger *slog.Logger) Config {
 type Command struct {
 	Check CheckCommand `cmd:"" help:"Say how this machine isolates candidates, and try to break out."`
 	Grade GradeCommand `cmd:"" help:"Run the tests of problems on answers, one JSON line each, and say which pass."`
+	Serve ServeCommand `cmd:"" help:"Run programs for others over HTTP, as SandboxFusion's /run_code does."`
 }

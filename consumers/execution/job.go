@@ -22,6 +22,7 @@ type job struct {
 	entry      string
 	items      []string
 	budget     time.Duration // for all items together; 0 means the job timeout
+	each       time.Duration // for one item; 0 means the call timeout
 }
 
 // encode writes the job as harness/child.py reads it.
@@ -42,10 +43,11 @@ func (j *job) encode() []byte {
 type jobKind string
 
 const (
-	jobCalls   jobKind = "calls"   // items are expressions to evaluate in the program
-	jobScripts jobKind = "scripts" // items are test scripts to run in the program
-	jobProxies jobKind = "proxies" // items are test scripts with what is known of calls; no program
-	jobSuites  jobKind = "suites"  // items are test suites to parse; no program
+	jobCalls    jobKind = "calls"    // items are expressions to evaluate in the program
+	jobScripts  jobKind = "scripts"  // items are test scripts to run in the program
+	jobPrograms jobKind = "programs" // items are whole programs with their input
+	jobProxies  jobKind = "proxies"  // items are test scripts with what is known of calls; no program
+	jobSuites   jobKind = "suites"   // items are test suites to parse; no program
 )
 
 // The tags of harness/child.py.
@@ -91,6 +93,9 @@ func (p *Pool) run(ctx context.Context, j job) (session, error) {
 	}
 	if j.budget == 0 {
 		j.budget = p.config.JobTimeout
+	}
+	if j.each == 0 {
+		j.each = p.config.CallTimeout
 	}
 	var done session
 	err := p.with(ctx, "run "+string(j.kind), func(z *zygote) error {
@@ -165,7 +170,7 @@ func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) erro
 		return errors.New("the child ended before it began")
 	}
 	limit := func() time.Time {
-		if soon := time.Now().Add(p.config.CallTimeout); soon.Before(deadline) {
+		if soon := time.Now().Add(j.each); soon.Before(deadline) {
 			return soon
 		}
 		return deadline

@@ -19,6 +19,7 @@ item hung or crashed. The child never holds an expectation, except inside a
 test script that cannot be taken apart.
 """
 
+import codea1_programs as programs
 import codea1_proxies as proxies
 import codea1_scripts as scripts
 import codea1_suites as suites
@@ -112,6 +113,11 @@ def run(kind, trusted, max_value_bytes, code, entry, items):
         send(b"L")
         for text in items:
             answer(lambda: json.dumps(suites.parse(text, entry, trusted, max_value_bytes)))
+        return
+    if kind == "programs":
+        send(b"L")
+        for item in items:
+            answer(lambda: programs.run(item, max_value_bytes))
         return
     if kind == "proxies":
         send(b"L")
