@@ -10,14 +10,23 @@
 //     sends each value back as literal text (package literal) over a socket of
 //     its own, and the value is compared here, in Go, with Python's equality.
 //     Its standard output goes nowhere and is never read.
+//   - A test that is more than calls and values, a script, runs in a process of
+//     its own that never holds the program; its calls are made for it.
 //   - Every program runs in a fresh child of a fork server that never saw a
-//     job, so there is nothing of another candidate to find.
+//     job, so there is nothing of another candidate to find. Fork servers live
+//     in namespaces of their own behind a system call filter (package seccomp);
+//     a machine that does not give that is refused unless the user accepts a
+//     weaker Level by name.
 //   - A child that hangs or dies is ended from outside with all it started,
 //     and the calls after the one it failed on run in a fresh child.
 //   - A sandbox that dies is a *SandboxError, retried and never a verdict.
 //
-// Start reading at program.go (run calls on a program), then group.go (a
-// group of answers and suites) and golden.go (a problem's own tests). Below
-// them: pool.go hands out fork servers, job.go talks to one child, zygote.go
-// is one fork server, and harness holds its Python side.
+// Start reading at program.go (run calls on a program), then group.go (a group
+// of answers and suites), golden.go (a problem's own tests) and apart.go (test
+// scripts). Below them: pool.go hands out fork servers, job.go talks to one
+// child, zygote.go is one fork server, isolation.go names the levels, cache.go
+// remembers executions, and harness holds the Python side, where isolation.py
+// shuts a fork server off. Beside them: grading.go and serve.go are the sandbox
+// for anyone, check.go tries to break out of it, and testdata/redteam holds the
+// attacks that it is held against.
 package execution
