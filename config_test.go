@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,10 +46,8 @@ func file(t *testing.T, lines ...string) string {
 
 // Each layer beats those after it: flag, environment, file, preset, default.
 func TestLayers(t *testing.T) {
-	const (
-		fromDefault = 256 // of --questions; the preset paper has no other
-		fromPreset  = 8   // the preset tiny
-	)
+	const fromDefault = 256 // of --questions; the preset paper has no other
+	fromPreset := tinyQuestions(t)
 	config := file(t, "questions: 33")
 	for _, c := range []struct {
 		name        string
@@ -88,13 +87,22 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+func tinyQuestions(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(presets["tiny"]["questions"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func TestPresetAndFileFromTheEnvironment(t *testing.T) {
 	t.Setenv("CODEA1_CONFIG", file(t, "preset: paper", "seed: 5"))
 	if got := mustParse(t); got.Questions != 256 || got.Seed != 5 {
 		t.Errorf("%d questions and seed %d, want the paper's 256 and the file's 5", got.Questions, got.Seed)
 	}
 	t.Setenv("CODEA1_PRESET", "tiny")
-	if got := mustParse(t); got.Questions != 8 {
+	if got := mustParse(t); got.Questions != tinyQuestions(t) {
 		t.Errorf("%d questions, want those of the environment's preset", got.Questions)
 	}
 }
@@ -197,7 +205,7 @@ func TestConfigurationErrors(t *testing.T) {
 	if _, err := parse("--config", filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml: no such file") {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	if mustParse(t, "--config", file(t, "# nothing")).Questions != 8 {
+	if mustParse(t, "--config", file(t, "# nothing")).Questions != tinyQuestions(t) {
 		t.Error("an empty file changes something")
 	}
 }
