@@ -57,16 +57,17 @@ var presets = map[string]map[string]string{
 	// Sized for a model of under a million parameters on two CPU cores: a step
 	// takes about a second, and the learning rate suits the size.
 	"tiny": {
-		"questions":            "8",
-		"questions-per-update": "4",
-		"steps":                "120",
+		"questions":            "16",
+		"questions-per-update": "8",
+		"steps":                "180",
 		"answers":              "4",
 		"suites":               "4",
 		"tests":                "3",
 		"code-tokens":          "72",
 		"test-tokens":          "96",
 		"prompt-style":         "plain",
-		"learning-rate":        "3e-4",
+		"learning-rate":        "2e-4",
+		"test-learning-rate":   "3e-4",
 		"weight-decay":         "0.01",
 		"beta2":                "0.99",
 		"min-lr-ratio":         "0.1",
