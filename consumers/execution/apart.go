@@ -36,7 +36,9 @@ func (p *Pool) tryScripts(ctx context.Context, entry string, scripts []goldenScr
 		return err
 	}
 	for i, pass := range passes {
-		scripts[i].fit = pass.End != "unfit" && pass.End != saidTimeout
+		// A value as long as a very long test would not be carried over.
+		short := len(scripts[i].source) <= p.config.ValueBytes/2
+		scripts[i].fit = short && pass.End != "unfit" && pass.End != saidTimeout
 		if scripts[i].fit {
 			scripts[i].calls = pass.Asked
 		}

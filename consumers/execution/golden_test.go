@@ -79,6 +79,19 @@ func TestCheckUnloadable(t *testing.T) {
 	}
 }
 
+// TestLongScript: a value over the limit on values is compared inside.
+func TestLongScript(t *testing.T) {
+	p := openPool(t, generous)
+	test := "assert f(400_000) == [" + strings.Repeat("1, ", 400_000) + "]"
+	got, err := p.Check(t.Context(), "def f(n): return [1] * n", "f", []string{test})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (events.GoldenVerdict{Verdict: "pass", InProcess: true}); got[0] != want {
+		t.Errorf("got %+v", got[0])
+	}
+}
+
 // TestScriptsApart runs scripts on programs that only the process boundary keeps
 // from passing, or that need more than a value to be carried over it.
 func TestScriptsApart(t *testing.T) {
