@@ -42,7 +42,8 @@ func newChecker(ctx context.Context, logger *slog.Logger) (problems.Checker, fun
 	open := sync.OnceValues(func() (*execution.Pool, error) {
 		var err error
 		opened, err = execution.Open(ctx, execution.Config{
-			Python: os.Getenv(envName("python")), CallTimeout: checkCallTimeout, MemoryBytes: checkMemoryBytes, Logger: logger,
+			Python: os.Getenv(envName("python")), Level: execution.Level(os.Getenv(envName("sandbox-level"))),
+			CallTimeout: checkCallTimeout, MemoryBytes: checkMemoryBytes, Logger: logger,
 		})
 		return opened, err
 	})

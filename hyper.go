@@ -57,6 +57,7 @@ var presets = map[string]map[string]string{
 	// Sized for a model of under a million parameters on two CPU cores: a step
 	// takes about a second, and the learning rate suits the size.
 	"tiny": {
+		"train-problems":       "960", // three epochs: questions come back with the tests that broke their answers
 		"questions":            "16",
 		"questions-per-update": "8",
 		"steps":                "180",

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/term"
 
 	"codea1/consumers/dashboard"
+	"codea1/consumers/execution"
 	"codea1/gpuworker/tiny"
 	"codea1/producers/problems"
 	"codea1/replay"
@@ -32,13 +33,14 @@ import (
 type CLI struct {
 	LogLevel slog.Level `help:"Least level of the log lines on standard error: debug, info, warn or error." default:"warn"`
 
-	Train    TrainCommand     `cmd:"" help:"Train both models against each other."`
-	Config   ConfigCommand    `cmd:"" help:"Print a commented configuration file for train."`
-	Problems problems.Command `cmd:"" help:"List, show and check problem sets."`
-	Mistakes replay.Mistakes  `cmd:"" help:"Read the Mistake Book of a run."`
-	Replay   replay.Command   `cmd:"" help:"Question, check and re-score the event log of a run."`
-	TrainSFT tiny.SFTCommand  `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
-	Version  VersionCommand   `cmd:"" help:"Print the version."`
+	Train    TrainCommand      `cmd:"" help:"Train both models against each other."`
+	Config   ConfigCommand     `cmd:"" help:"Print a commented configuration file for train."`
+	Problems problems.Command  `cmd:"" help:"List, show and check problem sets."`
+	Sandbox  execution.Command `cmd:"" help:"Check the sandbox, and use it by itself."`
+	Mistakes replay.Mistakes   `cmd:"" help:"Read the Mistake Book of a run."`
+	Replay   replay.Command    `cmd:"" help:"Question, check and re-score the event log of a run."`
+	TrainSFT tiny.SFTCommand   `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
+	Version  VersionCommand    `cmd:"" help:"Print the version."`
 }
 
 func main() {
@@ -57,11 +59,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	var cli CLI
 	cli.Replay.Recipes = recipes{}
+	cli.Replay.Retrainer = &retrainer{newLogger(stderr, slog.LevelError)}
 	exit := -1
-	parser, err := kong.New(&cli,
-		kong.Name("codea1"),
-		kong.Description("Adversarial reinforcement learning of code and tests as an event-sourced pipeline."),
-		kong.Vars{"dashboard_address": dashboard.DefaultAddress},
+	parser, err := newParser(&cli,
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.UsageOnError(),
@@ -86,6 +86,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return fail(err)
 	}
 	return 0
+}
+
+// newParser returns the parser of the command line.
+func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
+	options = append(options,
+		kong.Name("codea1"),
+		kong.Description("Adversarial reinforcement learning of code and tests as an event-sourced pipeline."),
+		kong.Vars{"dashboard_address": dashboard.DefaultAddress},
+	)
+	return kong.New(cli, options...)
 }
 
 func newLogger(w io.Writer, level slog.Level) *slog.Logger {

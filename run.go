@@ -24,8 +24,6 @@ import (
 	"codea1/replay"
 )
 
-const natsSyncInterval = 10 * time.Second
-
 // trainingRun is a run with everything it holds open.
 type trainingRun struct {
 	flags  *TrainCommand
@@ -38,7 +36,7 @@ type trainingRun struct {
 	problems   int // training problems
 	start      map[events.Role]events.Checkpoint
 	pool       *execution.Pool
-	bus        *natsbus.Bus
+	bus        events.Bus
 	server     *natsbus.Server // nil with an external bus
 	log        *replay.Log
 
@@ -57,9 +55,7 @@ func openRun(ctx context.Context, flags *TrainCommand, dir string, logger *slog.
 	if r.recipe, err = rewards.New(flags.Reward, flags.Alpha); err != nil {
 		return r, err
 	}
-	r.pool, err = execution.Open(ctx, execution.Config{
-		Python: flags.Python, Workers: flags.Sandboxes, CallTimeout: flags.CallTimeout, Logger: logger.With("stage", "execution"),
-	})
+	r.pool, err = execution.Open(ctx, flags.Sandbox.Config(logger.With("stage", "execution")))
 	if err != nil {
 		return r, err
 	}
@@ -92,31 +88,6 @@ func (r *trainingRun) close() error {
 	}
 	r.closers = nil
 	return errors.Join(errs...)
-}
-
-func (r *trainingRun) openBus(ctx context.Context) (err error) {
-	config := natsbus.Config{Name: "codea1-" + r.name, Logger: r.logger.With("part", "bus")}
-	if r.flags.Bus == "embedded" {
-		r.server, err = natsbus.StartServer(natsbus.ServerConfig{
-			StoreDir: natsPath(r.dir), Port: r.flags.Port, Logger: r.logger.With("part", "nats"),
-			// A process that dies loses nothing. A machine that loses power may
-			// lose the bus's last seconds, which the log has synced: the run
-			// then says that its position is past the end of the stream.
-			SyncInterval: natsSyncInterval,
-		})
-		if err != nil {
-			return err
-		}
-		r.closers = append(r.closers, func() error { r.server.Shutdown(); return nil })
-		config.Server = r.server
-	} else {
-		config.URL = r.flags.Bus
-	}
-	if r.bus, err = natsbus.Connect(ctx, config); err != nil {
-		return err
-	}
-	r.closers = append(r.closers, r.bus.Close)
-	return r.bus.EnsureStream(ctx, r.name)
 }
 
 // loadProblems returns the training problems and the evaluation made of the
@@ -175,7 +146,7 @@ func (r *trainingRun) posable(p *problems.Problem) events.Problem {
 // directory first: a run must not change when the directory it started from
 // does.
 func (r *trainingRun) startingPoint(ctx context.Context, role events.Role, from string) (events.Checkpoint, error) {
-	dir := r.initialCheckpoint(role)
+	dir := startPath(r.dir, role)
 	if _, err := os.Stat(dir); err == nil {
 		return gpuworker.DescribeCheckpoint(ctx, dir)
 	}
@@ -207,10 +178,6 @@ func (r *trainingRun) checkpointFiles(role events.Role, from string) (fs.FS, err
 		return nil, fmt.Errorf("--%s-model: %w", role, err)
 	}
 	return os.DirFS(from), engine.Close()
-}
-
-func (r *trainingRun) initialCheckpoint(role events.Role) string {
-	return filepath.Join(checkpointPath(r.dir, string(role)), "start")
 }
 
 // attempt returns the number of this attempt at the run, from 1.

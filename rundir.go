@@ -16,14 +16,17 @@ import (
 //	config.yaml              the configuration it runs with
 //	log/                     the event log and the Mistake Book (replay/FORMAT.md)
 //	nats/                    the embedded server's store
-//	checkpoints/ROLE/vNNNNNN Hugging Face directories, one per policy version
+//	checkpoints/ROLE/vNNNNNN Hugging Face directories, one per policy version; start is version 0
 //	journal/ROLE/            rollouts sampled and perhaps not yet published
 //	report.html              what came of it, with charts
-func reportPath(run string) string           { return filepath.Join(run, "report.html") }
-func configPath(run string) string           { return filepath.Join(run, "config.yaml") }
-func logPath(run string) string              { return filepath.Join(run, "log") }
-func natsPath(run string) string             { return filepath.Join(run, "nats") }
-func journalPath(run, role string) string    { return filepath.Join(run, "journal", role) }
+func reportPath(run string) string        { return filepath.Join(run, "report.html") }
+func configPath(run string) string        { return filepath.Join(run, "config.yaml") }
+func logPath(run string) string           { return filepath.Join(run, "log") }
+func natsPath(run string) string          { return filepath.Join(run, "nats") }
+func journalPath(run, role string) string { return filepath.Join(run, "journal", role) }
+func startPath(run string, role events.Role) string {
+	return filepath.Join(checkpointPath(run, string(role)), "start")
+}
 func checkpointPath(run, role string) string { return filepath.Join(run, "checkpoints", role) }
 
 // findRun returns the directory of a run given by path or by name below

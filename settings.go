@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"codea1/consumers/evaluation"
+	"codea1/events"
 	"codea1/gpuworker"
 	"codea1/producers/curriculum"
 )
@@ -35,7 +36,11 @@ func (t *TrainCommand) evaluation() evaluation.Config {
 }
 
 // hyperparameters returns those of a role's trainer.
-func (t *TrainCommand) hyperparameters(learningRate float64, problems int) gpuworker.Hyperparameters {
+func (t *TrainCommand) hyperparameters(role events.Role, problems int) gpuworker.Hyperparameters {
+	learningRate := t.LearningRate
+	if role == events.RoleTest && t.TestLearningRate != 0 {
+		learningRate = t.TestLearningRate
+	}
 	updates := (t.Questions + t.QuestionsPerUpdate - 1) / t.QuestionsPerUpdate // of one step
 	return gpuworker.Hyperparameters{
 		LearningRate: learningRate, WarmupSteps: t.WarmupSteps, OptimizerSteps: updates * t.steps(problems), MinLearningRatio: t.MinLRRatio,
@@ -69,7 +74,7 @@ func (t *TrainCommand) Validate() error {
 		{"eval-answers", t.EvalAnswers, 0, 1024},
 		{"eval-suites", t.EvalSuites, 0, 1024},
 		{"eval-every", t.EvalEvery, 0, curriculum.MaxSteps},
-		{"sandboxes", t.Sandboxes, 0, 1024},
+		{"sandboxes", t.Sandbox.Sandboxes, 0, 1024},
 		{"keep-checkpoints", t.KeepCheckpoints, 1, 1 << 20},
 		{"keep-every", t.KeepEvery, 0, curriculum.MaxSteps},
 	} {
@@ -77,8 +82,8 @@ func (t *TrainCommand) Validate() error {
 			return fmt.Errorf("--%s is %d; want %d to %d", f.name, f.value, f.least, f.most)
 		}
 	}
-	if t.CallTimeout <= 0 {
-		return fmt.Errorf("--call-timeout is %v; want more than 0", t.CallTimeout)
+	if t.Sandbox.CallTimeout <= 0 {
+		return fmt.Errorf("--call-timeout is %v; want more than 0", t.Sandbox.CallTimeout)
 	}
 	if !(t.Temperature > 0 && t.Temperature <= 100) {
 		return fmt.Errorf("--temperature is %v; want more than 0, at most 100", t.Temperature)
@@ -86,19 +91,11 @@ func (t *TrainCommand) Validate() error {
 	if !(t.TopP > 0 && t.TopP <= 1) {
 		return fmt.Errorf("--top-p is %v; want more than 0, at most 1", t.TopP)
 	}
-	for _, rate := range []float64{t.LearningRate, t.testLearningRate()} {
-		hyper := t.hyperparameters(rate, t.Questions)
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		hyper := t.hyperparameters(role, t.Questions)
 		if err := hyper.Validate(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// testLearningRate returns the Test LLM's peak learning rate.
-func (t *TrainCommand) testLearningRate() float64 {
-	if t.TestLearningRate == 0 {
-		return t.LearningRate
-	}
-	return t.TestLearningRate
 }

@@ -171,13 +171,13 @@ func (r *trainingRun) listen(ctx context.Context, f *dashboard.Follower, g prome
 
 // startWorkers starts every stage that makes events.
 func (r *trainingRun) startWorkers(c *circle, metrics prometheus.Registerer) error {
-	if err := r.startRole(c, metrics, events.RoleCode, r.flags.LearningRate); err != nil {
+	if err := r.startRole(c, metrics, events.RoleCode); err != nil {
 		return err
 	}
-	if err := r.startRole(c, metrics, events.RoleTest, r.flags.testLearningRate()); err != nil {
+	if err := r.startRole(c, metrics, events.RoleTest); err != nil {
 		return err
 	}
-	workers := r.flags.Sandboxes
+	workers := r.flags.Sandbox.Sandboxes
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
@@ -192,8 +192,8 @@ func (r *trainingRun) startWorkers(c *circle, metrics prometheus.Registerer) err
 }
 
 // startRole starts the sampling stage and the trainer of one model.
-func (r *trainingRun) startRole(c *circle, metrics prometheus.Registerer, role events.Role, learningRate float64) error {
-	start := r.initialCheckpoint(role)
+func (r *trainingRun) startRole(c *circle, metrics prometheus.Registerer, role events.Role) error {
+	start := startPath(r.dir, role)
 	sampler, err := tiny.Open(start, tiny.Options{})
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func (r *trainingRun) startRole(c *circle, metrics prometheus.Registerer, role e
 	trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
 		Bus: r.bus, Learner: learner, Run: r.name, Role: role, Source: "trainer-" + string(role) + "-0",
 		Checkpoints: checkpointPath(r.dir, string(role)), Initial: start, Steps: r.flags.steps(r.problems),
-		Hyper: r.flags.hyperparameters(learningRate, r.problems), KeepLast: r.flags.KeepCheckpoints, KeepEvery: r.flags.KeepEvery, Logger: logger,
+		Hyper: r.flags.hyperparameters(role, r.problems), KeepLast: r.flags.KeepCheckpoints, KeepEvery: r.flags.KeepEvery, Logger: logger,
 	})
 	if err != nil {
 		return err

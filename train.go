@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"codea1/consumers/dashboard"
+	"codea1/consumers/execution"
 )
 
 const (
@@ -36,16 +37,13 @@ type TrainCommand struct {
 	CodeModel string `help:"Checkpoint directory the Code LLM starts from; empty for the embedded one." placeholder:"DIR"`
 	TestModel string `help:"Checkpoint directory the Test LLM starts from; empty for the embedded one." placeholder:"DIR"`
 
-	Bus  string `help:"Message bus: embedded, or the nats:// address of a server with JetStream." default:"embedded"`
+	Bus  string `help:"Message bus: embedded, the nats:// address of a server with JetStream, or kafka://HOST:PORT[,HOST:PORT]." default:"embedded"`
 	Port int    `help:"Loopback port of the embedded NATS server; 0 for 4222, or any if that is taken." default:"0"`
-
-	Python      string        `help:"Python 3 interpreter of the sandbox; empty to look for python3." placeholder:"FILE"`
-	Sandboxes   int           `help:"Programs executed at a time; 0 for one per core." default:"0"`
-	CallTimeout time.Duration `help:"Time limit of one call in the sandbox." default:"1s"`
 
 	KeepCheckpoints int `help:"Newest checkpoints kept per model." default:"3"`
 	KeepEvery       int `help:"Also keep the checkpoints of steps that this divides; 0 for none." default:"0"`
 
+	Sandbox   execution.Flags `embed:"" group:"Sandbox"`
 	Dashboard dashboard.Flags `embed:""`
 
 	Hyper
@@ -55,7 +53,8 @@ type TrainCommand struct {
 // are, how they are shown, and how long it lasts. All others are what the run
 // is.
 var mayChange = []string{
-	"preset", "runs-dir", "steps", "epochs", "eval-every", "bus", "port", "dashboard-address", "no-dashboard", "python", "sandboxes", "call-timeout",
+	"preset", "runs-dir", "steps", "epochs", "eval-every", "bus", "port", "dashboard-address", "no-dashboard", "python", "sandboxes", "sandbox-level",
+	"call-timeout", "job-timeout", "memory-mib",
 	"keep-checkpoints", "keep-every", "help", "log-level", "resume",
 }
 
