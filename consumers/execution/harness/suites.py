@@ -68,8 +68,18 @@ def statements(text):
         for piece in found:
             yield from statements(piece)
         return
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").encode().split(b"\n")
     for node in tree.body:
-        yield node, ast.get_source_segment(text, node) or ""
+        yield node, segment(lines, node)
+
+
+def segment(lines, node):
+    """The node's source. ast.get_source_segment takes a minute for a line of
+    two million characters."""
+    found = lines[node.lineno - 1 : node.end_lineno]
+    found[-1] = found[-1][: node.end_col_offset]  # first, where both are one line
+    found[0] = found[0][node.col_offset :]
+    return b"\n".join(found).decode()
 
 
 def pieces(text):
