@@ -101,7 +101,7 @@ func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
 func newLogger(w io.Writer, level slog.Level) *slog.Logger {
 	f, ok := w.(*os.File)
 	if ok && term.IsTerminal(int(f.Fd())) {
-		return slog.New(tint.NewHandler(w, &tint.Options{Level: level}))
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level}))
 	}
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }

@@ -7,11 +7,15 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"codea1/consumers/dashboard"
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
 	"codea1/consumers/rewards"
@@ -36,6 +40,9 @@ type trainingRun struct {
 	problems   int // training problems
 	start      map[events.Role]events.Checkpoint
 	pool       *execution.Pool
+	views      *dashboard.Follower
+	page       *dashboard.Server // nil without a live page
+	metrics    *prometheus.Registry
 	bus        events.Bus
 	server     *natsbus.Server // nil with an external bus
 	log        *replay.Log
@@ -77,7 +84,29 @@ func openRun(ctx context.Context, flags *TrainCommand, dir string, logger *slog.
 		return r, err
 	}
 	r.problems = len(training)
+	if err := r.openPage(ctx); err != nil {
+		return r, err
+	}
 	return r, r.openBus(ctx)
+}
+
+// openPage takes the address of the live page, unless there shall be none.
+func (r *trainingRun) openPage(ctx context.Context) (err error) {
+	r.views, r.metrics = dashboard.NewFollower(), prometheus.NewRegistry()
+	if r.flags.Dashboard.Off {
+		return nil
+	}
+	r.page, err = dashboard.Listen(ctx, dashboard.ServerConfig{Address: r.flags.Dashboard.Address, Follower: r.views, Gatherer: r.metrics})
+	if err != nil {
+		return err
+	}
+	r.closers = append(r.closers, func() error {
+		if err := r.page.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil // Serve has given the address back
+	})
+	return nil
 }
 
 // close releases everything in the reverse order of opening.
@@ -180,14 +209,27 @@ func (r *trainingRun) checkpointFiles(role events.Role, from string) (fs.FS, err
 	return os.DirFS(from), engine.Close()
 }
 
-// attempt returns the number of this attempt at the run, from 1.
+// attempt returns the number of this attempt at the run, from 1. It fails when
+// the run no longer has the checkpoints it started from: training on would give
+// another run than the one that was started.
 func (r *trainingRun) attempt(ctx context.Context) (int, error) {
 	n := 1
-	for _, err := range r.log.Scan(ctx, replay.ScanOptions{Types: []events.Type{events.TypeRunStarted}}) {
+	for record, err := range r.log.Scan(ctx, replay.ScanOptions{Types: []events.Type{events.TypeRunStarted}}) {
 		if err != nil {
 			return 0, err
 		}
 		n++
+		e, err := record.Decode()
+		if err != nil {
+			return 0, err
+		}
+		started := e.Payload.(*events.RunStarted)
+		for role, was := range map[events.Role]events.Checkpoint{events.RoleCode: started.Code, events.RoleTest: started.Test} {
+			if was.SHA256 != r.start[role].SHA256 {
+				return 0, fmt.Errorf("%s: model.safetensors is not the one the run started from (its SHA-256 was %s): put the original back, or start a new run",
+					startPath(r.dir, role), was.SHA256)
+			}
+		}
 	}
 	return n, nil
 }
@@ -227,13 +269,14 @@ func (r *trainingRun) announce(ctx context.Context, attempt int) error {
 	})
 }
 
-func (r *trainingRun) where(w io.Writer, page string) {
+// where says where the run is and how to look at it.
+func (r *trainingRun) where(w io.Writer) {
 	fmt.Fprintf(w, "run   %s\n", r.dir)
 	if r.server != nil {
 		fmt.Fprintf(w, "tap   nats sub -s %s 'codea1.>'\n", r.server.ClientURL())
 	}
-	if page != "" {
-		fmt.Fprintf(w, "page  %s\n", page)
+	if r.page != nil {
+		fmt.Fprintf(w, "page  %s\n", r.page.URL())
 	}
 }
 

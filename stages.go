@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
 
@@ -48,22 +47,14 @@ func (r *trainingRun) train(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	follower := dashboard.NewFollower()
-	metrics := prometheus.NewRegistry()
-	page, err := r.listen(ctx, follower, metrics)
-	if err != nil {
-		return err
-	}
-
+	follower := r.views
 	views, stopViews := newCircle(context.WithoutCancel(ctx))
-	defer stopViews()
+	defer func() { _ = stopViews() }() // for returns that have an error already
 	views.Go(func(ctx context.Context) error { return follower.Follow(ctx, r.bus, r.name, events.Start) })
-	if page != nil {
-		views.Go(page.Serve)
-		r.where(os.Stderr, page.URL())
-	} else {
-		r.where(os.Stderr, "")
+	if r.page != nil {
+		views.Go(r.page.Serve)
 	}
+	r.where(os.Stderr)
 	views.Go(dashboard.NewBar(follower, dashboard.BarConfig{Out: os.Stderr, Terminal: isTerminal(os.Stderr)}).Run)
 
 	finished := make(chan struct{}) // every planned step is trained
@@ -101,7 +92,7 @@ func (r *trainingRun) train(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	recording, stopRecording := newCircle(context.WithoutCancel(ctx))
-	defer stopRecording()
+	defer func() { _ = stopRecording() }()
 	recording.Go(recorder.Run)
 	// run.started is the first event of the attempt, and the one whose arrival
 	// in the log makes the curriculum pose the first groups.
@@ -110,11 +101,11 @@ func (r *trainingRun) train(ctx context.Context, out io.Writer) error {
 	}
 
 	working, stopWorking := newCircle(ctx)
-	defer stopWorking()
+	defer func() { _ = stopWorking() }()
 	if r.server != nil {
 		working.Go(r.server.Wait)
 	}
-	if err := r.startWorkers(working, metrics); err != nil {
+	if err := r.startWorkers(working); err != nil {
 		return err
 	}
 	reason := events.RunCompleted
@@ -162,19 +153,12 @@ func (r *trainingRun) train(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-func (r *trainingRun) listen(ctx context.Context, f *dashboard.Follower, g prometheus.Gatherer) (*dashboard.Server, error) {
-	if r.flags.Dashboard.Off {
-		return nil, nil
-	}
-	return dashboard.Listen(ctx, dashboard.ServerConfig{Address: r.flags.Dashboard.Address, Follower: f, Gatherer: g})
-}
-
 // startWorkers starts every stage that makes events.
-func (r *trainingRun) startWorkers(c *circle, metrics prometheus.Registerer) error {
-	if err := r.startRole(c, metrics, events.RoleCode); err != nil {
+func (r *trainingRun) startWorkers(c *circle) error {
+	if err := r.startRole(c, events.RoleCode); err != nil {
 		return err
 	}
-	if err := r.startRole(c, metrics, events.RoleTest); err != nil {
+	if err := r.startRole(c, events.RoleTest); err != nil {
 		return err
 	}
 	workers := r.flags.Sandbox.Sandboxes
@@ -185,14 +169,14 @@ func (r *trainingRun) startWorkers(c *circle, metrics prometheus.Registerer) err
 	rewarder := &rewards.Handler{Recipe: r.recipe, Source: "rewards-0", Now: time.Now}
 	scorer := &evaluation.Handler{Source: "evaluation-0", Now: time.Now}
 	return errors.Join(
-		r.startStage(c, metrics, stage.Config{Name: "execution", Types: []events.Type{events.TypeTestsSampled}, Handler: stage.Each(executor.Handle), Concurrency: workers}),
-		r.startStage(c, metrics, stage.Config{Name: rewards.StageName, Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(rewarder.Handle)}),
-		r.startStage(c, metrics, stage.Config{Name: evaluation.StageName, Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(scorer.Handle)}),
+		r.startStage(c, stage.Config{Name: "execution", Types: []events.Type{events.TypeTestsSampled}, Handler: stage.Each(executor.Handle), Concurrency: workers}),
+		r.startStage(c, stage.Config{Name: rewards.StageName, Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(rewarder.Handle)}),
+		r.startStage(c, stage.Config{Name: evaluation.StageName, Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(scorer.Handle)}),
 	)
 }
 
 // startRole starts the sampling stage and the trainer of one model.
-func (r *trainingRun) startRole(c *circle, metrics prometheus.Registerer, role events.Role) error {
+func (r *trainingRun) startRole(c *circle, role events.Role) error {
 	start := startPath(r.dir, role)
 	sampler, err := tiny.Open(start, tiny.Options{})
 	if err != nil {
@@ -233,14 +217,14 @@ func (r *trainingRun) startRole(c *circle, metrics prometheus.Registerer, role e
 	}
 	c.Go(policy.Run)
 	c.Go(trainer.Run)
-	return r.startStage(c, metrics, stage.Config{
+	return r.startStage(c, stage.Config{
 		Name: name, Types: []events.Type{rollout.Consumes()}, Handler: rollout.Handle, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
 	})
 }
 
-func (r *trainingRun) startStage(c *circle, metrics prometheus.Registerer, config stage.Config) error {
+func (r *trainingRun) startStage(c *circle, config stage.Config) error {
 	config.Bus, config.Run, config.AckWait, config.HeartbeatEvery = r.bus, r.name, ackWait, heartbeatEvery
-	config.Logger, config.Registerer = r.logger.With("stage", config.Name), metrics
+	config.Logger, config.Registerer = r.logger.With("stage", config.Name), r.metrics
 	s, err := stage.New(config)
 	if err != nil {
 		return err

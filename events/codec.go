@@ -23,6 +23,7 @@ type Message struct {
 	Data     []byte // msgpack, possibly compressed
 }
 
+// Content encodings and type of a payload on the wire.
 const (
 	EncodingNone = ""
 	EncodingZstd = "zstd"

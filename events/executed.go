@@ -5,6 +5,7 @@ import "slices"
 // Verdict is the outcome of one test on one answer.
 type Verdict string
 
+// The verdicts.
 const (
 	VerdictPass    Verdict = "pass"    // returned the expected value
 	VerdictFail    Verdict = "fail"    // returned another value
@@ -30,6 +31,7 @@ func (v Verdict) check(field string) error {
 // TestStatus says what validation against the ground truth made of a test.
 type TestStatus string
 
+// What a test can be.
 const (
 	StatusKept       TestStatus = "kept"       // runs on the ground truth and is unique in its suite
 	StatusUnparsable TestStatus = "unparsable" // not `assert call(...) == literal`

@@ -68,6 +68,7 @@ func NewPayload(t Type) Payload {
 // Role names one of the two policies that train against each other.
 type Role string
 
+// The two roles.
 const (
 	RoleCode Role = "code" // the Code LLM
 	RoleTest Role = "test" // the Test LLM

@@ -5,6 +5,7 @@ import "fmt"
 // Purpose says what a group is for.
 type Purpose string
 
+// The two purposes.
 const (
 	PurposeTrain Purpose = "train" // rewarded, and both policies learn from it
 	PurposeEval  Purpose = "eval"  // scored, and nothing learns from it

@@ -116,9 +116,10 @@ func finite(values ...float64) bool {
 // DropReason says why a group left the pipeline.
 type DropReason string
 
+// The reasons to drop a group.
 const (
 	DropInfrastructure DropReason = "infrastructure"   // every answer of the group was lost to infrastructure failures
-	DropTooLarge       DropReason = "too_large"        // the next payload is over the size limit
+	DropTooLarge       DropReason = "too_large"        // a prompt or the next payload is over its size limit
 	DropRetries        DropReason = "retries"          // the stage failed on it too often
 	DropMalformed      DropReason = "malformed"        // the event could not be decoded
 	DropStale          DropReason = "stale"            // sampled by a policy version beyond the staleness bound

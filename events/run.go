@@ -55,6 +55,7 @@ type RunFinished struct {
 	Reason  string `msgpack:"reason"` // "completed" or "stopped"
 }
 
+// How an attempt ends.
 const (
 	RunCompleted = "completed" // every planned step was trained
 	RunStopped   = "stopped"   // the user or a signal stopped it; it can be resumed

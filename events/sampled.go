@@ -8,6 +8,7 @@ type Completion struct {
 	Finish   string   `msgpack:"finish"`   // FinishStop or FinishLength
 }
 
+// How a completion ended.
 const (
 	FinishStop   = "stop"   // the model ended its turn
 	FinishLength = "length" // the token limit cut it off

@@ -69,6 +69,9 @@ func TestChooseRefusesNaN(t *testing.T) {
 
 // The decode loop must not feed the garbage collector.
 func TestDecodeStepDoesNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates on its own account")
+	}
 	e := newTestEngine(t, shape, 1, Options{})
 	p := freely
 	p.MaxTokens = 200

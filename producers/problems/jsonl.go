@@ -22,7 +22,7 @@ func jsonlFile(path string, compressed bool) rows {
 			yield(row{}, err)
 			return
 		}
-		defer file.Close() //nolint:errcheck // only read
+		defer file.Close()
 		var text io.Reader = file
 		if compressed {
 			unzipped, err := gzip.NewReader(bufio.NewReader(file))

@@ -21,7 +21,7 @@ func parquetFile(path string) rows {
 			yield(row{}, err)
 			return
 		}
-		defer file.Close() //nolint:errcheck // only read
+		defer file.Close()
 		info, err := file.Stat()
 		if err != nil {
 			yield(row{}, err)

@@ -249,6 +249,9 @@ func TestBatchOrderChangesNothing(t *testing.T) {
 }
 
 func TestStepDoesNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates on its own account")
+	}
 	n := newTiny(t, tinyConfig(true), 7)
 	var prefix Prefix
 	NewPass(n).Prefill([]int32{1, 2, 3}, &prefix)

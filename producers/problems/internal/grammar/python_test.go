@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os/exec"
 	"testing"
@@ -141,5 +140,5 @@ func TestEvaluatorAgreesWithPython(t *testing.T) {
 			t.Errorf("%s\ncalled with %v (-ours +Python):\n%s", jobs[i].Source, jobs[i].Calls, diff)
 		}
 	}
-	t.Log(fmt.Sprintf("%d programs, %d calls", len(jobs), len(jobs)*inputsPerProgram))
+	t.Logf("%d programs, %d calls", len(jobs), len(jobs)*inputsPerProgram)
 }

@@ -230,12 +230,12 @@ func callSlips(n *py.Node) []slip {
 
 // listOf returns an expression for the list of an iterable's items.
 func listOf(n *py.Node) *py.Node {
-	switch {
-	case n.Op == py.OpGen:
+	switch n.Op {
+	case py.OpGen:
 		list := *n
 		list.Op = py.OpComp
 		return &list
-	case n.Op == py.OpName || n.Op == py.OpComp || n.Op == py.OpSlice:
+	case py.OpName, py.OpComp, py.OpSlice:
 		return n
 	default:
 		return &py.Node{Op: py.OpCall, Text: "list", Kids: []*py.Node{n}}

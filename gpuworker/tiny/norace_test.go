@@ -1,0 +1,5 @@
+//go:build !race
+
+package tiny
+
+const raceEnabled = false

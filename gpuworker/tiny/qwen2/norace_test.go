@@ -1,0 +1,5 @@
+//go:build !race
+
+package qwen2
+
+const raceEnabled = false
