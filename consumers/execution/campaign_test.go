@@ -18,7 +18,7 @@ import (
 // Every verdict must be right, and nothing may be left behind. The number of
 // jobs is CODEA1_CAMPAIGN_JOBS; make it 10000 to see memory stay flat.
 func TestCampaign(t *testing.T) {
-	jobs := 200
+	jobs := 100
 	if text := os.Getenv("CODEA1_CAMPAIGN_JOBS"); text != "" {
 		var err error
 		if jobs, err = strconv.Atoi(text); err != nil {
