@@ -24,14 +24,14 @@ type Mix struct {
 	BugRate    float64 `help:"Share of code answers that are a realistic mistake." default:"0.45"`
 	DefectRate float64 `help:"Share of test prompts that show code with a defect." default:"0.5"`
 	TargetRate float64 `help:"Share of suites shown a defect that aim an input at it; the others avoid it where they can." default:"0.3"`
-	WrongRate  float64 `help:"Share of asserts that state a wrong answer." default:"0.25"`
-	SimpleRate float64 `help:"Share of asserts on an input that is easy to work out." default:"0.4"`
+	WrongRate  float64 `help:"Share of asserts that state a wrong answer." default:"0.3"`
+	SimpleRate float64 `help:"Share of asserts on an input that is easy to work out." default:"0.5"`
 	Asserts    int     `help:"Asserts per suite." default:"3"`
 }
 
 // DefaultMix is the mix of the shipped checkpoints.
 func DefaultMix() Mix {
-	return Mix{BugRate: 0.45, DefectRate: 0.5, TargetRate: 0.3, WrongRate: 0.25, SimpleRate: 0.4, Asserts: 3}
+	return Mix{BugRate: 0.5, DefectRate: 0.5, TargetRate: 0.3, WrongRate: 0.3, SimpleRate: 0.5, Asserts: 3}
 }
 
 const (
