@@ -21,7 +21,7 @@ type Row struct {
 // Mix sets how flawed a corpus is: a checkpoint that is to improve by
 // reinforcement must be good enough to answer and wrong often enough to learn.
 type Mix struct {
-	BugRate    float64 `help:"Share of code answers that are a realistic mistake." default:"0.45"`
+	BugRate    float64 `help:"Share of code answers that are a realistic mistake." default:"0.5"`
 	DefectRate float64 `help:"Share of test prompts that show code with a defect." default:"0.5"`
 	TargetRate float64 `help:"Share of suites shown a defect that aim an input at it; the others avoid it where they can." default:"0.3"`
 	WrongRate  float64 `help:"Share of asserts that state a wrong answer." default:"0.3"`
