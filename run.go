@@ -93,6 +93,9 @@ func openRun(ctx context.Context, flags *TrainCommand, dir string, logger *slog.
 // openPage takes the address of the live page, unless there shall be none.
 func (r *trainingRun) openPage(ctx context.Context) (err error) {
 	r.views, r.metrics = dashboard.NewFollower(), prometheus.NewRegistry()
+	if err := r.pool.Register(r.metrics); err != nil {
+		return err
+	}
 	if r.flags.Dashboard.Off {
 		return nil
 	}

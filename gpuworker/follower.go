@@ -195,24 +195,25 @@ func (f *Follower) load(ctx context.Context, newest <-chan *events.PolicyUpdated
 // to come, or for a newer version: the trainer's retention deletes old ones.
 func (f *Follower) loadOrSkip(ctx context.Context, p *events.PolicyUpdated, newest <-chan *events.PolicyUpdated) error {
 	const retryEvery = 200 * time.Millisecond
+	// A resumed run reads the names of long retired versions first; the newest
+	// one follows within moments and is no news.
+	const warnAfter = 10 // retries
 	deadline := time.NewTimer(f.config.CheckpointWait)
 	defer deadline.Stop()
 	retry := time.NewTicker(retryEvery)
 	defer retry.Stop()
-	waiting := false
-	for {
+	for retries := 0; ; retries++ {
 		err := f.loadVersion(ctx, p)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if !waiting {
-			waiting = true
+		if retries == warnAfter {
 			f.config.Logger.Warn("policy checkpoint is missing, waiting for it",
-				"role", p.Role, "version", p.Version, "uri", p.Checkpoint.URI, "at_most", f.config.CheckpointWait)
+				"version", p.Version, "uri", p.Checkpoint.URI, "at_most", f.config.CheckpointWait)
 		}
 		select {
 		case p = <-newest:
-			waiting = false
+			retries = -1
 			deadline.Reset(f.config.CheckpointWait)
 		case <-retry.C:
 		case <-deadline.C:
