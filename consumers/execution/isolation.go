@@ -24,7 +24,7 @@ const (
 
 var levels = []Level{LevelIsolated, LevelConfined, LevelOpen}
 
-const levelRemedy = "run as root, or allow unprivileged user namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces, AppArmor's apparmor_restrict_unprivileged_userns); or accept a weaker level by its name: confined or open"
+const levelRemedy = "run as root, or allow unprivileged user namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces, AppArmor's apparmor_restrict_unprivileged_userns); or accept a weaker level with --sandbox-level (CODEA1_SANDBOX_LEVEL): confined or open"
 
 const (
 	scratchDirectory = "/tmp" // inside an isolated fork server
