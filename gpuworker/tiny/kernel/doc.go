@@ -9,10 +9,11 @@
 //
 // # Paths
 //
-// Every function exists as scalar Go and, on amd64, as AVX2+FMA and AVX-512
-// assembly. The best path the machine and its operating system support is taken
-// at start; the environment variable CODEA1_KERNEL (scalar, avx2 or avx512)
-// forces one. [Check] reports a choice that cannot be honoured.
+// Every function exists as scalar Go, as AVX2+FMA and AVX-512 assembly on amd64,
+// and as NEON assembly on arm64. The best path the machine and its operating
+// system support is taken at start; the environment variable CODEA1_KERNEL
+// (scalar, avx2, avx512 or neon) forces one. [Check] reports a choice that
+// cannot be honoured.
 //
 // # Determinism
 //
@@ -25,14 +26,14 @@
 //     by rows or by columns changes no bit (sharding over m does).
 //   - Vector functions do not depend on offset or alignment. [DotRows] and
 //     [AxpyRows] equal the calls of [Dot] and [Axpy] they stand for.
-//   - AVX2 and AVX-512 give the same bits as each other: reductions run over
-//     the same 16 or 32 virtual lanes. The scalar path rounds products before
-//     adding them, so it differs from both in the last bits, but is itself the
-//     same on every architecture: each product is converted explicitly, which
-//     forbids the compiler to fuse it into a multiply-add. (Package math gives
-//     no such promise for the logarithm in [SoftmaxInPlace] and the powers in
-//     [AdamW].)
+//   - AVX2, AVX-512 and NEON give the same bits as each other: reductions run
+//     over the same 16 or 32 virtual lanes, and the same products are fused.
+//     The scalar path rounds products before adding them, so it differs from
+//     them in the last bits, but is itself the same on every architecture: each
+//     product is converted explicitly, which forbids the compiler to fuse it
+//     into a multiply-add. (Package math gives no such promise for the
+//     logarithm in [SoftmaxInPlace] and the powers in [AdamW].)
 //
-// Start reading at matmul.go; path.go tells how a path is chosen and
-// internal/asm generates the assembly.
+// Start reading at matmul.go; path.go tells how a path is chosen, internal/asm
+// generates the assembly for amd64 and internal/neon that for arm64.
 package kernel

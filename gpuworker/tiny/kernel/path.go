@@ -7,6 +7,8 @@ import (
 	"strings"
 )
 
+//go:generate go run ./internal/neon -out asm_arm64.s -stubs asm_arm64.go
+
 // Variable is the environment variable that forces a path.
 const Variable = "CODEA1_KERNEL"
 
@@ -52,7 +54,7 @@ type tile struct {
 type tileFunc func(rows, k int, a []float32, aRow, aStep int, b []float32, bPanel int, c []float32, ldc int, load bool)
 
 // known lists the names in order of preference, whatever the machine.
-var known = []string{"avx512", "avx2", "scalar"}
+var known = []string{"avx512", "avx2", "neon", "scalar"}
 
 // active is written at start and by Use only; nil when refused is set.
 var (
@@ -78,7 +80,7 @@ func Check() error {
 	return refused
 }
 
-// Name returns the path in use: "scalar", "avx2" or "avx512".
+// Name returns the path in use: "avx512", "avx2", "neon" or "scalar".
 func Name() string {
 	return current().name
 }
