@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -64,5 +65,31 @@ func (recipes) Recipe(name string, alpha float64) (replay.Score, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(group *events.CodeExecuted) (*events.GroupRewarded, error) { return rewards.Score(recipe, group) }, nil
+	return scoreOf(recipe), nil
+}
+
+// File implements replay.Recipes.
+func (recipes) File(path string) (string, replay.Score, error) {
+	recipe, err := recipeFile(path)
+	if err != nil {
+		return "", nil, err
+	}
+	return recipe.Name(), scoreOf(recipe), nil
+}
+
+func scoreOf(recipe rewards.Recipe) replay.Score {
+	return func(group *events.CodeExecuted) (*events.GroupRewarded, error) { return rewards.Score(recipe, group) }
+}
+
+// recipeFile reads a recipe file (consumers/rewards/RECIPE.md).
+func recipeFile(path string) (rewards.Recipe, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reward recipe: %w", err)
+	}
+	formula, err := rewards.ParseFormula(path, text)
+	if err != nil {
+		return nil, err
+	}
+	return formula, nil
 }

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"text/tabwriter"
 )
 
 // RescoreCommand is `codea1 replay rescore`.
 type RescoreCommand struct {
 	runArgument
-	Reward string  `help:"Reward recipe to ask about." required:"" placeholder:"RECIPE"`
-	Alpha  float64 `help:"Its weight of a suite's validity against its adversarial reward." default:"0.5"`
+	Reward string  `help:"Reward recipe to ask about: a1, golden, selfplay, a formula(...) as group.rewarded records it, or a recipe file, which ends in .yaml or .yml." required:"" placeholder:"RECIPE"`
+	Alpha  float64 `help:"Weight of a suite's validity against its adversarial reward in a1 and selfplay." default:"0.5"`
 	Groups bool    `help:"Print every group before the summary."`
 	JSON   bool    `name:"json" help:"Print one JSON object per line."`
 }
@@ -33,7 +34,7 @@ func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 	if parent.Recipes == nil {
 		return ErrNoRecipes
 	}
-	score, err := parent.Recipes.Recipe(c.Reward, c.Alpha)
+	name, score, err := c.recipe(parent.Recipes)
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,16 @@ func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 	if c.JSON {
 		return newJSONLines(out).Encode(&report)
 	}
-	return c.print(out, &report)
+	return c.print(out, name, &report)
+}
+
+// recipe returns the recipe that is asked about, and how to name it.
+func (c *RescoreCommand) recipe(recipes Recipes) (name string, score Score, err error) {
+	if ext := filepath.Ext(c.Reward); ext == ".yaml" || ext == ".yml" {
+		return recipes.File(c.Reward)
+	}
+	score, err = recipes.Recipe(c.Reward, c.Alpha)
+	return fmt.Sprintf("%s, alpha %g", c.Reward, c.Alpha), score, err
 }
 
 func (c *RescoreCommand) visit(out io.Writer) func(*GroupRescored) error {
@@ -77,9 +87,9 @@ func (c *RescoreCommand) visit(out io.Writer) func(*GroupRescored) error {
 	}
 }
 
-func (c *RescoreCommand) print(out io.Writer, r *Rescored) error {
+func (c *RescoreCommand) print(out io.Writer, name string, r *Rescored) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "%d groups under %s, alpha %g\tCODE\tTEST\n", r.Groups, c.Reward, c.Alpha)
+	fmt.Fprintf(table, "%d groups under %s\tCODE\tTEST\n", r.Groups, name)
 	row := func(name string, cell func(*RoleChange) string) {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", name, cell(&r.Code), cell(&r.Test))
 	}

@@ -18,6 +18,9 @@ type Recipes interface {
 	// Recipe returns the recipe of a name; alpha weighs a suite's validity
 	// against its adversarial reward, where the recipe has both.
 	Recipe(name string, alpha float64) (Score, error)
+	// File returns the recipe that a file states, and the name under which
+	// Recipe knows it too.
+	File(path string) (name string, score Score, err error)
 }
 
 // ErrNoRecipes is returned when rewards are to be computed by a program that

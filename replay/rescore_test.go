@@ -1,7 +1,11 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"codea1/events"
@@ -40,6 +44,54 @@ func TestRoleChange(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// File reads the name of a recipe and its alpha from a file.
+func (r testRecipes) File(path string) (string, Score, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", nil, err
+	}
+	var name string
+	var alpha float64
+	if _, err := fmt.Sscanf(string(text), "%s %g", &name, &alpha); err != nil {
+		return "", nil, err
+	}
+	score, err := r.Recipe(name, alpha)
+	return "the file's " + name, score, err
+}
+
+// A recipe file is asked about under the name it gives itself; --alpha says
+// nothing of it.
+func TestRescoreFromFile(t *testing.T) {
+	t.Parallel()
+	run, l := storyLog(t, tell(t))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "recipe.yaml")
+	if err := os.WriteFile(file, []byte("share 0.25"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want, err := execute(t, "replay", "rescore", run, "--reward", "share", "--alpha", "0.25")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := execute(t, "replay", "rescore", run, "--reward", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heading, rest, _ := strings.Cut(got, "\n")
+	_, wantRest, _ := strings.Cut(want, "\n")
+	if !strings.Contains(heading, "under the file's share") || strings.Contains(heading, "alpha") {
+		t.Errorf("heading %q", heading)
+	}
+	if diff := cmp.Diff(strings.Fields(wantRest), strings.Fields(rest)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := execute(t, "replay", "rescore", run, "--reward", "nowhere.yaml"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
 	}
 }
 

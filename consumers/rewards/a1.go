@@ -19,6 +19,9 @@ func (r A1) Weight() float64 { return r.Alpha }
 // TrainsTest implements Recipe.
 func (A1) TrainsTest() bool { return true }
 
+// Rules implements Recipe.
+func (A1) Rules() Rules { return paperRules }
+
 // Suite returns R_test of one suite with all its terms. With K tests wanted,
 // "kept" meaning kept by validation, and historical tests shared by the group:
 //

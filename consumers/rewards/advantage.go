@@ -2,6 +2,7 @@ package rewards
 
 import (
 	"math"
+	"slices"
 
 	"codea1/events"
 )
@@ -30,27 +31,19 @@ func Advantages(rewards []float64) []float64 {
 	return out
 }
 
-// setAdvantages compares the answers of a group with each other, and the
-// suites of an answer with each other. What is masked keeps advantage 0 and is
-// as if it had never been in its group.
-func setAdvantages(g *events.GroupRewarded) {
-	var scored []*events.AnswerReward
-	var rewards []float64
-	for m := range g.Code {
-		if !g.Code[m].Masked {
-			scored = append(scored, &g.Code[m])
-			rewards = append(rewards, g.Code[m].Reward)
+// Centred returns r - mean for each reward, in reward units: the advantage
+// without the division that makes a set of nearly equal rewards teach as much
+// as one of far apart rewards (Dr. GRPO, arXiv 2503.20783). A group of one has
+// advantage r, as in Advantages.
+func Centred(rewards []float64) []float64 {
+	out := slices.Clone(rewards)
+	if len(rewards) > 1 {
+		mean, _ := moments(rewards)
+		for i := range out {
+			out[i] -= mean
 		}
 	}
-	for i, a := range Advantages(rewards) {
-		scored[i].Advantage = a
-	}
-	for m := range g.Test {
-		scored, rewards := unmasked(g.Test[m])
-		for i, a := range Advantages(rewards) {
-			scored[i].Advantage = a
-		}
-	}
+	return out
 }
 
 func unmasked(suites []events.SuiteReward) (scored []*events.SuiteReward, rewards []float64) {

@@ -1,9 +1,10 @@
 // Package rewards says what the answers and the suites of an executed group
 // are worth: one code.executed event in, one group.rewarded event out.
 //
-// It owns the reward formulas (a file per recipe), the group-relative
-// advantages, the choice of the answer the Test LLM learns from (TOPVAR), and
-// the changes a group makes to the Mistake Book. All of it is a pure function
+// It owns the reward formulas (a file per recipe; formula.go for those that
+// users write, see RECIPE.md), the group-relative advantages, the choice of the
+// answer the Test LLM learns from (TOPVAR), and the changes a group makes to
+// the Mistake Book. All of it is a pure function
 // of the executed group, so a log can be scored again under another recipe
 // without sampling or executing anything.
 //
@@ -15,5 +16,5 @@
 // The package must not know how answers were sampled or run, nor who learns
 // from the rewards. It reads no clock and no file.
 //
-// Start reading at score.go, then a1.go.
+// Start reading at score.go, then a1.go and rules.go.
 package rewards

@@ -22,6 +22,13 @@ func (Golden) Weight() float64 { return 0 }
 // TrainsTest implements Recipe.
 func (Golden) TrainsTest() bool { return false }
 
+// Rules implements Recipe.
+func (Golden) Rules() Rules {
+	rules := paperRules
+	rules.Golden = true
+	return rules
+}
+
 // Suite reports what a suite held and rewards none of it.
 func (Golden) Suite(_ *events.Plan, _ *events.ExecutedAnswer, suite *events.ExecutedSuite) events.SuiteReward {
 	return events.SuiteReward{Valid: suite.Valid(), Invalid: suite.Invalid()}
@@ -32,6 +39,11 @@ func (Golden) Answer(answer *events.ExecutedAnswer, _ []events.SuiteReward) (flo
 	if !answer.Loads {
 		return 0, nil
 	}
+	return goldenRate(answer)
+}
+
+// goldenRate returns the share of the golden tests that an answer passes.
+func goldenRate(answer *events.ExecutedAnswer) (float64, error) {
 	if len(answer.Golden) == 0 {
 		return 0, ErrNoGolden
 	}

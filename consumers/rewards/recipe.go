@@ -23,6 +23,8 @@ type Recipe interface {
 	// rewarded, one answer's suites are chosen to learn from, and failures are
 	// remembered in the Mistake Book.
 	TrainsTest() bool
+	// Rules say what is made of the rewards of a group.
+	Rules() Rules
 	// Suite rewards one suite on its answer, term by term. It leaves Advantage
 	// and Masked unset.
 	Suite(plan *events.Plan, answer *events.ExecutedAnswer, suite *events.ExecutedSuite) events.SuiteReward
@@ -33,8 +35,9 @@ type Recipe interface {
 
 // Names of the recipes.
 const (
-	NameA1     = "a1"
-	NameGolden = "golden"
+	NameA1       = "a1"
+	NameGolden   = "golden"
+	NameSelfPlay = "selfplay"
 )
 
 // DefaultAlpha weighs validity and the adversarial term alike, as in the
@@ -42,23 +45,30 @@ const (
 const DefaultAlpha = 0.5
 
 var (
-	// ErrUnknownRecipe is returned for a name that is not one of Names.
+	// ErrUnknownRecipe is returned for a name that is neither one of Names nor
+	// that of a Formula.
 	ErrUnknownRecipe = errors.New("unknown reward recipe")
 	// ErrAlpha is returned for an alpha outside [0, 1].
 	ErrAlpha = errors.New("alpha is outside [0, 1]")
 )
 
 var recipes = map[string]func(alpha float64) Recipe{
-	NameA1:     func(alpha float64) Recipe { return A1{Alpha: alpha} },
-	NameGolden: func(float64) Recipe { return Golden{} },
+	NameA1:       func(alpha float64) Recipe { return A1{Alpha: alpha} },
+	NameGolden:   func(float64) Recipe { return Golden{} },
+	NameSelfPlay: func(alpha float64) Recipe { return SelfPlay{Alpha: alpha} },
 }
 
 // Names returns the names of the recipes, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(recipes)) }
 
-// New returns the recipe of a name. Alpha, within [0, 1], matters to the
-// recipes that mix validity with the adversarial term.
+// New returns the recipe of a name: one of Names, or the name that a Formula
+// gives itself, so that every recorded reward can be computed again from the
+// log alone. Alpha, within [0, 1], matters to the named recipes that mix
+// validity with the adversarial term.
 func New(name string, alpha float64) (Recipe, error) {
+	if isFormula(name) {
+		return formulaNamed(name)
+	}
 	build, ok := recipes[name]
 	if !ok {
 		return nil, fmt.Errorf("%w %q; known are %s", ErrUnknownRecipe, name, strings.Join(Names(), ", "))

@@ -47,10 +47,11 @@ func Score(recipe Recipe, group *events.CodeExecuted) (*events.GroupRewarded, er
 	if masked == len(group.Answers) {
 		return nil, ErrAllMasked
 	}
-	setAdvantages(out)
+	rules := recipe.Rules()
+	rules.setAdvantages(out)
 	if recipe.TrainsTest() {
-		out.TopVar = TopVar(out.Test)
-		out.Deltas = Deltas(group)
+		out.TopVar = rules.choose(out.Test)
+		out.Deltas = rules.deltas(group)
 	}
 	return out, nil
 }
