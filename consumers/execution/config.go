@@ -13,8 +13,12 @@ type Config struct {
 	// Python is the interpreter, as a path or a name on PATH.
 	// Default: python3, then python.
 	Python string
+	// Server is the URL of a SandboxFusion server that jobs are sent to instead
+	// of running here; Level is its own affair then. Default: none.
+	Server string
 	// Workers is the number of fork servers and of children at a time.
-	// Default: GOMAXPROCS. More than there are cores only adds latency.
+	// Default: GOMAXPROCS, since more than there are cores only adds latency; 16
+	// requests with a Server.
 	Workers int
 	// CallTimeout bounds loading a program and each of its calls, in wall-clock
 	// time. Default: 1 s.
@@ -42,7 +46,11 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Workers == 0 {
+	switch {
+	case c.Workers != 0:
+	case c.Server != "":
+		c.Workers = requestsAtATime
+	default:
 		c.Workers = runtime.GOMAXPROCS(0)
 	}
 	if c.CallTimeout == 0 {

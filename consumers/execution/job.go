@@ -52,18 +52,20 @@ const (
 
 // The tags of harness/child.py.
 const (
-	tagBegun       = 'B'
-	tagLoaded      = 'L'
-	tagUnloadable  = 'U'
-	tagValue       = 'V'
-	tagUnliteral   = 'X'
-	tagRaised      = 'R'
-	tagAssertion   = 'A'
-	tagMissing     = 0 // no frame: the child ended
-	tagOvertime    = 1 // no frame within the time limit
-	frameHeader    = 5
-	extraFrameSize = 1 << 20
+	tagBegun      = 'B'
+	tagLoaded     = 'L'
+	tagUnloadable = 'U'
+	tagValue      = 'V'
+	tagUnliteral  = 'X'
+	tagRaised     = 'R'
+	tagAssertion  = 'A'
+	tagMissing    = 0 // no frame: the child ended
+	tagOvertime   = 1 // no frame within the time limit
+	frameHeader   = 5
 )
+
+// frameBytes bounds a frame's text, given the most bytes of a value.
+func frameBytes(valueBytes int) int { return 4*valueBytes + 1<<20 }
 
 // reply is one frame of a child, or why there was none.
 type reply struct {
@@ -85,18 +87,12 @@ var (
 	errForged = errors.New("not an answer frame")
 )
 
-// run does a job: in one child if all goes well, and in a fresh child for the
-// rest of the items after each that hangs or kills its child.
-func (p *Pool) run(ctx context.Context, j job) (session, error) {
-	if j.valueBytes == 0 {
-		j.valueBytes = p.config.ValueBytes
-	}
-	if j.budget == 0 {
-		j.budget = p.config.JobTimeout
-	}
-	if j.each == 0 {
-		j.each = p.config.CallTimeout
-	}
+// forkServers does jobs in the pool's fork servers, on this machine.
+type forkServers struct{ *Pool }
+
+func (forkServers) close() {}
+
+func (p forkServers) run(ctx context.Context, j job) (session, error) {
 	var done session
 	err := p.with(ctx, "run "+string(j.kind), func(z *zygote) error {
 		s := session{}
@@ -125,7 +121,7 @@ func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, 
 	if err != nil {
 		return err
 	}
-	c := conversation{ctx: ctx, socket: socket, in: bufio.NewReader(socket), most: 4*j.valueBytes + extraFrameSize}
+	c := conversation{ctx: ctx, socket: socket, in: bufio.NewReader(socket), most: frameBytes(j.valueBytes)}
 	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
 	talkErr := p.talk(&c, j, deadline, s)
 	stop()

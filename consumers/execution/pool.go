@@ -17,12 +17,13 @@ import (
 // Pool is a fixed number of Python fork servers. Its methods may be called
 // from any number of goroutines; each job waits for a free fork server.
 type Pool struct {
-	config Config
-	python interpreter
-	level  Level
-	cache  *cache
-	root   string     // private directory, the fork servers' work directories below it
-	slots  chan *slot // the free ones
+	config  Config
+	python  interpreter
+	level   Level
+	cache   *cache
+	backend backend
+	root    string     // private directory, the fork servers' work directories below it
+	slots   chan *slot // the free ones
 
 	closing sync.Once
 	closed  chan struct{}
@@ -38,6 +39,9 @@ func Open(ctx context.Context, config Config) (*Pool, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
 		return nil, err
+	}
+	if config.Server != "" {
+		return openRemote(ctx, config, defaultPace)
 	}
 	return open(ctx, config, levels[:slices.Index(levels, config.Level)+1])
 }
@@ -56,6 +60,7 @@ func open(ctx context.Context, config Config, levels []Level) (*Pool, error) {
 		config: config, python: python, root: root, cache: newCache(config.CacheBytes),
 		slots: make(chan *slot, config.Workers), closed: make(chan struct{}),
 	}
+	p.backend = forkServers{p}
 	first, err := p.startFirst(levels)
 	if err != nil {
 		return nil, errors.Join(err, removeAll(root))
@@ -128,6 +133,7 @@ func (p *Pool) Close() error {
 			}
 		}
 		stopping.Wait()
+		p.backend.close()
 		err = removeAll(p.root)
 	})
 	return err

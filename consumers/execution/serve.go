@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"path"
 	"strings"
 	"time"
@@ -14,69 +12,105 @@ import (
 
 // The protocol of SandboxFusion's POST /run_code, as far as it is about Python.
 
-// RunCodeRequest asks for a program to be run.
+// RunCodeRequest asks for a program to be run. A field that is missing or null
+// has its zero value.
 type RunCodeRequest struct {
-	Code           string            `json:"code"`
-	Language       string            `json:"language"`        // python or pytest
-	CompileTimeout float64           `json:"compile_timeout"` // Python has no compile step
-	RunTimeout     float64           `json:"run_timeout"`     // seconds; 0 means 10
-	MemoryLimitMB  int64             `json:"memory_limit_MB"` // the server's own limit holds
-	Stdin          string            `json:"stdin"`
-	Files          map[string]string `json:"files"`       // relative path to base64
-	FetchFiles     []string          `json:"fetch_files"` // relative paths to return
+	Code           string             `json:"code"`
+	Language       string             `json:"language"`        // python or pytest
+	CompileTimeout float64            `json:"compile_timeout"` // seconds; Python has no compile step
+	RunTimeout     float64            `json:"run_timeout"`     // seconds; 0 means 10
+	MemoryLimitMB  int64              `json:"memory_limit_MB"` // MiB of address space; 0 or less means the server's own
+	Stdin          string             `json:"stdin"`
+	Files          map[string]*string `json:"files"`       // relative path to base64; null: no file
+	FetchFiles     []string           `json:"fetch_files"` // relative paths to return
 }
 
 // RunCodeResponse says what became of a program.
 type RunCodeResponse struct {
-	Status          string            `json:"status"` // Success, Failed or SandboxError
+	Status          string            `json:"status"` // Success (exit status 0), Failed or SandboxError
 	Message         string            `json:"message"`
-	CompileResult   *CommandResult    `json:"compile_result"`
-	RunResult       *CommandResult    `json:"run_result"`
+	CompileResult   *CommandResult    `json:"compile_result"` // always null
+	RunResult       *CommandResult    `json:"run_result"`     // null with SandboxError
 	ExecutorPodName *string           `json:"executor_pod_name"`
-	Files           map[string]string `json:"files"`
+	Files           map[string]string `json:"files"` // the fetched ones that are there, base64
 }
 
 // CommandResult is how one command ended.
 type CommandResult struct {
-	Status        string  `json:"status"` // Finished, Error or TimeLimitExceeded
-	ExecutionTime float64 `json:"execution_time"`
-	ReturnCode    *int    `json:"return_code"`
+	Status        string  `json:"status"`         // Finished or TimeLimitExceeded; another server's also Error
+	ExecutionTime float64 `json:"execution_time"` // seconds
+	ReturnCode    *int    `json:"return_code"`    // minus the signal that ended it; null where it ran over its time
 	Stdout        string  `json:"stdout"`
 	Stderr        string  `json:"stderr"`
 }
 
 const (
-	maxRequestBytes   = 16 << 20
+	languagePython = "python"
+	languagePytest = "pytest"
+
+	statusSuccess      = "Success"
+	statusFailed       = "Failed"
+	statusSandboxError = "SandboxError"
+
+	resultFinished = "Finished"
+	resultError    = "Error"
+	resultOvertime = "TimeLimitExceeded"
+)
+
+const (
+	defaultBodyBytes  = 16 << 20
 	maxRunTimeout     = 5 * time.Minute
 	defaultRunTimeout = 10 * time.Second
 	// watchSlack is what the harness has for ending a program that ran over its
 	// time, before the pool ends the harness.
 	watchSlack = 5 * time.Second
+	// maxStreamBytes bounds each output of a program; the rest is dropped.
+	maxStreamBytes = 1 << 20
+	// minMemoryMiB is what Python needs for itself.
+	minMemoryMiB = 64
 )
 
-// validate returns the time that the program has.
-func (r *RunCodeRequest) validate() (time.Duration, error) {
-	if r.Language != "python" && r.Language != "pytest" {
-		return 0, fmt.Errorf("language %q: this sandbox runs python and pytest", r.Language)
+// requestError is a field of a request that this server does not take.
+type requestError struct {
+	field  string
+	kind   string // in the words of the protocol, such as missing
+	reason string
+}
+
+func (e *requestError) Error() string { return e.field + ": " + e.reason }
+
+// validate returns the time that the program has. memoryMiB is what the server
+// has to give. The error is a *requestError.
+func (r *RunCodeRequest) validate(memoryMiB int64) (time.Duration, error) {
+	switch {
+	case r.Language == "":
+		return 0, &requestError{"language", "missing", "Field required"}
+	case r.Language != languagePython && r.Language != languagePytest:
+		return 0, &requestError{"language", "literal_error", fmt.Sprintf("%q: this sandbox runs python and pytest", r.Language)}
+	case r.MemoryLimitMB > memoryMiB:
+		return 0, &requestError{"memory_limit_MB", "less_than_equal", fmt.Sprintf("%d is more than the %d that this sandbox gives a program (--memory-mib)", r.MemoryLimitMB, memoryMiB)}
+	case r.MemoryLimitMB > 0 && r.MemoryLimitMB < minMemoryMiB:
+		return 0, &requestError{"memory_limit_MB", "greater_than_equal", fmt.Sprintf("%d is less than the %d that Python needs", r.MemoryLimitMB, minMemoryMiB)}
+	case !(r.CompileTimeout >= 0):
+		return 0, &requestError{"compile_timeout", "greater_than_equal", fmt.Sprintf("%v is less than 0", r.CompileTimeout)}
 	}
 	for name := range r.Files {
 		if !localPath(name) {
-			return 0, fmt.Errorf("files: %q is no relative path", name)
+			return 0, &requestError{"files", "value_error", fmt.Sprintf("%q is no relative path", name)}
 		}
 	}
 	for _, name := range r.FetchFiles {
 		if !localPath(name) {
-			return 0, fmt.Errorf("fetch_files: %q is no relative path", name)
+			return 0, &requestError{"fetch_files", "value_error", fmt.Sprintf("%q is no relative path", name)}
 		}
 	}
-	limit := time.Duration(r.RunTimeout * float64(time.Second))
 	switch {
 	case r.RunTimeout == 0:
 		return defaultRunTimeout, nil
 	case !(r.RunTimeout > 0) || r.RunTimeout > maxRunTimeout.Seconds():
-		return 0, fmt.Errorf("run_timeout: %v is outside 0 to %v seconds", r.RunTimeout, maxRunTimeout.Seconds())
+		return 0, &requestError{"run_timeout", "value_error", fmt.Sprintf("%v is outside 0 to %v seconds", r.RunTimeout, maxRunTimeout.Seconds())}
 	}
-	return limit, nil
+	return time.Duration(r.RunTimeout * float64(time.Second)), nil
 }
 
 func localPath(name string) bool {
@@ -84,93 +118,82 @@ func localPath(name string) bool {
 	return name != "" && clean != "." && !path.IsAbs(clean) && clean != ".." && !strings.HasPrefix(clean, "../") && !strings.ContainsRune(name, 0)
 }
 
+// programEnd is what harness/programs.py says of a program.
+type programEnd struct {
+	Overtime   bool              `json:"overtime"`
+	ReturnCode *int              `json:"return_code"`
+	Seconds    float64           `json:"seconds"`
+	Stdout     string            `json:"stdout"`
+	Stderr     string            `json:"stderr"`
+	Files      map[string]string `json:"files"`
+	LeftOut    []string          `json:"left_out"` // files that are too large to return
+}
+
 // RunCode runs a whole program, with its input and output, in a child of its
-// own. The error is about the request, ctx's, or a *SandboxError.
+// own. The error says which field of the request is wrong, or is ctx's,
+// ErrClosed or a *SandboxError; what the program does never makes one.
 func (p *Pool) RunCode(ctx context.Context, request *RunCodeRequest) (*RunCodeResponse, error) {
-	limit, err := request.validate()
+	limit, err := request.validate(p.config.MemoryBytes >> 20)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errRequest, err)
+		return nil, err
 	}
 	item, err := json.Marshal(map[string]any{
 		"code": request.Code, "language": request.Language, "stdin": request.Stdin, "seconds": limit.Seconds(),
-		"files": nonNil(request.Files), "fetch_files": append([]string{}, request.FetchFiles...),
+		"files": request.Files, "fetch_files": append([]string{}, request.FetchFiles...),
+		"memory_bytes": request.MemoryLimitMB << 20, "stream_bytes": maxStreamBytes, "fetch_bytes": p.config.FileBytes,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.run(ctx, job{kind: jobPrograms, items: []string{string(item)}, budget: limit + watchSlack, each: limit + watchSlack})
+	began := time.Now()
+	s, err := p.run(ctx, job{
+		kind: jobPrograms, items: []string{string(item)}, budget: limit + watchSlack, each: limit + watchSlack,
+		valueBytes: int(max(p.config.FileBytes, 2*maxStreamBytes)),
+	})
 	if err != nil {
 		return nil, err
 	}
-	if len(s.replies) == 0 || s.replies[0].tag != tagValue {
-		reason := "the program ended its watcher"
-		if len(s.replies) > 0 {
-			reason = p.outcome(s.replies[0]).Detail
+	r := &RunCodeResponse{Status: statusFailed, Files: map[string]string{}}
+	r.RunResult = &CommandResult{Status: resultFinished, ExecutionTime: time.Since(began).Seconds()}
+	switch {
+	case len(s.replies) == 0 || s.replies[0].tag == tagOvertime:
+		r.RunResult.Status = resultOvertime
+	case s.replies[0].tag == tagMissing: // it took its watcher along
+		killed := -9
+		r.RunResult.ReturnCode, r.RunResult.Stderr = &killed, s.replies[0].text
+	case s.replies[0].tag != tagValue:
+		r.Status, r.Message, r.RunResult = statusSandboxError, p.outcome(s.replies[0]).Detail, nil
+	default:
+		var end programEnd
+		if err := json.Unmarshal([]byte(s.replies[0].text), &end); err != nil {
+			return nil, &SandboxError{Op: "run program", Err: err}
 		}
-		return &RunCodeResponse{Status: "Failed", Message: reason, RunResult: &CommandResult{Status: "Error"}, Files: map[string]string{}}, nil
+		r.fill(&end)
 	}
-	var end struct {
-		Overtime   bool              `json:"overtime"`
-		ReturnCode *int              `json:"return_code"`
-		Seconds    float64           `json:"seconds"`
-		Stdout     string            `json:"stdout"`
-		Stderr     string            `json:"stderr"`
-		Files      map[string]string `json:"files"`
+	return r, nil
+}
+
+func (r *RunCodeResponse) fill(end *programEnd) {
+	*r.RunResult = CommandResult{Status: resultFinished, ExecutionTime: end.Seconds, ReturnCode: end.ReturnCode, Stdout: end.Stdout, Stderr: end.Stderr}
+	for name, content := range end.Files {
+		r.Files[name] = content
 	}
-	if err := json.Unmarshal([]byte(s.replies[0].text), &end); err != nil {
-		return nil, &SandboxError{Op: "run program", Err: err}
+	if len(end.LeftOut) > 0 {
+		r.Message = fmt.Sprintf("too large to return: %q", end.LeftOut)
 	}
-	response := &RunCodeResponse{Status: "Failed", Files: nonNil(end.Files)}
-	response.RunResult = &CommandResult{Status: "Finished", ExecutionTime: end.Seconds, ReturnCode: end.ReturnCode, Stdout: end.Stdout, Stderr: end.Stderr}
 	switch {
 	case end.Overtime:
-		response.RunResult.Status = "TimeLimitExceeded"
+		r.RunResult.Status = resultOvertime
 	case end.ReturnCode != nil && *end.ReturnCode == 0:
-		response.Status = "Success"
-	}
-	return response, nil
-}
-
-var errRequest = errors.New("the request")
-
-func nonNil(m map[string]string) map[string]string {
-	if m == nil {
-		return map[string]string{}
-	}
-	return m
-}
-
-// HTTP returns the handler of POST /run_code and GET /v1/ping.
-func (p *Pool) HTTP() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/ping", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, "pong") })
-	mux.HandleFunc("POST /run_code", p.serveRunCode)
-	return mux
-}
-
-func (p *Pool) serveRunCode(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBytes))
-	var request RunCodeRequest
-	if err == nil {
-		err = json.Unmarshal(body, &request)
-	}
-	if err != nil {
-		writeJSON(w, http.StatusUnprocessableEntity, map[string]string{"detail": err.Error()})
-		return
-	}
-	response, err := p.RunCode(r.Context(), &request)
-	switch {
-	case errors.Is(err, errRequest):
-		writeJSON(w, http.StatusUnprocessableEntity, map[string]string{"detail": err.Error()})
-	case err != nil:
-		writeJSON(w, http.StatusOK, &RunCodeResponse{Status: "SandboxError", Message: err.Error(), Files: map[string]string{}})
-	default:
-		writeJSON(w, http.StatusOK, response)
+		r.Status = statusSuccess
 	}
 }
 
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone
+// asRequestError returns the wrong field of a request that err is about, if any.
+func asRequestError(err error) *requestError {
+	var wrong *requestError
+	if errors.As(err, &wrong) {
+		return wrong
+	}
+	return nil
 }

@@ -39,7 +39,7 @@ func post(t *testing.T, url, request string) (int, map[string]any) {
 
 func TestRunCode(t *testing.T) {
 	p := openPool(t, Config{Workers: 1})
-	server := httptest.NewServer(p.HTTP())
+	server := httptest.NewServer(p.HTTP(ServeLimits{}))
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 	for _, c := range []struct {
@@ -61,7 +61,7 @@ func TestRunCode(t *testing.T) {
 		{"atexit", `{"code": "import atexit\natexit.register(print, 'bye')", "language": "python"}`, "Success", "Finished", 0.0, "bye\n", "", ""},
 		{"runs over", `{"code": "print('x', flush=True)\nwhile True: pass", "language": "python", "run_timeout": 0.3}`, "Failed", "TimeLimitExceeded", nil, "x\n", "", ""},
 		{"leaves a child", `{"code": "import os, time\nif os.fork() == 0: time.sleep(60)\nprint(1)", "language": "python"}`, "Success", "Finished", 0.0, "1\n", "", ""},
-		{"much output", `{"code": "print('y' * 3000000)", "language": "python"}`, "Success", "Finished", 0.0, strings.Repeat("y", 1<<18), "", ""},
+		{"much output", `{"code": "print('y' * 3000000)", "language": "python"}`, "Success", "Finished", 0.0, strings.Repeat("y", 1<<20), "", ""},
 		{"files", `{"code": "import os, helper\nopen('d/out', 'w').write(open('d/in').read() * 2)", "language": "python", "files": {"d/in": "YWI=", "helper.py": ""}, "fetch_files": ["d/out", "none"]}`, "Success", "Finished", 0.0, "", "", "abab"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestServeCommand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := make(chan string, 1)
 	done := make(chan error, 1)
-	c := ServeCommand{Address: "127.0.0.1:0", Flags: Flags{SandboxLevel: "open", Sandboxes: 1, CallTimeout: time.Second, JobTimeout: 10 * time.Second, MemoryMiB: 256}}
+	c := ServeCommand{Address: "127.0.0.1:0", BodyMiB: 16, Drain: time.Second, Flags: Flags{SandboxLevel: "open", Sandboxes: 1, CallTimeout: time.Second, JobTimeout: 10 * time.Second, MemoryMiB: 256}}
 	go func() {
 		done <- c.Run(ctx, writerFunc(func(p []byte) { out <- string(p) }), slog.New(slog.DiscardHandler))
 	}()

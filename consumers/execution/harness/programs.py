@@ -8,6 +8,7 @@ process 1 of the pid namespace it cannot signal, watches it.
 import base64
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -43,16 +44,16 @@ class Stream:
 
 def run(item, max_bytes):
     """Returns the JSON object of the program's end. item is that of code,
-    language, stdin, files (base64), fetch_files and seconds."""
+    language, stdin, files (base64), fetch_files, seconds, memory_bytes (0: no
+    limit of its own), stream_bytes and fetch_bytes."""
     request = json.loads(item)
-    for name, content in request["files"].items():
-        write_file(name, base64.b64decode(content or ""))
+    for name, content in (request.pop("files") or {}).items():
+        if content is not None:
+            write_file(name, base64.b64decode(content))
     name = "test_main.py" if request["language"] == "pytest" else "main.py"
     write_file(name, request["code"].encode("utf-8", "surrogatepass"))
-    stdin = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)
-    os.write(stdin, (request["stdin"] or "").encode("utf-8", "surrogatepass"))
-    os.lseek(stdin, 0, os.SEEK_SET)
-    out, err = Stream(max_bytes // 4), Stream(max_bytes // 4)
+    stdin = input_file(request.pop("stdin").encode("utf-8", "surrogatepass"))
+    out, err = Stream(request["stream_bytes"]), Stream(request["stream_bytes"])
     began = time.monotonic()
     pid = os.fork()
     if pid == 0:
@@ -60,13 +61,16 @@ def run(item, max_bytes):
     for descriptor in (stdin, out.writing, err.writing):
         os.close(descriptor)
     status = watch(pid, [out, err], began + request["seconds"])
+    seconds = time.monotonic() - began
+    files, left_out = fetch(request["fetch_files"], request["fetch_bytes"])
     return json.dumps({
         "overtime": status is None,
         "return_code": None if status is None else os.waitstatus_to_exitcode(status),
-        "seconds": time.monotonic() - began,
+        "seconds": seconds,
         "stdout": out.text(),
         "stderr": err.text(),
-        "files": fetch(request["fetch_files"], max_bytes),
+        "files": files,
+        "left_out": left_out,
     })
 
 
@@ -77,17 +81,31 @@ def write_file(name, content):
         file.write(content)
 
 
-def fetch(names, max_bytes):
-    files = {}
+def input_file(content):
+    """Returns a descriptor of a file without a name that holds content."""
+    descriptor = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def fetch(names, left):
+    """Returns the contents of the files that are there, and the names of those
+    that no longer fit into the bytes that are left."""
+    files, left_out = {}, []
     for name in names:
         try:
             with open(name, "rb") as file:
-                content = file.read(max_bytes)
+                content = file.read(left + 1)
         except OSError:
             continue
-        max_bytes -= len(content)
+        if len(content) > left:
+            left_out.append(name)
+            continue
+        left -= len(content)
         files[name] = base64.b64encode(content).decode()
-    return files
+    return files, left_out
 
 
 def watch(pid, streams, deadline):
@@ -114,6 +132,8 @@ def become_program(name, request, *standard):
     for number, descriptor in enumerate(standard):
         os.dup2(descriptor, number)
     os.closerange(JOB_SOCKET, os.sysconf("SC_OPEN_MAX"))
+    if request["memory_bytes"] > 0:
+        resource.setrlimit(resource.RLIMIT_AS, (request["memory_bytes"],) * 2)
     sys.stdin = sys.__stdin__ = open(0, closefd=False)
     sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)
     sys.stderr = sys.__stderr__ = open(2, "w", errors="backslashreplace", closefd=False)

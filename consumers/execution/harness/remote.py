@@ -1,0 +1,209 @@
+"""Runs one job of the pool as a program of its own, in a sandbox elsewhere that
+knows nothing of jobs: code in, standard output and files out.
+
+What codea1_child does in a child of a fork server, it does here in a child of
+this process, which watches it as the pool would: a child that hangs or dies is
+ended, and a fresh one does the rest. main's argument is the base64 of a JSON
+object; remote.go writes it.
+
+The answer is lines of a nonce, a blank and a JSON list of a tag and a text, in
+ASCII. They go to standard output as long as it holds them, the others to a file
+that is fetched. The nonce tells them from whatever else ends up there.
+
+    B  begun
+    L  the program loads
+    U  it does not; the text says why
+    V, X, R, A  an item's frame, as codea1_child has it
+    O  no frame within the time limit (of loading, or of the item)
+    M  no frame: the child ended, and the text says how
+    E  the end. The text is "more" where the answer got too long for the rest.
+
+A program can write such lines too, or keep them from being written. It gains
+nothing that its calls could not have returned.
+"""
+
+import base64
+import fcntl
+import json
+import os
+import resource
+import select
+import signal
+import struct
+import sys
+import time
+import types
+
+FRAMES = 3  # the descriptor that codea1_child writes to
+HEADER = 5
+START_SECONDS = 30.0
+STACK_BYTES = 8 << 20
+ITEM_TAGS = ("V", "X", "R", "A", "O", "M")
+
+
+def main(text):
+    begin_again()
+    setup = json.loads(base64.b64decode(text))
+    load_modules(setup["modules"])
+    answer = Answer(setup)
+    try:
+        run(setup, answer)
+    finally:
+        answer.close()
+
+
+def begin_again():
+    """Starts this program once more with one order of sets in every process, so
+    that a program's answers repeat. The size of a thread's stack is taken from
+    the limit at a program's start; a server may have set it to all the memory."""
+    if os.environ.get("PYTHONHASHSEED") == "0":
+        return
+    environment = dict(os.environ, PYTHONHASHSEED="0", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    set_limit(resource.RLIMIT_STACK, STACK_BYTES, soft_only=True)
+    try:
+        os.execve(sys.executable, [sys.executable, "-B", os.path.abspath(__file__)], environment)
+    except OSError:
+        pass  # not every sandbox lets a program start another
+
+
+def load_modules(sources):
+    for name, source in sources:
+        module = types.ModuleType(name)
+        sys.modules[name] = module
+        exec(compile(source, name + ".py", "exec"), module.__dict__)
+
+
+def set_limit(which, value, soft_only=False):
+    hard = resource.getrlimit(which)[1]
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    try:
+        resource.setrlimit(which, (value, hard if soft_only else value))
+    except (OSError, ValueError):
+        pass  # not every machine knows every limit
+
+
+class Answer:
+    """The lines, in the two places that hold them."""
+
+    def __init__(self, setup):
+        self.nonce, self.file_name = setup["nonce"], setup["file_name"]
+        self.stdout_left, self.left = setup["stdout_bytes"], setup["most_bytes"]
+        self.stdout, self.file = os.dup(1), None
+
+    def say(self, tag, text=""):
+        line = (self.nonce + " " + json.dumps([tag, text]) + "\n").encode("ascii")
+        self.left -= len(line)
+        if self.file is None and len(line) > self.stdout_left:
+            self.file = os.open(self.file_name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        self.stdout_left -= len(line)
+        target = self.stdout if self.file is None else self.file
+        while line:
+            line = line[os.write(target, line):]
+
+    def close(self):
+        os.close(self.stdout)
+        if self.file is not None:
+            os.close(self.file)
+
+
+def run(setup, answer):
+    items, done, loads = setup["items"], 0, False
+    deadline = time.monotonic() + setup["budget"]
+
+    def soon():
+        return min(time.monotonic() + setup["each"], deadline)
+
+    answer.say("B")
+    while True:
+        before = done
+        child = Child(setup, items[done:])
+        try:
+            if child.frame(time.monotonic() + START_SECONDS)[0] != "B":
+                raise SystemExit("the child ended before it began")
+            tag, text = child.frame(soon())
+            if not loads:
+                answer.say(tag if tag in ("L", "U", "O") else "M", text)
+            if tag != "L":
+                break
+            loads = True
+            while done < len(items) and time.monotonic() < deadline:
+                tag, text = child.frame(soon())
+                answer.say(*(tag, text) if tag in ITEM_TAGS else ("M", "it sent a frame of no known kind"))
+                done += 1
+                if answer.left <= 0 and done < len(items):
+                    answer.say("E", "more")
+                    return
+                if tag in ("O", "M"):
+                    break
+        finally:
+            child.end()
+        if done in (before, len(items)) or time.monotonic() >= deadline:
+            break
+    answer.say("E")
+
+
+class Child:
+    """A process that does items, seen from outside."""
+
+    def __init__(self, setup, items):
+        self.most, self.buffer, self.status = setup["frame_bytes"], bytearray(), None
+        self.reading, writing = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                become_child(setup, items, writing)
+            finally:
+                os._exit(1)
+        os.close(writing)
+
+    def frame(self, deadline):
+        """Returns a frame's tag and text, or O or M for none."""
+        while (size := self.size()) is None or len(self.buffer) < HEADER + size:
+            if size is not None and size > self.most:
+                return "M", self.end()
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.reading], [], [], left)[0]:
+                return "O", ""
+            chunk = os.read(self.reading, 1 << 16)
+            if not chunk:
+                return "M", self.end()
+            self.buffer += chunk
+        tag, text = chr(self.buffer[0]), bytes(self.buffer[HEADER : HEADER + size])
+        del self.buffer[: HEADER + size]
+        return tag, text.decode("utf-8", "replace")
+
+    def size(self):
+        """Returns the length of the next frame's text, once it is there."""
+        return struct.unpack_from("<I", self.buffer, 1)[0] if len(self.buffer) >= HEADER else None
+
+    def end(self):
+        """Ends the process and its group, once, and says how it ended."""
+        if self.status is None:
+            for kill in (os.killpg, os.kill):
+                try:
+                    kill(self.pid, signal.SIGKILL)
+                except OSError:
+                    pass  # it is gone, or no longer in its group
+            self.status = os.waitpid(self.pid, 0)[1]
+            os.close(self.reading)
+        code = os.waitstatus_to_exitcode(self.status)
+        if code == -signal.SIGKILL:
+            return "the process left its test or was killed"
+        return "the process died of signal %d" % -code if code < 0 else "the process exited with status %d" % code
+
+
+def become_child(setup, items, writing):
+    """Never returns."""
+    os.setpgid(0, 0)
+    writing = fcntl.fcntl(writing, fcntl.F_DUPFD, FRAMES + 1)  # out of the way
+    devnull = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(devnull, standard)
+    os.dup2(writing, FRAMES)
+    os.closerange(FRAMES + 1, os.sysconf("SC_OPEN_MAX"))
+    for name, value in setup["limits"].items():
+        set_limit(getattr(resource, name), value)
+    child = sys.modules["codea1_child"]
+    child.run(setup["kind"], setup["trusted"], setup["value_bytes"], setup["code"], setup["entry"], items)
+    os._exit(0)

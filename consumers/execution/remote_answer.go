@@ -1,0 +1,172 @@
+package execution
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What a request to a server says and how its reply is read. The other side is
+// harness/remote.py, which lists the tags.
+
+const (
+	// stdoutBytes is what of an answer goes to standard output: a server may
+	// read it only when the program has ended, and a pipe holds 64 KiB.
+	stdoutBytes = 48 << 10
+	// answerBytes is when an answer ends early, to go on in another request.
+	answerBytes = 16 << 20
+)
+
+// remoteModules are the parts of the harness that harness/remote.py needs, in
+// the order of their imports.
+var remoteModules = []string{"values", "suites", "scripts", "programs", "proxies", "child"}
+
+// remoteSetup is what harness/remote.py reads.
+type remoteSetup struct {
+	Nonce       string           `json:"nonce"`
+	Modules     [][2]string      `json:"modules"`
+	Kind        jobKind          `json:"kind"`
+	Trusted     bool             `json:"trusted"`
+	ValueBytes  int              `json:"value_bytes"`
+	FrameBytes  int              `json:"frame_bytes"`
+	Code        string           `json:"code"`
+	Entry       string           `json:"entry"`
+	Items       []string         `json:"items"`
+	Each        float64          `json:"each"`   // seconds
+	Budget      float64          `json:"budget"` // seconds
+	Limits      map[string]int64 `json:"limits"`
+	StdoutBytes int              `json:"stdout_bytes"`
+	MostBytes   int              `json:"most_bytes"`
+	FileName    string           `json:"file_name"`
+}
+
+func newNonce() string { return "codea1-" + rand.Text() }
+
+// request returns a job as a whole program.
+func (r *remote) request(j job, nonce string) *RunCodeRequest {
+	config := &r.pool.config
+	setup := remoteSetup{
+		Nonce: nonce, Kind: j.kind, Trusted: j.trusted, ValueBytes: j.valueBytes, FrameBytes: frameBytes(j.valueBytes), Code: j.code, Entry: j.entry,
+		Items: j.items, Each: j.each.Seconds(), Budget: j.budget.Seconds(), StdoutBytes: stdoutBytes, MostBytes: answerBytes, FileName: nonce,
+		Limits: map[string]int64{"RLIMIT_AS": config.MemoryBytes, "RLIMIT_CORE": 0, "RLIMIT_FSIZE": config.FileBytes},
+	}
+	for _, name := range remoteModules {
+		setup.Modules = append(setup.Modules, [2]string{"codea1_" + name, readHarness(name + ".py")})
+	}
+	text, err := json.Marshal(setup)
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	return &RunCodeRequest{
+		Code:     readHarness("remote.py") + "\n\nmain(\"" + base64.StdEncoding.EncodeToString(text) + "\")\n",
+		Language: languagePython, CompileTimeout: startSlack.Seconds(), RunTimeout: (j.budget + startSlack).Seconds(),
+		MemoryLimitMB: config.MemoryBytes >> 20, Files: map[string]*string{}, FetchFiles: []string{nonce},
+	}
+}
+
+// serverAnswer is what a server's reply says of a job.
+type serverAnswer struct {
+	session
+	ran    time.Duration
+	more   bool   // the answer got too long for the rest of the items
+	stderr string // the end of what the program wrote there
+}
+
+// readServerAnswer reads a reply in full or returns an error. With errNoEnd
+// comes what there is of the answer.
+func readServerAnswer(j job, nonce string, text []byte) (serverAnswer, error) {
+	var a serverAnswer
+	var response RunCodeResponse
+	if err := json.Unmarshal(text, &response); err != nil {
+		return a, fmt.Errorf("the reply is not what POST /run_code returns: %w", err)
+	}
+	run := response.RunResult
+	if run == nil || response.Status == statusSandboxError || run.Status == resultError {
+		return a, fmt.Errorf("the server says %s: %s", response.Status, clip(response.Message))
+	}
+	last := &tail{}
+	_, _ = last.Write([]byte(run.Stderr)) // never fails
+	a.stderr, a.ran = last.String(), time.Duration(run.ExecutionTime*float64(time.Second))
+	lines := run.Stdout
+	if spilled, err := base64.StdEncoding.DecodeString(response.Files[nonce]); err == nil {
+		lines += "\n" + string(spilled)
+	}
+	if err := a.read(j, nonce, lines); err != nil {
+		return a, fmt.Errorf("%w (%s, %s): %w", errNoEnd, response.Status, run.Status, err)
+	}
+	return a, nil
+}
+
+// read goes through the lines of an answer, up to its end.
+func (a *serverAnswer) read(j job, nonce, text string) error {
+	begun, loaded := false, false
+	for line := range strings.Lines(text) {
+		rest, ours := strings.CutPrefix(line, nonce+" ")
+		if !ours {
+			continue
+		}
+		var said [2]string
+		if err := json.Unmarshal([]byte(rest), &said); err != nil || len(said[0]) != 1 || len(said[1]) > frameBytes(j.valueBytes) {
+			return errors.New("a line is cut off or too long")
+		}
+		tag, detail := said[0][0], said[1]
+		switch {
+		case !begun:
+			if tag != tagBegun {
+				return errors.New("it does not begin")
+			}
+			begun = true
+		case tag == 'E':
+			a.more = detail == "more"
+			return nil
+		case !loaded:
+			loaded = true
+			a.load(tag, detail, j.each)
+		case len(a.replies) == len(j.items):
+			return errors.New("it has more lines than the job has items")
+		default:
+			a.replies = append(a.replies, itemReply(tag, detail))
+		}
+	}
+	return errors.New("a line is missing")
+}
+
+func (a *serverAnswer) load(tag byte, detail string, each time.Duration) {
+	switch tag {
+	case tagLoaded:
+		a.loads = true
+	case tagUnloadable:
+		a.loadError = clip(detail)
+	case 'O':
+		a.loadError = fmt.Sprintf("still loading after %v", each)
+	default:
+		a.loadError = clip(detail) + " while loading"
+	}
+}
+
+func itemReply(tag byte, detail string) reply {
+	switch tag {
+	case 'O':
+		return reply{tag: tagOvertime}
+	case 'M':
+		return reply{tag: tagMissing, text: clip(detail)}
+	}
+	return reply{tag, detail}
+}
+
+// takenAway completes the answer of a program that keeps its own from arriving.
+func (a serverAnswer) takenAway(j job) serverAnswer {
+	const reason = "the program ended its run, or took its answers away"
+	if !a.loads && a.loadError == "" {
+		a.loadError = reason
+	}
+	for a.loads && len(a.replies) < len(j.items) {
+		a.replies = append(a.replies, reply{tag: tagMissing, text: reason})
+	}
+	a.more = false
+	return a
+}

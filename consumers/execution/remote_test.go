@@ -1,0 +1,445 @@
+package execution
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codea1/consumers/execution/literal"
+	"codea1/events"
+)
+
+// hasty does not make a test wait.
+var hasty = pace{pause: time.Millisecond, longest: 5 * time.Millisecond, patience: 500 * time.Millisecond, queue: 20 * time.Second}
+
+// openServed opens a pool whose programs run on a server of this package, with
+// a sandbox of its own.
+func openServed(t *testing.T, config Config) *Pool {
+	t.Helper()
+	behind := openPool(t, Config{Workers: 2, MemoryBytes: 512 << 20, FileBytes: 16 << 20, CacheBytes: -1})
+	return openOn(t, behind.HTTP(ServeLimits{Waiting: 16}), config, hasty)
+}
+
+func openOn(t *testing.T, handler http.Handler, config Config, pace pace) *Pool {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	config.Server = server.URL
+	p, err := openRemote(t.Context(), config.withDefaults(), pace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// TestRemoteRun runs calls on programs that misbehave, on a server.
+func TestRemoteRun(t *testing.T) {
+	t.Parallel()
+	config := quick
+	config.Workers, config.MemoryBytes = 4, 256<<20
+	p := openServed(t, config)
+	const imports = "import os, sys, time, signal, threading\n"
+	for _, c := range []struct {
+		name, code string
+		calls      []string
+		want       string // outcomes, or "unloadable: " and a part of the reason
+	}{
+		{name: "values", code: "def f(x): return [x, {x: (x,)}, {x}, None, 'é\\ud800😀', b'\\xff', x / 2, float('inf'), 1 << 70]", calls: []string{"f(1)"},
+			want: `[1, {1: (1,)}, {1}, None, 'é\ud800😀', b'\xff', 0.5, float('inf'), 1180591620717411303424]`},
+		{name: "raises and hangs", code: "def f(x):\n while x == 1: pass\n if x == 2: os._exit(3)\n if x == 3: raise ValueError('no')\n return x", want: "0 timed out crashed raised 4"},
+		{name: "prints", code: "print('at the start')\ndef f(x):\n print('x' * 100_000)\n os.write(1, b'y')\n os.write(2, b'z')\n return x", want: "0 1 2 3 4"},
+		{name: "memory bomb", code: "def f(x): return len(bytearray(1 << 40)) if x == 1 else x", want: "0 raised 2 3 4"},
+		{name: "large values", code: "def f(x): return 'x' * (300_000 + x) if x < 3 else x", calls: []string{"f(0) == 'x' * 300_000", "len(f(1))", "f(3)"}, want: "True 300001 3"},
+		{name: "too large a value", code: "def f(x): return 'x' * 10_000_000 if x == 1 else x", want: "0 returned 2 3 4"},
+		{name: "set order", code: "def f(x): return ''.join({'one', 'two', 'three', 'four'}) == ''.join({'one', 'two', 'three', 'four'})", calls: []string{"f(1)"}, want: "True"},
+		{name: "daemon", code: "def f(x):\n if os.fork() == 0:\n  os.setsid()\n  time.sleep(60)\n return x", calls: []string{"f(1)"}, want: "1"},
+		{name: "files", code: "def f(x):\n open('left', 'w').close()\n return sorted(os.listdir('.'))", calls: []string{"f(1)"}, want: "['left', 'main.py']"},
+		{name: "method", code: "class Solution:\n def f(self, x): return x\nf = Solution().f", calls: []string{"f(x=3)"}, want: "3"},
+		{name: "does not load", code: "1/0", want: "unloadable: ZeroDivisionError"},
+		{name: "hangs when loaded", code: "while True: pass", want: "unloadable: still loading after"},
+		{name: "dies when loaded", code: "os._exit(3)", want: "unloadable: the process exited with status 3 while loading"},
+		{name: "kills its watcher", code: "def f(x):\n time.sleep(0.5)\n os.kill(os.getppid(), signal.SIGKILL)\n time.sleep(60)", calls: []string{"f(0)", "f(1)"}, want: "crashed crashed"},
+		{name: "kills its watcher when loaded", code: "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(60)", want: "unloadable: took its answers away"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			calls := c.calls
+			if calls == nil {
+				calls = []string{"f(0)", "f(1)", "f(2)", "f(3)", "f(4)"}
+			}
+			report, err := p.Run(t.Context(), Program{Code: imports + c.code, EntryPoint: "f"}, calls)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reason, unloadable := strings.CutPrefix(c.want, "unloadable: "); unloadable {
+				if report.Loads || !strings.Contains(report.LoadError, reason) {
+					t.Errorf("loads: %t, error %q; want %q", report.Loads, report.LoadError, reason)
+				}
+				return
+			}
+			var got []string
+			for _, o := range report.Outcomes {
+				got = append(got, show(o))
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("-want +got\n%s\n%.500v", diff, report)
+			}
+		})
+	}
+}
+
+// TestRemoteAnswersThatGoOn: values that are too long for one answer come in
+// several.
+func TestRemoteAnswersThatGoOn(t *testing.T) {
+	t.Parallel()
+	p := openServed(t, quick)
+	var calls []string
+	for i := range 40 {
+		calls = append(calls, fmt.Sprintf("f(%d)", i))
+	}
+	report, err := p.Run(t.Context(), Program{Code: "def f(x): return chr(97 + x % 20) * 450_000"}, calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range report.Outcomes {
+		if want := literal.Str(strings.Repeat(string(rune('a'+i%20)), 450_000)); o.Value != want {
+			t.Errorf("call %d: %s %s", i, o.Kind, o.Detail)
+		}
+	}
+}
+
+// TestRemoteAgrees does a whole group here and on a server.
+func TestRemoteAgrees(t *testing.T) {
+	t.Parallel()
+	here, there := openPool(t, quick), openServed(t, quick)
+	in := sampled("def f(x): return {v: str(v) for v in x}", []events.HistoricalTest{{Call: "f([5])", Expected: "{5: '5'}", Count: 2}},
+		[]string{"def f(x): return {v: str(v) for v in x}", "def f(x):\n while len(x) > 1: pass\n return {v: v for v in x}", "def f(x) return x"},
+		[][]string{{"assert f([1]) == {1: '1'}\nassert f([1, 2]) == sorted([1])\nx = 1"}, {"assert f([]) == {}\nassert f([0]) == {0: '0'}\nassert f([1, 2]) == {}"}, {"assert f([1]) == 1"}})
+	in.Posed.Problem.Golden = []string{"assert f([7]) == {7: '7'}", "import unittest\nclass T(unittest.TestCase):\n def test(self): self.assertEqual(f([1]), {1: '1'})", "assert f(sorted) is None"}
+	want, err := here.Execute(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := there.Execute(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-here +there\n%s", diff)
+	}
+	if want.Answers[0].Golden[0].Verdict != events.VerdictPass || want.Answers[1].Golden[1].Verdict != events.VerdictFail {
+		t.Errorf("got %+v", want.Answers)
+	}
+}
+
+// TestRemoteRedTeam runs attacks that a server sees in a request of their own.
+func TestRemoteRedTeam(t *testing.T) {
+	t.Parallel()
+	p := openServed(t, Config{Workers: 4, CallTimeout: time.Second, JobTimeout: 2 * time.Second, MemoryBytes: 256 << 20, CacheBytes: -1})
+	for _, name := range []string{"always_equal", "forged_frames", "marker_on_every_descriptor", "marker_on_stdout", "frames", "gc_objects", "exit_0", "builtins_patched", "memory_scan", "atexit"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, err := os.ReadFile("testdata/redteam/" + name + ".py")
+			if errors.Is(err, os.ErrNotExist) {
+				t.Skip("no such attack any more")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdicts, err := p.Check(t.Context(), string(code), "solve", []string{"assert solve(1) == 'secret-1'", "assert solve(2) == 'secret-2'"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range verdicts {
+				if v.Verdict == events.VerdictPass || v.InProcess {
+					t.Errorf("test %d: %+v", i, v)
+				}
+			}
+		})
+	}
+}
+
+// TestRemoteForgery: a program that writes the lines of an answer itself has
+// only chosen what its calls return.
+func TestRemoteForgery(t *testing.T) {
+	t.Parallel()
+	p := openServed(t, quick)
+	forge := func(lines ...string) string {
+		text, err := json.Marshal(lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "import ctypes, json, os, re, signal, time\n" +
+			"text = open('main.py').read()\n" + // the program that this one is part of
+			"import base64\nsetup = json.loads(base64.b64decode(re.search(r'main\\(\"([^\"]{99,})\"\\)', text)[1]))\n" +
+			"out = b''.join((setup['nonce'] + ' ' + line + '\\n').encode() for line in json.loads(" + fmt.Sprintf("%q", text) + "))\n" +
+			"def f(x):\n" +
+			" path = setup['file_name']\n" +
+			" with open(path, 'wb') as file: file.write(out)\n" + // what standard output does not hold goes there
+			" time.sleep(0.5)\n os.kill(os.getppid(), signal.SIGKILL)\n time.sleep(60)\n" // it has said by then that this loads
+	}
+	for name, c := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"a value":       {[]string{`["V", "41"]`, `["E", ""]`}, "41"},
+		"too many":      {[]string{`["V", "41"]`, `["V", "42"]`, `["E", ""]`}, "41"},
+		"no literal":    {[]string{`["V", "f()"]`, `["E", ""]`}, "crashed"},
+		"unknown tag":   {[]string{`["Q", "1"]`, `["E", ""]`}, "crashed"},
+		"rubbish":       {[]string{`{`}, "crashed"},
+		"more for ever": {[]string{`["E", "more"]`}, "not run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report, err := p.Run(t.Context(), Program{Code: forge(c.lines...), EntryPoint: "f"}, []string{"f(1)"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !report.Loads || show(report.Outcomes[0]) != c.want {
+				t.Errorf("got %+v, want %s", report, c.want)
+			}
+		})
+	}
+}
+
+// TestRemoteHoldsOnlyCalls looks for an expectation in the request that a
+// program is part of.
+func TestRemoteHoldsOnlyCalls(t *testing.T) {
+	t.Parallel()
+	p := openServed(t, quick)
+	code := "import base64, re\ndef f():\n text = open('main.py').read()\n" +
+		" text += base64.b64decode(re.search(r'main\\(\"([^\"]{99,})\"\\)', text)[1]).decode()\n" +
+		" return '-'.join(['secret', 'expectation']) in text, 'f()' in text\n"
+	verdicts, err := p.Check(t.Context(), code, "f", []string{"assert f() == 'secret-expectation'", "assert f() == (False, True)"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if verdicts[0].Verdict != events.VerdictFail || verdicts[1].Verdict != events.VerdictPass || verdicts[1].InProcess {
+		t.Errorf("got %+v", verdicts)
+	}
+}
+
+// TestRemoteRetries: a server that fails, or is full, is asked again.
+func TestRemoteRetries(t *testing.T) {
+	t.Parallel()
+	behind := openPool(t, Config{Workers: 1, FileBytes: 16 << 20}).HTTP(ServeLimits{})
+	var asked atomic.Int64
+	var fail atomic.Pointer[http.HandlerFunc]
+	p := openOn(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := fail.Load(); f != nil && asked.Add(1) <= 2 {
+			(*f)(w, r)
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}), quick, hasty)
+	for name, f := range misbehaviours() {
+		if name == "refuses" {
+			continue
+		}
+		asked.Store(0)
+		fail.Store(&f)
+		if got := literal.Text(runOne(t, p, "x = 5", "x")); got != "5" || asked.Load() != 3 {
+			t.Errorf("%s: %s after %d requests", name, got, asked.Load())
+		}
+	}
+}
+
+// misbehaviours are the ways in which a server may fail; none is a verdict.
+func misbehaviours() map[string]http.HandlerFunc {
+	write := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }
+	}
+	reply := func(stdout string) string {
+		return fmt.Sprintf(`{"status": "Success", "message": "", "run_result": {"status": "Finished", "return_code": 0, "stdout": %q, "stderr": "bash: python: command not found"}, "files": {}}`, stdout)
+	}
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(code)
+		}
+	}
+	return map[string]http.HandlerFunc{
+		"500":            status(500),
+		"502":            status(502),
+		"429":            status(429),
+		"503":            status(503),
+		"refuses":        status(422),
+		"no JSON":        write("<html>"),
+		"truncated JSON": write(reply("")[:40]),
+		"no result":      write(`{"status": "Success", "message": ""}`),
+		"sandbox error":  write(`{"status": "SandboxError", "message": "no disk"}`),
+		"command error":  write(`{"status": "Failed", "message": "", "run_result": {"status": "Error", "stderr": "no fork"}}`),
+		"no output":      write(reply("")),
+		"wrong nonce":    write(reply("codea1-XYZ [\"B\", \"\"]\ncodea1-XYZ [\"L\", \"\"]\ncodea1-XYZ [\"V\", \"1\"]\ncodea1-XYZ [\"E\", \"\"]\n")),
+		"cut output": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte(reply(nonceOf(r) + " [\"B\", \"\"]\n" + nonceOf(r) + " [\"L\"")))
+		},
+		"hangs up": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	}
+}
+
+// nonceOf reads the nonce of a request, as whoever runs it can.
+func nonceOf(r *http.Request) string {
+	var request RunCodeRequest
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || len(request.FetchFiles) != 1 {
+		return "no request"
+	}
+	return request.FetchFiles[0]
+}
+
+// TestRemoteFailureIsNoVerdict: a server that goes on failing makes a typed
+// error, after as many tries as the pool has.
+func TestRemoteFailureIsNoVerdict(t *testing.T) {
+	t.Parallel()
+	behind := openPool(t, Config{Workers: 1, FileBytes: 16 << 20}).HTTP(ServeLimits{})
+	var fail atomic.Pointer[http.HandlerFunc]
+	config := quick
+	config.Retries = 1
+	p := openOn(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := fail.Load(); f != nil {
+			(*f)(w, r)
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}), config, pace{pause: time.Millisecond, longest: 2 * time.Millisecond, patience: 10 * time.Millisecond, queue: time.Second})
+	for name, f := range misbehaviours() {
+		fail.Store(&f)
+		report, err := p.Run(t.Context(), Program{Code: "x = 5"}, []string{"x"})
+		var failed *SandboxError
+		if !errors.As(err, &failed) {
+			t.Errorf("%s: %+v, %v; want a *SandboxError", name, report, err)
+		}
+		if name == "no output" && !strings.Contains(err.Error(), "command not found") {
+			t.Errorf("it does not say what the server wrote: %v", err)
+		}
+		if refused := errors.Is(err, errRefused); refused != (name == "refuses") {
+			t.Errorf("%s: refused %t: %v", name, refused, err)
+		}
+	}
+}
+
+// TestRemoteHang: a server that never answers is given up.
+func TestRemoteHang(t *testing.T) {
+	t.Parallel()
+	done := make(chan struct{})
+	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-done:
+		}
+	})
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	defer close(done)
+	config := Config{Server: server.URL, Retries: -1, CallTimeout: time.Millisecond, JobTimeout: time.Millisecond}.withDefaults()
+	// No time is left to a request that may run for startSlack twice.
+	_, err := openRemote(t.Context(), config, pace{queue: -2*startSlack + 50*time.Millisecond})
+	var failed *SandboxError
+	if !errors.As(err, &failed) {
+		t.Errorf("got %v, want a *SandboxError", err)
+	}
+}
+
+// TestRemoteHugeReply: what is over the limit is not read, and is blamed on the
+// program only where a harmless one gets an answer.
+func TestRemoteHugeReply(t *testing.T) {
+	t.Parallel()
+	behind := openPool(t, Config{Workers: 1, FileBytes: 16 << 20}).HTTP(ServeLimits{})
+	config := quick
+	config.Retries = -1
+	p := openOn(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request RunCodeRequest
+		body := new(strings.Builder)
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&request); err != nil {
+			t.Error(err)
+		}
+		if err := json.NewEncoder(body).Encode(request); err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(decodeSetup(t, request.Code), "huge") {
+			chunk := []byte(strings.Repeat(" ", 1<<20))
+			for range maxResponseBytes>>20 + 8 {
+				if _, err := w.Write(chunk); err != nil {
+					return
+				}
+			}
+			return
+		}
+		again := r.Clone(r.Context())
+		again.Body = http.NoBody
+		copied, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "/run_code", strings.NewReader(body.String()))
+		if err != nil {
+			t.Error(err)
+		}
+		behind.ServeHTTP(w, copied)
+	}), config, hasty)
+	report, err := p.Run(t.Context(), Program{Code: "huge = 1"}, []string{"huge"})
+	if err != nil || report.Loads || !strings.Contains(report.LoadError, "took its answers away") {
+		t.Errorf("got %+v, %v", report, err)
+	}
+	if got := literal.Text(runOne(t, p, "x = 5", "x")); got != "5" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// decodeSetup returns the job in a request's code.
+func decodeSetup(t *testing.T, code string) string {
+	t.Helper()
+	_, after, _ := strings.Cut(code, "\n\nmain(\"")
+	encoded, _, _ := strings.Cut(after, "\"")
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}
+
+func TestRemoteAddress(t *testing.T) {
+	for server, want := range map[string]string{
+		"http://a:8080":           "http://a:8080/run_code",
+		"https://a/sandbox/":      "https://a/sandbox/run_code",
+		"http://a:8080/run_code":  "http://a:8080/run_code",
+		"http://u:p@a/x/run_code": "http://u:p@a/x/run_code",
+		"a:8080":                  "",
+		"ftp://a":                 "",
+		"http://":                 "",
+		"":                        "",
+	} {
+		got, err := runCodeAddress(server)
+		if want == "" {
+			if err == nil {
+				t.Errorf("%q: got %v", server, got)
+			}
+			continue
+		}
+		if err != nil || got.String() != want {
+			t.Errorf("%q: got %v, %v", server, got, err)
+		}
+	}
+	if _, err := Open(t.Context(), Config{Server: "localhost"}); err == nil || !strings.Contains(err.Error(), "want a URL") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRemoteWithoutServer(t *testing.T) {
+	config := Config{Server: "http://127.0.0.1:1", Retries: -1}.withDefaults()
+	var failed *SandboxError
+	if _, err := openRemote(t.Context(), config, hasty); !errors.As(err, &failed) || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("got %v", err)
+	}
+}
