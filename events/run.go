@@ -26,9 +26,31 @@ type RunStarted struct {
 	Build      string     `msgpack:"build"`   // version of this program and of Go
 	Config     string     `msgpack:"config"`  // the whole configuration, YAML
 	ProblemSet string     `msgpack:"problem_set"`
-	Problems   int        `msgpack:"problems"` // training problems in the set
-	Code       Checkpoint `msgpack:"code"`     // where the Code LLM starts from, version 0
-	Test       Checkpoint `msgpack:"test"`     // where the Test LLM starts from, version 0
+	Problems   int        `msgpack:"problems"`         // training problems in the set
+	Code       Checkpoint `msgpack:"code"`             // where the Code LLM starts from, version 0
+	Test       Checkpoint `msgpack:"test"`             // where the Test LLM starts from, version 0
+	Origin     *Origin    `msgpack:"origin,omitempty"` // the run whose beginning this one shares; only in the event that follows it
+}
+
+// Origin names the beginning of a run that a fork shares: its events with their
+// run, and the IDs that follow from it, renamed.
+type Origin struct {
+	Run    string `msgpack:"run"`
+	Events uint64 `msgpack:"events"` // shared: the first so many of its log
+	Chain  string `msgpack:"chain"`  // chain hash of the last of them in its log, hex
+}
+
+func (o *Origin) validate() error {
+	if err := checkToken("origin.run", o.Run); err != nil {
+		return err
+	}
+	if o.Events < 1 {
+		return invalid("origin.events", "want 1 or more, have %d", o.Events)
+	}
+	if !isHex(o.Chain, 64) {
+		return invalid("origin.chain", "want 64 hex digits, have %q", clip(o.Chain))
+	}
+	return nil
 }
 
 // EventType implements Payload.
@@ -44,6 +66,11 @@ func (r *RunStarted) Validate() error {
 	}
 	if err := r.Test.validate("test"); err != nil {
 		return err
+	}
+	if r.Origin != nil {
+		if err := r.Origin.validate(); err != nil {
+			return err
+		}
 	}
 	return checkText("config", r.Config)
 }
