@@ -16,7 +16,13 @@ import (
 // answers its deliveries. It returns without answering when ctx ends first.
 func (s *Stage) handle(ctx context.Context, deliveries []events.Delivery) {
 	began := s.config.Now()
-	s.metrics.begin(len(deliveries), began)
+	redelivered := 0
+	for _, d := range deliveries {
+		if d.Attempt() > 1 {
+			redelivered++
+		}
+	}
+	s.metrics.begin(len(deliveries), redelivered, began)
 	defer func() { s.metrics.end(len(deliveries), began, s.config.Now()) }()
 
 	inputs := s.decode(deliveries)
@@ -111,6 +117,8 @@ func (s *Stage) callOnce(ctx context.Context, batch []*events.Event) (results []
 			results, err = nil, fmt.Errorf("handler panicked: %v", p)
 		}
 	}()
+	began := time.Now()
+	defer func() { s.metrics.handler.Observe(time.Since(began).Seconds()) }()
 	results = s.config.Handler(ctx, slices.Clone(batch))
 	if len(results) != len(batch) {
 		return nil, fmt.Errorf("handler returned %d results for %d events", len(results), len(batch))
@@ -150,6 +158,7 @@ func (s *Stage) publish(ctx context.Context, messages []events.Message) error {
 	for chunk := range slices.Chunk(messages, events.MaxPublishBatch) {
 		for failures := 0; ; {
 			err := s.config.Bus.Publish(ctx, chunk...)
+			s.asked(ctx, opPublish, err)
 			if err == nil {
 				if failures > 0 {
 					s.logger.Info("published after all", "failures", failures)
@@ -195,6 +204,7 @@ func (s *Stage) settle(ctx context.Context, d events.Delivery, in input, what de
 		case answerDrop:
 			err = d.Drop(ctx)
 		}
+		s.asked(ctx, opAnswer, err)
 		if err == nil {
 			return
 		}

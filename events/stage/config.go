@@ -49,6 +49,10 @@ type Config struct {
 	DrainTimeout time.Duration
 	// HeartbeatEvery is the interval of stage.heartbeat events; 0 for none.
 	HeartbeatEvery time.Duration
+	// LagEvery is how often this instance asks the bus for the stage's lag, one
+	// request at a time. 5 s by default, or HeartbeatEvery if that is less:
+	// heartbeats tell the lag too. Health goes by it.
+	LagEvery time.Duration
 
 	Logger     *slog.Logger          // none by default
 	Registerer prometheus.Registerer // where metrics are registered; nowhere by default
@@ -61,6 +65,7 @@ const (
 	defaultMaxAttempts   = 5
 	defaultHandleTimeout = 10 * time.Minute
 	defaultDrainTimeout  = 30 * time.Second
+	defaultLagEvery      = 5 * time.Second
 
 	maxConcurrency = 1024
 	maxBatch       = 1024
@@ -96,6 +101,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.DrainTimeout == 0 {
 		c.DrainTimeout = defaultDrainTimeout
+	}
+	if c.LagEvery == 0 {
+		c.LagEvery = defaultLagEvery
+		if c.HeartbeatEvery > 0 {
+			c.LagEvery = min(c.LagEvery, c.HeartbeatEvery)
+		}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -138,9 +149,9 @@ func (c Config) validate() error {
 	if c.MaxInFlight < 1 || c.MaxAttempts < 1 {
 		return fail("max in flight %d and max attempts %d must be positive", c.MaxInFlight, c.MaxAttempts)
 	}
-	for _, d := range []time.Duration{c.AckWait, c.HandleTimeout, c.DrainTimeout} {
+	for _, d := range []time.Duration{c.AckWait, c.HandleTimeout, c.DrainTimeout, c.LagEvery} {
 		if d <= 0 {
-			return fail("ack wait, handle timeout and drain timeout must be positive")
+			return fail("ack wait, handle timeout, drain timeout and lag interval must be positive")
 		}
 	}
 	if c.Linger < 0 || c.HeartbeatEvery < 0 {

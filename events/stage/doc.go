@@ -15,6 +15,10 @@
 //
 // The package must not know which bus is in use, nor any stage in particular.
 //
+// A stage tells a scaler how much it has to do (signals.go; the metrics are
+// listed in SCALING.md), and whoever runs the process whether it is well
+// (contact.go, probe.go).
+//
 // Start reading at Config and Handler, then decide.go for what becomes of each
 // outcome, then stage.go for the loop.
 package stage

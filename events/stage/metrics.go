@@ -2,7 +2,6 @@ package stage
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,18 +9,41 @@ import (
 )
 
 // metrics counts for Prometheus and, because a heartbeat needs them too, for
-// the stage itself.
+// the stage itself. What is a state rather than a count is in signals.go.
 type metrics struct {
-	handled  prometheus.Counter
-	failed   prometheus.Counter
-	snoozed  prometheus.Counter
-	dropped  *prometheus.CounterVec // by reason
-	inFlight prometheus.Gauge
-	duration prometheus.Observer
+	handled     *prometheus.CounterVec // by outcome
+	published   *prometheus.CounterVec // by type
+	dropped     *prometheus.CounterVec // by reason
+	busErrors   *prometheus.CounterVec // by operation
+	failed      prometheus.Counter
+	retried     prometheus.Counter
+	snoozed     prometheus.Counter
+	redelivered prometheus.Counter
+	inFlight    prometheus.Gauge
+	batch       prometheus.Observer
+	handler     prometheus.Observer
 
 	handledCount, failedCount, inFlightCount atomic.Int64
 	busy                                     busyMeter
 }
+
+// Values of the label outcome.
+const (
+	outcomePassed  = "passed"  // what follows from the event was published
+	outcomeDropped = "dropped" // the group left the pipeline by name
+)
+
+// operation is a value of the label operation: what the bus was asked for.
+type operation string
+
+const (
+	opFetch   operation = "fetch"
+	opPublish operation = "publish"
+	opAnswer  operation = "answer"
+	opLag     operation = "lag"
+)
+
+const namespace, subsystem = "codea1", "stage"
 
 // newMetrics makes the collectors, or takes those an earlier stage of the same
 // process has registered.
@@ -29,27 +51,36 @@ func newMetrics(registerer prometheus.Registerer, stage string) (*metrics, error
 	var errs []error
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return register(registerer, &errs, prometheus.NewCounterVec(
-			prometheus.CounterOpts{Namespace: "codea1", Subsystem: "stage", Name: name, Help: help}, append([]string{"stage"}, labels...)))
+			prometheus.CounterOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}, append([]string{"stage"}, labels...)))
 	}
-	handled := counter("handled_total", "Events handled and acknowledged, dropped ones included.")
-	failed := counter("failed_total", "Attempts at an event that failed.")
-	snoozed := counter("snoozed_total", "Times an event was put off because it could not be handled yet.")
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return register(registerer, &errs, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10), // 1 ms to 262 s
+		}, []string{"stage"}))
+	}
+	handled := counter("handled_total", "Events answered for good, by outcome: passed or dropped.", "outcome")
+	published := counter("published_total", "Events published as what follows from others.", "type")
 	dropped := counter("dropped_total", "Groups that left the pipeline at this stage.", "reason")
+	busErrors := counter("bus_errors_total", "Times the bus did not do what it was asked for: fetch, publish, answer or lag. Never counted as a failure of an event.", "operation")
+	failed := counter("failed_total", "Attempts at an event that failed.")
+	retried := counter("retried_total", "Events handed back after a failure, to be tried again.")
+	snoozed := counter("snoozed_total", "Times an event was put off because it could not be handled yet.")
+	redelivered := counter("redelivered_total", "Deliveries of an event that had been delivered before, to this instance or another.")
 	inFlight := register(registerer, &errs, prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: "codea1", Subsystem: "stage", Name: "in_flight_events", Help: "Events being handled now.",
+		Namespace: namespace, Subsystem: subsystem, Name: "in_flight_events", Help: "Events that this process is handling now.",
 	}, []string{"stage"}))
-	duration := register(registerer, &errs, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: "codea1", Subsystem: "stage", Name: "batch_duration_seconds",
-		Help:    "Time from the arrival of a batch to its acknowledgement. Its sum is the time slots were busy.",
-		Buckets: prometheus.ExponentialBuckets(0.001, 4, 10), // 1 ms to 262 s
-	}, []string{"stage"}))
+	batch := histogram("batch_duration_seconds", "Time from the arrival of a batch to its acknowledgement.")
+	handler := histogram("handler_duration_seconds", "Time of one call of the stage's own code on a batch: what is left of batch_duration_seconds is the loop, the codec and the bus.")
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	labels := prometheus.Labels{"stage": stage}
+	of := prometheus.Labels{"stage": stage}
 	return &metrics{
-		handled: handled.With(labels), failed: failed.With(labels), snoozed: snoozed.With(labels),
-		dropped: dropped.MustCurryWith(labels), inFlight: inFlight.With(labels), duration: duration.With(labels),
+		handled: handled.MustCurryWith(of), published: published.MustCurryWith(of),
+		dropped: dropped.MustCurryWith(of), busErrors: busErrors.MustCurryWith(of),
+		failed: failed.With(of), retried: retried.With(of), snoozed: snoozed.With(of), redelivered: redelivered.With(of),
+		inFlight: inFlight.With(of), batch: batch.With(of), handler: handler.With(of),
 	}, nil
 }
 
@@ -70,7 +101,8 @@ func register[C prometheus.Collector](registerer prometheus.Registerer, errs *[]
 	return c
 }
 
-func (m *metrics) begin(batch int, now time.Time) {
+func (m *metrics) begin(batch, redelivered int, now time.Time) {
+	m.redelivered.Add(float64(redelivered))
 	m.inFlight.Add(float64(batch))
 	m.inFlightCount.Add(int64(batch))
 	m.busy.change(+1, now)
@@ -80,10 +112,13 @@ func (m *metrics) end(batch int, began, now time.Time) {
 	m.inFlight.Sub(float64(batch))
 	m.inFlightCount.Add(-int64(batch))
 	m.busy.change(-1, now)
-	m.duration.Observe(now.Sub(began).Seconds())
+	m.batch.Observe(now.Sub(began).Seconds())
 }
 
 func (m *metrics) count(d decision) {
+	for i := range d.publish {
+		m.published.WithLabelValues(string(d.publish[i].Type)).Inc()
+	}
 	if d.failure != nil {
 		m.failed.Inc()
 		m.failedCount.Add(1)
@@ -93,39 +128,18 @@ func (m *metrics) count(d decision) {
 	}
 	switch {
 	case d.answer != answerRetry:
-		m.handled.Inc()
+		m.handled.WithLabelValues(d.outcome()).Inc()
 		m.handledCount.Add(1)
-	case d.failure == nil:
+	case d.failure != nil:
+		m.retried.Inc()
+	default:
 		m.snoozed.Inc()
 	}
 }
 
-// busyMeter integrates the number of busy slots over time.
-type busyMeter struct {
-	mu     sync.Mutex
-	active int
-	since  time.Time // of the last change
-	total  time.Duration
-}
-
-func (b *busyMeter) change(by int, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.advance(now)
-	b.active += by
-}
-
-// read returns slot-time spent busy up to now.
-func (b *busyMeter) read(now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.advance(now)
-	return b.total
-}
-
-func (b *busyMeter) advance(now time.Time) {
-	if d := now.Sub(b.since); d > 0 && b.active > 0 {
-		b.total += time.Duration(b.active) * d
+func (d *decision) outcome() string {
+	if d.reason != "" {
+		return outcomeDropped
 	}
-	b.since = now
+	return outcomePassed
 }

@@ -89,7 +89,9 @@ func TestConsumerDeleted(t *testing.T) {
 func TestBusClosed(t *testing.T) {
 	server := natstest.Start(t)
 	bus := server.Connect(t, natsbus.Config{})
-	s, err := stage.New(config(bus, stage.Each(answer)))
+	c := config(bus, stage.Each(answer))
+	c.HeartbeatEvery = time.Hour
+	s, err := stage.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,12 +80,17 @@ func TestWhatBecomesOfAnEvent(t *testing.T) {
 
 	metrics := gather(t, registry)
 	for name, want := range map[string]float64{
-		"codea1_stage_handled_total worker":         8,
-		"codea1_stage_failed_total worker":          2 + 3*4,
-		"codea1_stage_snoozed_total worker":         9,
-		"codea1_stage_dropped_total retries worker": 3,
-		"codea1_stage_dropped_total stale worker":   1,
-		"codea1_stage_in_flight_events worker":      0,
+		"codea1_stage_handled_total passed worker":          4,
+		"codea1_stage_handled_total dropped worker":         4,
+		"codea1_stage_retried_total worker":                 2 + 3*3,
+		"codea1_stage_redelivered_total worker":             9 + 2 + 3*3,
+		"codea1_stage_published_total worker code.sampled":  4,
+		"codea1_stage_published_total worker group.dropped": 4,
+		"codea1_stage_failed_total worker":                  2 + 3*4,
+		"codea1_stage_snoozed_total worker":                 9,
+		"codea1_stage_dropped_total retries worker":         3,
+		"codea1_stage_dropped_total stale worker":           1,
+		"codea1_stage_in_flight_events worker":              0,
 	} {
 		if metrics[name] != want {
 			t.Errorf("%s is %v, want %v", name, metrics[name], want)

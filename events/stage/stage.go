@@ -17,6 +17,8 @@ type Stage struct {
 	logger   *slog.Logger
 	rules    rules
 	metrics  *metrics
+	signals  *signals
+	contact  contact
 	failures failureCounts
 }
 
@@ -30,11 +32,16 @@ func New(config Config) (*Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stage %s: metrics: %w", config.Name, err)
 	}
+	g, err := newSignals(config.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("stage %s: metrics: %w", config.Name, err)
+	}
 	return &Stage{
 		config:  config,
 		logger:  config.Logger.With("stage", config.source()),
 		rules:   rules{stage: config.Name, source: config.source(), maxAttempts: config.MaxAttempts, backoff: config.Backoff},
 		metrics: m,
+		signals: g,
 	}, nil
 }
 
@@ -57,9 +64,16 @@ func (s *Stage) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 
+	s.signals.add(s)
+	defer s.signals.remove(s)
+	s.contact.start(time.Now())
+	defer s.contact.stop()
+	beating, stopBeating := context.WithCancel(ctx)
+	defer stopBeating()
 	var beats sync.WaitGroup
+	beats.Go(func() { s.watch(beating) })
 	if s.config.HeartbeatEvery > 0 {
-		beats.Go(func() { s.heartbeat(ctx) })
+		beats.Go(func() { s.heartbeat(beating) })
 	}
 	var batches sync.WaitGroup
 	consumer, err = s.fetch(ctx, consumer, func(deliveries []events.Delivery, done func()) {
@@ -74,6 +88,7 @@ func (s *Stage) Run(ctx context.Context) error {
 	if !timer.Stop() && err == nil {
 		err = errDrain
 	}
+	stopBeating() // the loop may have ended by itself
 	beats.Wait()
 	if consumer != nil {
 		err = errors.Join(err, consumer.Close())
@@ -112,6 +127,7 @@ func (s *Stage) fetch(ctx context.Context, consumer events.Consumer, start func(
 		if err == nil {
 			deliveries, err = consumer.Fetch(ctx, s.config.Batch, s.config.Linger)
 		}
+		s.asked(ctx, opFetch, err)
 		switch {
 		case err == nil:
 			failures = 0

@@ -1,0 +1,72 @@
+package stage_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"codea1/events"
+	"codea1/events/natsbus/natstest"
+	"codea1/events/stage"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// SCALING.md names the metrics that a stage has, all of them and no others.
+func TestScalingDocument(t *testing.T) {
+	text, err := os.ReadFile("SCALING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus, registry := natstest.Bus(t), prometheus.NewRegistry()
+	c := config(bus, stage.Each(func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
+		switch e.Payload.(*events.ProblemPosed).Plan.Slot {
+		case 0:
+			return nil, stage.Drop(events.DropStale, "too old")
+		case 1:
+			return nil, errors.New("no luck")
+		}
+		return answer(ctx, e)
+	}))
+	c.Registerer, c.MaxAttempts = registry, 1
+	start(t, c)
+	post(t, bus, 3)
+	collect(t, bus, 3, events.TypeCodeSampled, events.TypeGroupDropped)
+	kinds := map[string]string{}
+	eventually(t, "every metric has a value", func() bool {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			kinds[f.GetName()] = strings.ToLower(f.GetType().String())
+		}
+		return kinds["codea1_stage_lag_events"] != ""
+	})
+	kinds["codea1_stage_bus_errors_total"] = "counter" // has no value as long as the bus works
+
+	documented := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(codea1_stage_\\w+)` \\| (\\w+) \\|").FindAllStringSubmatch(string(text), -1) {
+		documented[row[1]] = row[2]
+	}
+	if d := cmp.Diff(kinds, documented); d != "" {
+		t.Errorf("the table of SCALING.md (-registry +document):\n%s", d)
+	}
+	names := slices.Collect(maps.Keys(kinds))
+	for name, kind := range kinds {
+		if kind == "histogram" {
+			names = append(names, name+"_sum", name+"_count")
+		}
+	}
+	for _, name := range regexp.MustCompile(`codea1_stage_\w+`).FindAllString(string(text), -1) {
+		if !slices.Contains(names, name) {
+			t.Errorf("SCALING.md names %s, which no stage has", name)
+		}
+	}
+}
