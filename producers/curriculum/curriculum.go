@@ -32,6 +32,8 @@ type Curriculum struct {
 	posed    map[string]bool     // open groups that the log holds or that Due returned
 	ended    map[string]bool     // evaluation groups that were scored, and groups that were dropped
 	next     int                 // next step to pose
+	last     int                 // last step to pose
+	ending   bool                // whether End was called
 	evals    map[string][]string // tag -> groups, for evaluations that have begun
 	finished bool
 }
@@ -47,7 +49,7 @@ func New(config Config, problems []events.Problem, book Book, evaluation Evaluat
 		order:    order{problems: len(problems), perStep: config.QuestionsPerStep, seed: config.Seed},
 		versions: map[events.Role]int{},
 		posed:    map[string]bool{}, ended: map[string]bool{}, evals: map[string][]string{},
-		next: 1,
+		next: 1, last: config.Steps,
 	}, nil
 }
 
@@ -68,8 +70,31 @@ func (c *Curriculum) Trained() int {
 	return min(c.versions[events.RoleCode], c.versions[events.RoleTest])
 }
 
-// Finished reports whether every step is trained and every evaluation is
-// complete. It is set by Due.
+// End makes the newest step that has begun the last one: it is trained and
+// evaluated, and none follows. It holds for this Curriculum only: one that
+// observes the same log goes on as planned, after the evaluation that has begun.
+func (c *Curriculum) End() {
+	if !c.ending {
+		c.ending, c.last = true, min(c.last, c.begun())
+	}
+}
+
+// begun returns the newest step of which a group was posed.
+func (c *Curriculum) begun() int {
+	step := max(c.next-1, c.Trained())
+	for ; ; step++ {
+		plan := events.Plan{Purpose: events.PurposeTrain, Step: step + 1}
+		for plan.Slot < c.config.QuestionsPerStep && !c.posed[plan.GroupID()] {
+			plan.Slot++
+		}
+		if plan.Slot == c.config.QuestionsPerStep {
+			return step
+		}
+	}
+}
+
+// Finished reports whether every step to the last one is trained and every
+// evaluation is complete. It is set by Due.
 func (c *Curriculum) Finished() bool { return c.finished }
 
 // Due returns the groups to pose now, in order. Each group is returned once;
@@ -83,7 +108,7 @@ func (c *Curriculum) Due() []events.ProblemPosed {
 		if !done {
 			return due
 		}
-		if c.next > c.config.Steps {
+		if c.next > c.last {
 			c.finished = true
 			return due
 		}
@@ -101,12 +126,12 @@ func (c *Curriculum) Due() []events.ProblemPosed {
 // there is one, and reports whether training may go on. An evaluation waits
 // until exactly those steps are trained, and training waits for it.
 func (c *Curriculum) evaluate(steps int) (due []events.ProblemPosed, done bool) {
-	last := steps == c.config.Steps
-	if c.evaluation == nil || steps > 0 && !last && (c.config.EvalEvery == 0 || steps%c.config.EvalEvery != 0) {
+	last := steps == c.last
+	tag := Tag(steps)
+	if c.evaluation == nil || !last && !c.scheduled(steps) && !c.posed[firstOf(tag)] {
 		// Past the last step training is done once both roles have trained it.
 		return nil, !last || c.Trained() >= steps
 	}
-	tag := Tag(steps)
 	if c.Trained() < steps {
 		return nil, false
 	}
@@ -133,6 +158,19 @@ func (c *Curriculum) evaluate(steps int) (due []events.ProblemPosed, done bool) 
 		}
 	}
 	return due, true
+}
+
+// scheduled reports whether the run plans to evaluate after so many steps,
+// besides the last one. One that ended early has another evaluation, which the
+// log knows to have begun.
+func (c *Curriculum) scheduled(steps int) bool {
+	return steps == 0 || c.config.EvalEvery > 0 && steps%c.config.EvalEvery == 0
+}
+
+// firstOf names the group of an evaluation that is posed first.
+func firstOf(tag string) string {
+	plan := events.Plan{Purpose: events.PurposeEval, Tag: tag}
+	return plan.GroupID()
 }
 
 func (c *Curriculum) pose(step int) []events.ProblemPosed {

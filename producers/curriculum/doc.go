@@ -5,10 +5,12 @@
 // Curriculum is a pure fold over the log, in the log's order: the Observe
 // methods take what happened, Due returns the groups to pose now. Nothing else is kept, so
 // a restart observes the log again and goes on. Service is the thin shell that
-// decodes and publishes.
+// decodes, publishes and, for a run with a budget, looks at the clock: that the
+// step under way is the last one reaches the Curriculum as a call of End.
 //
 // It must not know how questions are loaded, how the Mistake Book is stored or
 // how answers are scored: it is given problems, a Book and evaluation groups.
 //
-// Start reading at curriculum.go; order.go holds the shuffling.
+// Start reading at curriculum.go; order.go holds the shuffling, pace.go
+// what a budget is kept by.
 package curriculum

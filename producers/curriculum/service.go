@@ -19,7 +19,13 @@ type Service struct {
 	Bus        Publisher
 	Run        string
 	Source     string           // the stage instance named in the events
-	Now        func() time.Time // time stamps only
+	Now        func() time.Time // for time stamps and the budget
+	// Budget is how long the attempt may take, counted from its run.started; 0
+	// for as long as the steps do. The step under way becomes the last one as
+	// soon as the next one and the evaluation at the end would not fit.
+	Budget time.Duration
+
+	pace pace
 }
 
 // OnAppend observes messages that were appended to the log, in order, and
@@ -27,6 +33,9 @@ type Service struct {
 func (s *Service) OnAppend(ctx context.Context, appended []events.Message) error {
 	if err := s.Observe(appended); err != nil {
 		return err
+	}
+	if s.Budget > 0 && !s.pace.fits(s.Budget, s.Now()) {
+		s.Curriculum.End()
 	}
 	due := s.Curriculum.Due()
 	messages := make([]events.Message, 0, len(due))
@@ -49,7 +58,9 @@ func (s *Service) OnAppend(ctx context.Context, appended []events.Message) error
 
 // Types are the events a curriculum observes.
 func Types() []events.Type {
-	return []events.Type{events.TypeProblemPosed, events.TypeEvalScored, events.TypeGroupDropped, events.TypePolicyUpdated}
+	return []events.Type{
+		events.TypeRunStarted, events.TypeProblemPosed, events.TypeEvalScored, events.TypeGroupDropped, events.TypePolicyUpdated,
+	}
 }
 
 // Observe folds logged messages into the curriculum without posing anything:
@@ -58,9 +69,14 @@ func (s *Service) Observe(logged []events.Message) error {
 	for i := range logged {
 		m := &logged[i]
 		switch m.Type {
+		case events.TypeRunStarted:
+			s.pace.attemptStarted(m.Time)
 		case events.TypeProblemPosed:
 			s.Curriculum.ObservePosed(m.Group)
-		case events.TypeEvalScored, events.TypeGroupDropped:
+		case events.TypeEvalScored:
+			s.Curriculum.ObserveEnded(m.Group)
+			s.pace.evaluated(m.Time)
+		case events.TypeGroupDropped:
 			s.Curriculum.ObserveEnded(m.Group)
 		case events.TypePolicyUpdated:
 			e, err := m.Decode()
@@ -68,7 +84,11 @@ func (s *Service) Observe(logged []events.Message) error {
 				return fmt.Errorf("curriculum: %w", err)
 			}
 			p := e.Payload.(*events.PolicyUpdated)
+			before := s.Curriculum.Trained()
 			s.Curriculum.ObservePolicy(p.Role, p.Version)
+			if steps := s.Curriculum.Trained() - before; steps > 0 {
+				s.pace.stepsTrained(m.Time, steps)
+			}
 		}
 	}
 	return nil
