@@ -17,8 +17,9 @@ const (
 	// stdoutBytes is what of an answer goes to standard output: a server may
 	// read it only when the program has ended, and a pipe holds 64 KiB.
 	stdoutBytes = 48 << 10
-	// answerBytes is when an answer ends early, to go on in another request.
-	answerBytes = 16 << 20
+	// answerBytes is when an answer ends early, to go on in another request: it
+	// and one more frame are less than what a server lets a program write.
+	answerBytes = 8 << 20
 )
 
 // remoteModules are the parts of the harness that harness/remote.py needs, in
