@@ -36,6 +36,7 @@ type Eval struct {
 
 	avg     Mean               // of the share of correct answers
 	shares  map[string]float64 // the same by problem
+	closing bool               // made because an attempt ended
 	attempt int                // in which it began
 	took    time.Duration      // once it is complete; 0 where it began in an earlier attempt
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"codea1/events"
 )
@@ -27,6 +28,13 @@ type Follower struct {
 // NewFollower returns a follower that follows nothing yet.
 func NewFollower() *Follower {
 	return &Follower{state: NewState(), subscribers: map[chan struct{}]struct{}{}}
+}
+
+// SetBudget tells how long the attempt that follows may take; events do not.
+func (f *Follower) SetBudget(budget time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state.Budget = budget
 }
 
 // Follow applies the events of a run after from, in order, until ctx ends,

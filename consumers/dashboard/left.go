@@ -43,7 +43,8 @@ func (p *pace) mean() (time.Duration, bool) {
 
 // left guesses the time until the run is finished: what is left of the step or
 // the evaluation under way, the steps after it and the evaluations to come,
-// which take as long as the last one did.
+// which take as long as the last one did. A budget cuts it short, but neither
+// what is under way nor the evaluation after the last step.
 func (s *State) left() (time.Duration, bool) {
 	step, known := s.pace.mean()
 	if s.Steps == 0 || !known {
@@ -51,11 +52,16 @@ func (s *State) left() (time.Duration, bool) {
 	}
 	left := step*time.Duration(max(0, s.Steps-s.Trained())) + s.evalTime()*time.Duration(s.evalsToCome())
 	spent := max(0, s.Last.Sub(s.pace.mark))
+	var begun time.Duration
 	if eval := s.evaluating(); eval != nil {
-		return left + eval.left(s.evalTime(), spent), true
-	}
-	if s.Trained() < s.Steps {
+		begun = eval.left(s.evalTime(), spent)
+		left += begun
+	} else if s.Trained() < s.Steps {
 		left -= min(spent, step)
+		begun = max(0, step-spent) + s.evalTime()*time.Duration(min(1, s.evalsToCome()))
+	}
+	if s.Budget > 0 {
+		left = min(left, max(begun, s.Budget-s.Last.Sub(s.Started)))
 	}
 	return left, true
 }
@@ -73,17 +79,24 @@ func (s *State) evalTime() time.Duration {
 
 // evalsToCome counts the evaluations that have not begun. A run that evaluated
 // before training does so after it; one that did in between goes on in the
-// same rhythm.
+// same rhythm, to which the one at the end of an attempt does not belong.
 func (s *State) evalsToCome() int {
 	n := len(s.evals)
 	if n == 0 || s.evals[n-1].Step >= s.Steps {
 		return 0
 	}
-	if n == 1 {
+	var regular []int // steps of the evaluations in between, and of the first
+	for _, e := range s.evals {
+		if !e.closing {
+			regular = append(regular, e.Step)
+		}
+	}
+	if len(regular) < 2 {
 		return 1
 	}
-	every := max(1, s.evals[n-1].Step-s.evals[n-2].Step)
-	return (s.Steps - s.evals[n-1].Step + every - 1) / every
+	last := regular[len(regular)-1]
+	every := max(1, last-regular[len(regular)-2])
+	return (s.Steps-last+every-1)/every - (s.evals[n-1].Step-last)/every
 }
 
 // left returns what is left of an evaluation under way for the time spent: its

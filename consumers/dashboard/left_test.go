@@ -143,3 +143,43 @@ func TestTimeLeftForgetsAPause(t *testing.T) {
 		t.Errorf("have %v, want 3 steps of 10 s", p.Left)
 	}
 }
+
+// TestTimeLeftOfABudget: a run that its budget ends before its steps do is over
+// when the budget is, but not before the step under way and the evaluation
+// after it.
+func TestTimeLeftOfABudget(t *testing.T) {
+	s, state := &script{at: noon}, NewState()
+	state.Budget = 3 * time.Minute
+	check := func(what string, want time.Duration) {
+		t.Helper()
+		if p := state.Progress(); !p.Known || p.Left != want {
+			t.Errorf("%s: %v left (%v), want %v", what, p.Left, p.Known, want)
+		}
+	}
+	evaluate := func(step int) {
+		s.at = s.at.Add(20 * time.Second)
+		state.Apply(s.scored(fmt.Sprint("e", step), step, 0, 1, events.EvalScored{}))
+	}
+	train := func(from, to int) {
+		for i := from; i <= to; i++ {
+			s.at = s.at.Add(10 * time.Second)
+			state.Apply(s.rewarded(i, 0, 1, 0.5, 0.5))
+			state.Apply(s.updated(events.RoleCode, i))
+			state.Apply(s.updated(events.RoleTest, i))
+		}
+	}
+	state.Apply(s.started(1, 100))
+	evaluate(0)
+	train(1, 5)
+	check("in the middle", 110*time.Second)
+	train(6, 15)
+	check("one step before the end", 30*time.Second)
+	evaluate(15)
+	state.Apply(s.finished(15, events.RunStopped))
+
+	// The evaluation that the budget brought on is no rhythm.
+	state.Budget = 0
+	state.Apply(s.started(2, 100))
+	train(16, 20)
+	check("resumed", (80*10+20)*time.Second)
+}

@@ -19,11 +19,12 @@ const (
 // event. It is not safe for concurrent use: Follower is.
 type State struct {
 	Run        string
-	Attempt    int       // the latest, from 1; 0 before run.started
-	Started    time.Time // when the latest attempt started
-	Last       time.Time // the newest event
-	Finished   string    // why the latest attempt ended; empty while it goes on
-	Steps      int       // steps planned
+	Attempt    int           // the latest, from 1; 0 before run.started
+	Started    time.Time     // when the latest attempt started
+	Last       time.Time     // the newest event
+	Finished   string        // why the latest attempt ended; empty while it goes on
+	Steps      int           // steps planned
+	Budget     time.Duration // how long the latest attempt may take; 0 for as long as the steps do
 	ProblemSet string
 	Problems   int    // training problems in the set
 	Build      string // of the program that runs the latest attempt
@@ -122,6 +123,9 @@ func (s *State) Apply(e *events.Event) {
 		s.start(e, p)
 	case *events.RunFinished:
 		s.Finished = p.Reason
+		if n := len(s.evals); n > 0 && s.evals[n-1].Step == s.Trained() {
+			s.evals[n-1].closing = s.Trained() > 0
+		}
 	case *events.GroupRewarded:
 		s.reward(e.Group, p)
 	case *events.GroupDropped:
