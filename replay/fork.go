@@ -1,0 +1,167 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"codea1/events"
+)
+
+// ForkConfig says what a fork is called and how it goes on.
+type ForkConfig struct {
+	At      uint64 // events shared: the first so many of the log
+	Run     string // name of the new run
+	Config  string // its configuration; empty for the one it was running with at At
+	Time    time.Time
+	Options Options // of the new log
+}
+
+// Forked says what Fork made.
+type Forked struct {
+	Origin  events.Origin
+	Events  uint64 // in the new log: those shared, and its own run.started
+	Chain   Hash   // of the last
+	Tests   int    // in the Mistake Book
+	Attempt int    // of the new run, as its run.started says
+	Config  string
+	// Newest is the newest policy version of each role that the fork shares;
+	// a role without one goes on from version 0.
+	Newest map[events.Role]*events.PolicyUpdated
+}
+
+// ErrNotStarted is returned for a place in a log before its run was started.
+var ErrNotStarted = errors.New("the run was not started there")
+
+// Fork makes the log of a new run in dir, empty or absent, that begins with the
+// first events of source. They keep order, time and payload; their run becomes
+// the new one, and with it the IDs that follow from its name, so that the new
+// log is as valid as any. After them stands a run.started that names the
+// origin: CheckOrigins holds the shared events to it. What is open at the fork
+// stays open. A fork that fails leaves nothing behind.
+//
+// The new log stands at no position of any bus until it is seeded.
+func Fork(ctx context.Context, source *Log, dir string, config ForkConfig, progress func(done uint64)) (Forked, error) {
+	if err := events.ValidName(config.Run); err != nil {
+		return Forked{}, fmt.Errorf("fork: run: %w", err)
+	}
+	if last, _ := source.Last(); config.At < 1 || config.At > last {
+		return Forked{}, fmt.Errorf("fork after event %d of %d: %w", config.At, last, ErrNotFound)
+	}
+	origin, err := source.run(ctx)
+	if err != nil {
+		return Forked{}, err
+	}
+	if origin == config.Run {
+		return Forked{}, fmt.Errorf("fork: the new run needs another name than %s", origin)
+	}
+	var forked Forked
+	err = intoEmpty(dir, func(partial string) error {
+		target, err := Open(partial, config.Options)
+		if err != nil {
+			return err
+		}
+		forked, err = fork(ctx, source, target, renaming{origin, config.Run}, config, progress)
+		return errors.Join(err, target.Close())
+	})
+	return forked, err
+}
+
+func fork(ctx context.Context, source, target *Log, rename renaming, config ForkConfig, progress func(done uint64)) (Forked, error) {
+	forked := Forked{Origin: events.Origin{Run: rename.from, Events: config.At}, Newest: make(map[events.Role]*events.PolicyUpdated)}
+	var started *events.RunStarted
+	batch := batches{log: target}
+	for r, err := range source.Scan(ctx, ScanOptions{To: config.At}) {
+		if err != nil {
+			return forked, err
+		}
+		switch r.Message.Type {
+		case events.TypeRunStarted, events.TypePolicyUpdated:
+			e, err := r.Decode()
+			if err != nil {
+				return forked, err
+			}
+			switch p := e.Payload.(type) {
+			case *events.RunStarted:
+				started = p
+				forked.Attempt++
+			case *events.PolicyUpdated:
+				forked.Newest[p.Role] = p
+			}
+		}
+		forked.Origin.Chain = r.Chain.String()
+		r.Message = rename.apply(r.Message)
+		if err := batch.add(ctx, Entry{Message: r.Message}); err != nil {
+			return forked, err
+		}
+		if progress != nil {
+			progress(r.Seq)
+		}
+	}
+	if started == nil {
+		return forked, fmt.Errorf("fork after event %d: %w", config.At, ErrNotStarted)
+	}
+	own := *started
+	forked.Attempt++
+	own.Attempt, own.Origin = forked.Attempt, &forked.Origin
+	if config.Config != "" {
+		own.Config = config.Config
+	}
+	forked.Config = own.Config
+	m, err := events.Encode(events.New(config.Run, fmt.Sprintf("start-%04d", own.Attempt), "fork", config.Time, &own))
+	if err != nil {
+		return forked, err
+	}
+	if err := errors.Join(batch.add(ctx, Entry{Message: m}), batch.flush(ctx)); err != nil {
+		return forked, err
+	}
+	if forked.Events, forked.Chain = target.Last(); forked.Events != config.At+1 {
+		return forked, fmt.Errorf("fork of %s: %d of %d events have entered the new log", rename.from, forked.Events, config.At+1)
+	}
+	forked.Tests = target.Book().Size()
+	return forked, nil
+}
+
+// batches appends entries to a log in batches of bounded size.
+type batches struct {
+	log   *Log
+	batch []Entry
+	size  int
+}
+
+func (b *batches) add(ctx context.Context, e Entry) error {
+	b.batch = append(b.batch, e)
+	b.size += len(e.Message.Data)
+	if len(b.batch) < rebuildBatch && b.size < rebuildBytes {
+		return nil
+	}
+	return b.flush(ctx)
+}
+
+func (b *batches) flush(ctx context.Context) error {
+	_, err := b.log.Append(ctx, b.batch)
+	b.batch, b.size = b.batch[:0], 0
+	return err
+}
+
+// intoEmpty has a directory made beside dir, and gives it that name once it is
+// whole. dir must be empty or absent; a failure leaves it so.
+func intoEmpty(dir string, fill func(partial string) error) error {
+	partial := dir + ".partial"
+	if err := emptyDir(dir); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(partial); err != nil {
+		return err
+	}
+	err := fill(partial)
+	if err == nil {
+		err = os.Rename(partial, dir)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(partial))
+	}
+	return nil
+}
