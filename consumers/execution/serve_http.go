@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
+	"strings"
 )
 
 // ServeLimits bounds what a server takes on.
@@ -80,21 +82,37 @@ func readRequest(body io.Reader) (*RunCodeRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	var there struct {
-		Code *string `json:"code"`
+	var request struct {
+		RunCodeRequest
+		Code *string `json:"code"` // which alone has no default
 	}
-	request := new(RunCodeRequest)
-	err = errors.Join(json.Unmarshal(text, request), json.Unmarshal(text, &there))
+	err = json.Unmarshal(text, &request)
 	var mistyped *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &mistyped):
-		return nil, &requestError{mistyped.Field, "type_error", fmt.Sprintf("want %s, have %s", mistyped.Type, mistyped.Value)}
+		_, field, _ := strings.Cut("."+mistyped.Field, ".")
+		return nil, &requestError{strings.TrimPrefix(field, "RunCodeRequest."), "type_error", fmt.Sprintf("want %s, have %s", kindInJSON(mistyped.Type), mistyped.Value)}
 	case err != nil:
 		return nil, &requestError{"", "json_invalid", err.Error()}
-	case there.Code == nil:
+	case request.Code == nil:
 		return nil, &requestError{"code", "missing", "Field required"}
 	}
-	return request, nil
+	request.RunCodeRequest.Code = *request.Code
+	return &request.RunCodeRequest, nil
+}
+
+func kindInJSON(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Int64:
+		return "an integer"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "an array"
+	}
+	return "an object"
 }
 
 // fieldDetail is one entry of a 422's detail.

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 )
 
 // post sends a request as a client of SandboxFusion would, and returns the
@@ -83,13 +86,188 @@ func TestRunCode(t *testing.T) {
 			}
 		})
 	}
-	for _, request := range []string{
-		``, `[]`, `{"code": "", "language": "cpp"}`, `{"code": "", "language": "python", "run_timeout": -1}`,
-		`{"code": "", "language": "python", "files": {"../x": ""}}`, `{"code": "", "language": "python", "fetch_files": ["/etc/passwd"]}`,
+}
+
+// TestRunCodeRefuses has a request for each way of being wrong.
+func TestRunCodeRefuses(t *testing.T) {
+	server := httptest.NewServer(openPool(t, Config{Workers: 1}).HTTP(ServeLimits{}))
+	defer server.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	for request, want := range map[string]string{
+		``:                                  "json_invalid [body] unexpected end of JSON input",
+		`[]`:                                "type_error [body] want an object, have array",
+		`{"code": "", "run`:                 "json_invalid [body] unexpected end of JSON input",
+		`{"language": "python"}`:            "missing [body code] Field required",
+		`{"code": ""}`:                      "missing [body language] Field required",
+		`{"code": 1, "language": "python"}`: "type_error [body code] want a string, have number",
+		`{"code": "", "language": "python", "files": {"a": 1}}`:                   "type_error [body files] want a string, have number",
+		`{"code": "", "language": "python", "memory_limit_MB": 1.5}`:              "type_error [body memory_limit_MB] want an integer, have number 1.5",
+		`{"code": "", "language": "cpp"}`:                                         `literal_error [body language] "cpp": this sandbox runs python and pytest`,
+		`{"code": "", "language": "python", "run_timeout": -1}`:                   "value_error [body run_timeout] -1 is outside 0 to 300 seconds",
+		`{"code": "", "language": "python", "run_timeout": 301}`:                  "value_error [body run_timeout] 301 is outside 0 to 300 seconds",
+		`{"code": "", "language": "python", "compile_timeout": -1}`:               "greater_than_equal [body compile_timeout] -1 is less than 0",
+		`{"code": "", "language": "python", "memory_limit_MB": 16}`:               "greater_than_equal [body memory_limit_MB] 16 is less than the 64 that Python needs",
+		`{"code": "", "language": "python", "memory_limit_MB": 4096}`:             "less_than_equal [body memory_limit_MB] 4096 is more than the 512 that this sandbox gives a program (--memory-mib)",
+		`{"code": "", "language": "python", "files": {"../x": ""}}`:               `value_error [body files] "../x" is no relative path`,
+		`{"code": "", "language": "python", "fetch_files": ["/etc/passwd"]}`:      `value_error [body fetch_files] "/etc/passwd" is no relative path`,
+		`{"code": "", "language": "python", "files": {"x": "not base64 at all"}}`: "",
 	} {
-		if status, got := post(t, server.URL, request); status != http.StatusUnprocessableEntity || got["detail"] == "" {
-			t.Errorf("%s: HTTP %d %v", request, status, got)
+		status, got := post(t, server.URL, request)
+		if want == "" { // found out in the sandbox
+			if status != http.StatusOK || got["status"] != "SandboxError" || got["run_result"] != nil {
+				t.Errorf("%s: HTTP %d %v", request, status, got)
+			}
+			continue
 		}
+		detail, _ := got["detail"].([]any)
+		if status != http.StatusUnprocessableEntity || len(detail) != 1 {
+			t.Errorf("%s: HTTP %d %v", request, status, got)
+			continue
+		}
+		first := detail[0].(map[string]any)
+		if text := fmt.Sprint(first["type"], " ", first["loc"], " ", first["msg"]); text != want {
+			t.Errorf("%s: got %s, want %s", request, text, want)
+		}
+	}
+	for path, want := range map[string]int{"/run_code": http.StatusMethodNotAllowed, "/run_jupyter": http.StatusNotFound, "/": http.StatusNotFound} {
+		response, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]string
+		if err := errors.Join(json.NewDecoder(response.Body).Decode(&got), response.Body.Close()); err != nil || response.StatusCode != want || got["detail"] == "" {
+			t.Errorf("GET %s: HTTP %d %v, %v", path, response.StatusCode, got, err)
+		}
+	}
+}
+
+// TestRunCodeLarge gives a program more than a mebibyte in every way there is.
+func TestRunCodeLarge(t *testing.T) {
+	p := openPool(t, Config{Workers: 1, FileBytes: 8 << 20})
+	const size = 3 << 20
+	large := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("f"), size))
+	got, err := p.RunCode(t.Context(), &RunCodeRequest{
+		Language: "python", Stdin: strings.Repeat("s", size), Files: map[string]*string{"a/large": &large, "none": nil},
+		FetchFiles: []string{"a/large", "copy", "a"}, RunTimeout: 60,
+		Code: "import os, sys\ntext = sys.stdin.read()\nprint(len(text), set(text), os.path.getsize('a/large'), os.path.exists('none'))\n" +
+			"open('copy', 'w').write('c' * (6 << 20))\nsys.stderr.write('e' * (2 << 20))",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%d {'s'} %d False\n", size, size); got.RunResult.Stdout != want || len(got.RunResult.Stderr) != maxStreamBytes {
+		t.Errorf("wrote %.200q and %d bytes, want %q", got.RunResult.Stdout, len(got.RunResult.Stderr), want)
+	}
+	if got.Files["a/large"] != large || len(got.Files) != 1 || got.Message != `too large to return: ["copy"]` {
+		t.Errorf("%d files, message %q", len(got.Files), got.Message)
+	}
+}
+
+// TestRunCodeMemory: a program's own limit holds, and what it may not have.
+func TestRunCodeMemory(t *testing.T) {
+	p := openPool(t, Config{Workers: 1, MemoryBytes: 1 << 30})
+	const code = "try: print(len(bytearray(300 << 20)) >> 20)\nexcept MemoryError: print('too much')"
+	for limit, want := range map[int64]string{-1: "300\n", 0: "300\n", 1024: "300\n", 256: "too much\n"} {
+		got, err := p.RunCode(t.Context(), &RunCodeRequest{Language: "python", Code: code, MemoryLimitMB: limit, RunTimeout: 60})
+		if err != nil || got.RunResult.Stdout != want {
+			t.Errorf("%d MB: %+v, %v; want %q", limit, got, err, want)
+		}
+	}
+}
+
+// TestRunCodeEndsItsWatcher: even then there is a return code.
+func TestRunCodeEndsItsWatcher(t *testing.T) {
+	p := openAt(t, LevelOpen, Config{Workers: 1})
+	got, err := p.RunCode(t.Context(), &RunCodeRequest{Language: "python", Code: "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(60)"})
+	if err != nil || got.Status != "Failed" || got.RunResult.Status != "Finished" || *got.RunResult.ReturnCode != -9 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestServeLimits fills a server and asks it for more.
+func TestServeLimits(t *testing.T) {
+	p := openPool(t, Config{Workers: 1})
+	server := httptest.NewServer(p.HTTP(ServeLimits{Waiting: 1, BodyBytes: 1 << 10}))
+	defer server.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	if status, got := post(t, server.URL, `{"code": "`+strings.Repeat("#", 2<<10)+`", "language": "python"}`); status != http.StatusRequestEntityTooLarge || got["detail"] != "the body is over 1024 bytes" {
+		t.Errorf("HTTP %d %v", status, got)
+	}
+	held := <-p.slots // both that are taken in wait now
+	var waiting errgroup.Group
+	for range 2 {
+		waiting.Go(func() error {
+			for {
+				status, got := post(t, server.URL, `{"code": "print(1)", "language": "python"}`)
+				if status == http.StatusOK && got["status"] == "Success" {
+					return nil
+				}
+				if status != http.StatusServiceUnavailable { // the one that looks whether it is full was there first
+					return fmt.Errorf("HTTP %d %v", status, got)
+				}
+			}
+		})
+	}
+	full := func() bool {
+		// One that is refused before its body is read, and so takes no place.
+		response, err := http.Post(server.URL+"/run_code", "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		if response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") != "1" {
+			t.Errorf("it does not say when to ask again: %v", response.Header)
+		}
+		return response.StatusCode == http.StatusServiceUnavailable
+	}
+	for !full() {
+		time.Sleep(time.Millisecond)
+	}
+	p.slots <- held
+	if err := waiting.Wait(); err != nil {
+		t.Error(err)
+	}
+	if status, _ := post(t, server.URL, `{"code": "print(1)", "language": "python"}`); status != http.StatusOK {
+		t.Errorf("HTTP %d once there is a place", status)
+	}
+}
+
+// TestServeDrains stops a server while a program runs, with time for it to end
+// and without.
+func TestServeDrains(t *testing.T) {
+	for _, c := range []struct {
+		code, want string
+		drain      time.Duration
+	}{
+		{"import time\ntime.sleep(0.2)", "Success", time.Minute},
+		{"while True: pass", "SandboxError", time.Millisecond},
+	} {
+		p := openPool(t, Config{Workers: 1})
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(RunCodeRequest{Code: c.code, Language: "python", RunTimeout: 60})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var serving, asking errgroup.Group
+		serving.Go(func() error { return serve(ctx, listener, p.HTTP(ServeLimits{}), c.drain) })
+		asking.Go(func() error {
+			if status, got := post(t, "http://"+listener.Addr().String(), string(text)); status != http.StatusOK || got["status"] != c.want {
+				return fmt.Errorf("HTTP %d %v, want %s", status, got, c.want)
+			}
+			return nil
+		})
+		for len(p.slots) > 0 { // until it runs
+			time.Sleep(time.Millisecond)
+		}
+		stop()
+		if err := errors.Join(asking.Wait(), serving.Wait()); err != nil {
+			t.Error(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
 	}
 }
 
