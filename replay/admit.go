@@ -26,7 +26,8 @@ const (
 type candidate struct {
 	entry    *Entry
 	id       eventID
-	payload  Hash                  // of the payload before compression
+	payload  Hash                  // of the payload before compression, and before compaction
+	bare     *Hash                 // what the payload will hash to once it is compacted
 	rewarded *events.GroupRewarded // what the Mistake Book applies, or nil
 	err      error                 // why it is rejected
 
@@ -86,7 +87,26 @@ func (c *candidate) read() error {
 		return nil
 	}
 	c.payload = hashOf(raw)
+	if from := c.entry.from; from != nil && from.Compacted {
+		bare := bareHash(from.Tokens, c.payload)
+		c.payload, c.bare = from.PayloadHash, &bare
+	} else if hasTokens(m.Type) {
+		if without, tokens, ok := dropTokens(raw); ok {
+			bare := bareHash(tokens, hashOf(without))
+			c.bare = &bare
+		}
+	}
 	return nil
+}
+
+// record returns the record of an admitted message. One that comes from
+// another log keeps its version, and so its chain hash.
+func (c *candidate) record() *Record {
+	r := &Record{Seq: c.seq, Message: c.entry.Message, PayloadHash: c.payload, version: recordHashed, bare: c.bare}
+	if from := c.entry.from; from != nil {
+		r.version, r.Compacted, r.Tokens = from.version, from.Compacted, from.Tokens
+	}
+	return r
 }
 
 // admission decides, message by message, what becomes of a batch. It sees the
@@ -140,7 +160,7 @@ func (a *admission) decide(c *candidate) error {
 		return nil
 	}
 	c.seq = a.head.seq + 1
-	c.value, c.chain = encodeRecord(a.head.chain, c.seq, m, c.payload)
+	c.value, c.chain = encodeRecord(a.head.chain, c.record())
 	a.head.seq, a.head.chain = c.seq, c.chain
 	a.placed[c.id] = place{c.seq, c.payload}
 	return nil

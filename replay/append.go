@@ -16,6 +16,8 @@ import (
 type Entry struct {
 	Message  events.Message
 	Position events.Position
+
+	from *Record // of another log, or nil
 }
 
 // Appended says what became of a batch.
@@ -131,7 +133,7 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 	defer txn.Discard()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next := l.head
+	next, bare := l.head, l.bare
 	var changes []mistakes.Change
 	large := uint64(0) // last event that goes to the value log
 	write := func() error {
@@ -143,6 +145,9 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 				next.seq, next.chain = c.seq, c.chain
 				if len(c.value) >= valueThreshold {
 					large = c.seq
+				}
+				if c.entry.from != nil && c.entry.from.Compacted {
+					bare.to, bare.events = c.seq, bare.events+1
 				}
 				at := place{c.seq, c.payload}
 				record := badger.NewEntry(eventKey(c.seq), c.value).WithMeta(typeCodes[c.entry.Message.Type])
@@ -172,6 +177,11 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 				return err
 			}
 		}
+		if bare != l.bare {
+			if err := txn.Set(keyTokens, bare.encode()); err != nil {
+				return err
+			}
+		}
 		if err := l.writeBook(txn, next.seq, changes, withBook); err != nil {
 			return err
 		}
@@ -181,7 +191,7 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 		l.book.Revert(changes)
 		return err
 	}
-	l.head = next
+	l.head, l.bare = next, bare
 	return nil
 }
 

@@ -17,6 +17,7 @@ type Command struct {
 	// Retrainer trains again; without it retrain returns ErrNoRetrainer.
 	Retrainer Retrainer `kong:"-"`
 
+	Compact CompactCommand `cmd:"" help:"Take token ids and log-probs out of the older part of a log, and give their space back."`
 	Explain ExplainCommand `cmd:"" help:"Tell where a group, or the update of a step, comes from and what it led to."`
 	Export  ExportCommand  `cmd:"" help:"Write events, or tables of answers and tests, as JSONL or parquet."`
 	Rebuild RebuildCommand `cmd:"" help:"Make a run's log, Mistake Book and configuration anew from its events, in another directory."`
@@ -43,9 +44,13 @@ type runArgument struct {
 
 // open opens the run's log for reading.
 func (a *runArgument) open(logger *slog.Logger) (*Log, error) {
+	return a.openWith(Options{ReadOnly: true, Logger: logger})
+}
+
+func (a *runArgument) openWith(options Options) (*Log, error) {
 	for _, dir := range []string{Dir(a.RunDir), a.RunDir, Dir(filepath.Join(a.RunsDir, a.RunDir))} {
 		if _, err := os.Stat(filepath.Join(dir, badger.ManifestFilename)); err == nil {
-			return Open(dir, Options{ReadOnly: true, Logger: logger})
+			return Open(dir, options)
 		}
 	}
 	return nil, fmt.Errorf("run %q: %w: neither %s nor %s has one",

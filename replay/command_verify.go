@@ -20,14 +20,15 @@ type VerifyCommand struct {
 
 // verified is a report as --json prints it.
 type verified struct {
-	Log      string            `json:"log"`
-	Events   uint64            `json:"events"`
-	Chain    string            `json:"chain"`
-	ByType   map[string]uint64 `json:"by_type"`
-	Refused  uint64            `json:"refused"`
-	Tests    int               `json:"tests"`
-	Problems int               `json:"problems"`
-	History  *History          `json:"history"`
+	Log       string            `json:"log"`
+	Events    uint64            `json:"events"`
+	Chain     string            `json:"chain"`
+	ByType    map[string]uint64 `json:"by_type"`
+	Refused   uint64            `json:"refused"`
+	Compacted uint64            `json:"compacted"`
+	Tests     int               `json:"tests"`
+	Problems  int               `json:"problems"`
+	History   *History          `json:"history"`
 }
 
 // HistoryError says that a log is sound but tells what cannot have been.
@@ -72,7 +73,7 @@ func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 
 func (c *VerifyCommand) print(out io.Writer, dir string, r *Report, h *History) error {
 	if c.JSON {
-		v := verified{Log: dir, Events: r.Events, Chain: r.Chain.String(), ByType: make(map[string]uint64), Refused: r.Refused, Tests: r.Tests, Problems: r.Problems, History: h}
+		v := verified{Log: dir, Events: r.Events, Chain: r.Chain.String(), ByType: make(map[string]uint64), Refused: r.Refused, Compacted: r.Compacted, Tests: r.Tests, Problems: r.Problems, History: h}
 		for t, n := range r.ByType {
 			v.ByType[string(t)] = n
 		}
@@ -85,6 +86,9 @@ func (c *VerifyCommand) print(out io.Writer, dir string, r *Report, h *History) 
 		fmt.Fprintf(table, "  %s\t%d\n", t, r.ByType[t])
 	}
 	fmt.Fprintf(table, "left out\t%d descend from a payload that lost to another\n", r.Refused)
+	if r.Compacted > 0 {
+		fmt.Fprintf(table, "compacted\t%d payloads are without their token ids and log-probs\n", r.Compacted)
+	}
 	fmt.Fprintf(table, "hash chain\tintact, ends with %s\n", r.Chain)
 	fmt.Fprintf(table, "mistake book\t%d tests of %d problems, as rebuilt from the events\n", r.Tests, r.Problems)
 	fmt.Fprintf(table, "groups\t%d rewarded, %d scored, %d dropped, %d on their way\n", h.Rewarded, h.Scored, h.Dropped, h.Open)

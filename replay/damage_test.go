@@ -43,7 +43,7 @@ func TestVerifyFinds(t *testing.T) {
 		seq    uint64
 		damage func(t *testing.T, l *Log) error
 	}{
-		{"a flipped byte of a payload", "hash chain breaks", 2, func(t *testing.T, l *Log) error {
+		{"a flipped byte of a payload", "payload is not the one that was appended", 2, func(t *testing.T, l *Log) error {
 			value := valueOf(t, l, 2)
 			value[len(value)-1] ^= 1
 			return l.setEvent(2, 3, value)
@@ -63,7 +63,8 @@ func TestVerifyFinds(t *testing.T) {
 		}},
 		{"an event under two numbers", "index of its id leads to event 2", 4, func(t *testing.T, l *Log) error {
 			r, _ := readAt(t, l, 2)
-			value, chain := encodeRecord(l.head.chain, 4, &r.Message, r.PayloadHash)
+			r.Seq = 4
+			value, chain := encodeRecord(l.head.chain, &r)
 			h := head{seq: 4, chain: chain}
 			return errors.Join(l.setEvent(4, 3, value), l.setKey(keyHead, h.encode()))
 		}},

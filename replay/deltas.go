@@ -82,9 +82,8 @@ func (l *Log) applyDeltas(ctx context.Context, txn *badger.Txn, seq uint64, book
 	return nil
 }
 
-// upgrade brings a log of format 1, which kept no deltas apart, to this one. A
-// crash in between leaves a log of format 1.
-func (l *Log) upgrade(ctx context.Context) error {
+// addDeltas brings a log of format 1, which kept no deltas apart, to format 2.
+func (l *Log) addDeltas(ctx context.Context) error {
 	batch := l.db.NewWriteBatch()
 	defer batch.Cancel()
 	for r, err := range l.Scan(ctx, ScanOptions{Types: []events.Type{events.TypeGroupRewarded}}) {
@@ -101,13 +100,5 @@ func (l *Log) upgrade(ctx context.Context) error {
 			}
 		}
 	}
-	if err := batch.Flush(); err != nil {
-		return fmt.Errorf("upgrade log %s: %w", l.dir, err)
-	}
-	err := l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyFormat, []byte{FormatVersion}) })
-	if err != nil {
-		return fmt.Errorf("upgrade log %s: %w", l.dir, err)
-	}
-	l.format = FormatVersion
-	return nil
+	return batch.Flush()
 }

@@ -17,7 +17,11 @@ func explainGroup(g *Lineage) string {
 		g.Group, p.Plan.Purpose, p.Plan.Step, p.Plan.Slot+1, p.Plan.Groups, p.Plan.CodeVersion, p.Plan.TestVersion)
 	for i := range g.Events {
 		m := &g.Events[i].Message
-		fmt.Fprintf(b, "  event %-7d %-15s %s by %s\n", g.Events[i].Seq, m.Type, m.Time.Format("2006-01-02 15:04:05.000"), m.Source)
+		fmt.Fprintf(b, "  event %-7d %-15s %s by %s", g.Events[i].Seq, m.Type, m.Time.Format("2006-01-02 15:04:05.000"), m.Source)
+		if g.Events[i].Compacted {
+			fmt.Fprint(b, ", its tokens compacted away")
+		}
+		fmt.Fprintln(b)
 	}
 	fmt.Fprintf(b, "\nproblem %s, entry point %s\n%s\nground truth\n%s", p.Problem.ID, p.Problem.EntryPoint, indent(p.Problem.Question), indent(p.Problem.Solution))
 	fmt.Fprintf(b, "\nhistorical tests: %d\n", len(p.Historical))
@@ -40,7 +44,7 @@ func explainAnswers(b *strings.Builder, g *Lineage) {
 	fmt.Fprintln(b)
 	for m := range g.Code.Answers {
 		answer := &g.Code.Answers[m]
-		fmt.Fprintf(b, "\nanswer %d: %d tokens, %s", m, len(answer.Tokens), answer.Finish)
+		fmt.Fprintf(b, "\nanswer %d: %d tokens, %s", m, g.answerTokens(m), answer.Finish)
 		if r := g.Rewarded; r != nil {
 			if r.Code[m].Masked {
 				fmt.Fprint(b, ", masked")

@@ -93,7 +93,7 @@ func fork(ctx context.Context, source, target *Log, rename renaming, config Fork
 		}
 		forked.Origin.Chain = r.Chain.String()
 		r.Message = rename.apply(r.Message)
-		if err := batch.add(ctx, Entry{Message: r.Message}); err != nil {
+		if err := batch.add(ctx, r.Entry(events.Start)); err != nil {
 			return forked, err
 		}
 		if progress != nil {

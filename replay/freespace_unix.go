@@ -2,7 +2,13 @@
 
 package replay
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // freeBytes returns the space left to this process on dir's file system.
 func freeBytes(dir string) (uint64, error) {
@@ -11,4 +17,19 @@ func freeBytes(dir string) (uint64, error) {
 		return 0, err
 	}
 	return s.Bavail * uint64(s.Bsize), nil
+}
+
+// diskUsage returns how much of the disk the files in a directory take: less
+// than their sizes add up to, where they have holes.
+func diskUsage(dir string) (bytes uint64) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if info, err := os.Stat(filepath.Join(dir, e.Name())); err == nil {
+			bytes += 512 * uint64(info.Sys().(*syscall.Stat_t).Blocks)
+		}
+	}
+	return bytes
 }

@@ -22,13 +22,17 @@ var (
 	keyHead   = []byte("m/head")   // where the log ends
 	keyLarge  = []byte("m/large")  // sequence number of the last event in the value log
 	keyBook   = []byte("m/book")   // what the stored Mistake Book stands for
+	keyTokens = []byte("m/tokens") // up to where payloads have lost their tokens
 )
 
 // FormatVersion is the version of the layout this build writes.
-const FormatVersion = 2
+const FormatVersion = 3
 
-// formatWithDeltas is the first version that keeps deltas apart.
-const formatWithDeltas = 2
+// The first versions with something new.
+const (
+	formatWithDeltas = 2 // keeps deltas apart
+	formatWithHashes = 3 // its records are recordHashed
+)
 
 // typeCodes stand in the user-meta byte of an event's key, where a scan sees
 // them without reading the value. A code is never reused.

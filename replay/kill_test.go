@@ -15,9 +15,13 @@ import (
 
 const writerDirVariable = "CODEA1_TEST_WRITER_DIR"
 
+// compactEvery is after how many batches the victim compacts what is old.
+const compactEvery = 6
+
 // writeUntilKilled is the victim: it reads its position from the log, as a
 // recorder does, appends what comes after it, some of it twice, and says on
-// stdout how far it has come once that is acknowledged.
+// stdout how far it has come once that is acknowledged. Now and then it compacts
+// what is old.
 func writeUntilKilled(dir string) {
 	fail := func(err error) {
 		fmt.Println("failed:", err)
@@ -35,7 +39,12 @@ func writeUntilKilled(dir string) {
 		next++
 	}
 	var pending []Entry
-	for {
+	for batch := 1; ; batch++ {
+		if batch%compactEvery == 0 {
+			if _, err := l.Compact(context.Background(), uint64(max(0, next-100)), nil); err != nil {
+				fail(err)
+			}
+		}
 		// Message number n is the n%3th of group n/3.
 		for len(pending) < 3+next%40 {
 			n := next + len(pending)
@@ -68,7 +77,7 @@ func TestKill(t *testing.T) {
 		kills = 5
 	}
 	dir := t.TempDir()
-	total := uint64(0)
+	total, compacted := uint64(0), uint64(0)
 	for kill := range kills {
 		acknowledged := runVictim(t, self, dir, 5+kill%17)
 		l, err := Open(dir, Options{ReadOnly: kill%3 == 0})
@@ -88,7 +97,7 @@ func TestKill(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		total = report.Events
+		total, compacted = report.Events, report.Compacted
 	}
 	// Every message in its place, in the order it was made.
 	l := openLog(t, dir, Options{})
@@ -105,7 +114,10 @@ func TestKill(t *testing.T) {
 	if uint64(n) != total {
 		t.Fatalf("%d events, want %d", n, total)
 	}
-	t.Logf("%d kills, %d events", kills, total)
+	if compacted == 0 {
+		t.Fatal("no payload was compacted")
+	}
+	t.Logf("%d kills, %d events, %d payloads compacted", kills, total, compacted)
 }
 
 // runVictim lets a writer acknowledge a number of batches, kills it without a

@@ -19,6 +19,9 @@ func (l *Log) load() error {
 	if l.head, err = l.readHead(txn); err != nil {
 		return err
 	}
+	if l.bare, err = l.readBare(txn); err != nil {
+		return err
+	}
 	if err := l.checkTail(txn); err != nil {
 		return err
 	}
@@ -28,6 +31,23 @@ func (l *Log) load() error {
 		}
 	}
 	return l.loadBook(txn)
+}
+
+// upgrade brings a log of an older format to this one. A crash in between
+// leaves a log of the older format. Records are never written anew.
+func (l *Log) upgrade(ctx context.Context) error {
+	var err error
+	if l.format < formatWithDeltas {
+		err = l.addDeltas(ctx)
+	}
+	if err == nil {
+		err = l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyFormat, []byte{FormatVersion}) })
+	}
+	if err != nil {
+		return fmt.Errorf("upgrade log %s: %w", l.dir, err)
+	}
+	l.format = FormatVersion
+	return nil
 }
 
 func (l *Log) checkFormat() error {

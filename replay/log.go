@@ -44,13 +44,17 @@ type Log struct {
 	remove  func() error // what a reader's snapshot leaves
 	free    func(dir string) (uint64, error)
 
-	appending sync.Mutex // held by Append
+	compacting sync.Mutex   // held by Compact, taken before appending
+	collecting sync.RWMutex // held for reading by who follows a pointer into the value log without an iterator
+
+	appending sync.Mutex // held by Append, and by Compact while it commits
 	failed    error      // the failed commit after which nothing is appended
 
 	// mu guards what follows. A commit holds it until the disk has it, so that
 	// nobody acts on what a crash could still take back.
 	mu   sync.RWMutex
 	head head
+	bare bare
 	book *mistakes.Book
 
 	usersMu sync.Mutex
@@ -174,6 +178,8 @@ func (l *Log) Get(ctx context.Context, id string) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, err
 	}
+	l.collecting.RLock()
+	defer l.collecting.RUnlock()
 	txn := l.db.NewTransaction(false)
 	defer txn.Discard()
 	// An ID that is no ID is not found either.

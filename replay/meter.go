@@ -33,6 +33,13 @@ func (m *meter) at(done uint64) {
 	}
 }
 
+// to is at for a command that makes long steps.
+func (m *meter) to(done uint64) {
+	if m != nil {
+		_ = m.bar.Set64(int64(done))
+	}
+}
+
 func (m *meter) finish() {
 	if m != nil {
 		_ = m.bar.Finish()

@@ -61,7 +61,7 @@ func (l *Log) CheckOrigins(ctx context.Context) ([]events.Origin, error) {
 
 // rechained returns the chain hash of a record whose message has changed.
 func rechained(previous Hash, r *Record) Hash {
-	_, chain := encodeRecord(previous, r.Seq, &r.Message, r.PayloadHash)
+	_, chain := encodeRecord(previous, r)
 	return chain
 }
 

@@ -107,7 +107,7 @@ func (report *Rebuilt) copy(ctx context.Context, source, target *Log, progress f
 		if r.Seq == last {
 			position = source.Position()
 		}
-		batch = append(batch, Entry{Message: r.Message, Position: position})
+		batch = append(batch, r.Entry(position))
 		size += len(r.Message.Data)
 		if len(batch) == rebuildBatch || size >= rebuildBytes {
 			if err := flush(); err != nil {

@@ -16,21 +16,49 @@ import (
 type Record struct {
 	Seq         uint64 // sequence number, from 1
 	Message     events.Message
-	PayloadHash Hash // SHA-256 of the payload before compression
+	PayloadHash Hash // SHA-256 of the payload before compression, as it was appended
 	Chain       Hash // links this record to the one before it
+	// Compacted reports that the payload has lost its token ids and log-probs:
+	// the message decodes, and they are empty.
+	Compacted bool
+	// Tokens is what is left of them: how many tokens each response of a
+	// compacted payload had, in order.
+	Tokens []int
+
+	version  byte
+	bare     *Hash // what a compacted payload has to hash to; nil if it cannot be compacted
+	chainEnd int   // of the encoded record: where the part ends that the chain covers
 }
 
-// Decode returns the record's event. A payload that is not the one that was
-// appended gives an error.
+// Entry returns what appends the record to another log. It gets the same chain
+// hash there if the events before it are the same.
+func (r *Record) Entry(position events.Position) Entry {
+	return Entry{Message: r.Message, Position: position, from: r}
+}
+
+// Decode returns the record's event. A payload that is neither the one that was
+// appended nor what compaction has left of it gives an error.
 func (r *Record) Decode() (*events.Event, error) {
 	e, err := r.Message.Decode()
 	if err != nil {
 		return nil, fmt.Errorf("event %d (%s): %w", r.Seq, r.Message.ID, err)
 	}
-	if parseHash(e.Hash()) != r.PayloadHash {
-		return nil, fmt.Errorf("event %d (%s): %w", r.Seq, r.Message.ID, errPayloadHash)
+	if err := r.checkHash(parseHash(e.Hash())); err != nil {
+		return nil, fmt.Errorf("event %d (%s): %w", r.Seq, r.Message.ID, err)
 	}
 	return e, nil
+}
+
+// checkHash compares the hash of the payload that is there with what the chain
+// covers.
+func (r *Record) checkHash(payload Hash) error {
+	switch {
+	case !r.Compacted && payload == r.PayloadHash:
+		return nil
+	case r.Compacted && r.bare != nil && bareHash(r.Tokens, payload) == *r.bare:
+		return nil
+	}
+	return errPayloadHash
 }
 
 var (
@@ -38,28 +66,54 @@ var (
 	errRecord      = errors.New("malformed record")
 )
 
+// Record versions.
 const (
-	recordVersion = 1
-	// chainedFrom is where a record's chained part starts: behind the version
-	// byte and the chain hash.
-	chainedFrom = 1 + sha256.Size
+	// recordWhole: the chain covers the payload as it travelled. Formats 1 and 2.
+	recordWhole = 1
+	// recordHashed: the chain covers the hashes of the payload with and without
+	// tokens, so that the one can take the place of the other.
+	recordHashed = 2
 )
 
-// encodeRecord returns the value of an event's key, and its chain hash.
-func encodeRecord(previous Hash, seq uint64, m *events.Message, payload Hash) ([]byte, Hash) {
-	size := chainedFrom + len(payload) + 256 + len(m.Run) + len(m.Group) + len(m.Source) + len(m.TraceParent) + len(m.Data)
+// chainedFrom is where a record's chained part starts: behind the version byte
+// and the chain hash.
+const chainedFrom = 1 + sha256.Size
+
+// encodeRecord returns the value of an event's key, and its chain hash. It
+// reads all of r but Chain.
+func encodeRecord(previous Hash, r *Record) ([]byte, Hash) {
+	m := &r.Message
+	size := chainedFrom + 2*sha256.Size + 256 + len(m.Run) + len(m.Group) + len(m.Source) + len(m.TraceParent) + len(m.Data)
 	b := make([]byte, chainedFrom, size)
-	b[0] = recordVersion
-	b = append(b, payload[:]...)
+	b[0] = r.version
+	b = append(b, r.PayloadHash[:]...)
+	if r.version == recordWhole {
+		b = appendText(appendEnvelope(b, m), m.Encoding)
+		b = append(b, m.Data...)
+		chain := chainOf(previous, r.Seq, b)
+		copy(b[1:], chain[:])
+		return b, chain
+	}
+	if r.bare == nil {
+		b = append(b, 0)
+	} else {
+		b = append(append(b, 1), r.bare[:]...)
+	}
 	b = appendEnvelope(b, m)
-	b = append(b, m.Data...)
-	chain := chainOf(previous, seq, b)
+	chain := chainOf(previous, r.Seq, b)
 	copy(b[1:], chain[:])
-	return b, chain
+	if r.Compacted {
+		b = appendTokens(append(b, 1), r.Tokens)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendText(b, m.Encoding)
+	return append(b, m.Data...), chain
 }
 
 // chainOf is SHA-256(previous chain hash, sequence number, version byte,
-// everything behind the chain hash).
+// everything behind the chain hash), of a record up to where the chain covers
+// it.
 func chainOf(previous Hash, seq uint64, value []byte) Hash {
 	h := sha256.New()
 	h.Write(previous[:])
@@ -92,8 +146,7 @@ func appendEnvelope(b []byte, m *events.Message) []byte {
 		b = append(b, cause[:]...)
 		b = append(b, payload[:]...)
 	}
-	b = appendText(b, m.TraceParent)
-	return appendText(b, m.Encoding)
+	return appendText(b, m.TraceParent)
 }
 
 func appendText(b []byte, s string) []byte {
@@ -105,24 +158,36 @@ func decodeRecord(seq uint64, value []byte) (Record, error) {
 	if len(value) < chainedFrom+sha256.Size {
 		return Record{}, fmt.Errorf("%w: %d bytes", errRecord, len(value))
 	}
-	if value[0] != recordVersion {
-		return Record{}, fmt.Errorf("%w: record version %d, this build knows %d", ErrNewerFormat, value[0], recordVersion)
+	r := Record{Seq: seq, version: value[0]}
+	if r.version < recordWhole || r.version > recordHashed {
+		return Record{}, fmt.Errorf("%w: record version %d, this build knows %d", ErrNewerFormat, r.version, recordHashed)
 	}
-	r := Record{Seq: seq}
 	copy(r.Chain[:], value[1:])
 	copy(r.PayloadHash[:], value[chainedFrom:])
 	f := fields{rest: value[chainedFrom+sha256.Size:]}
+	if r.version == recordHashed && f.flag() {
+		r.bare = new(Hash)
+		copy(r.bare[:], f.take(sha256.Size))
+	}
 	m := &r.Message
 	m.ID = f.hex(len(eventID{}))
 	m.Type = events.Type(f.text())
 	m.SchemaVersion = int(f.number())
 	m.Run, m.Group, m.Source = f.text(), f.text(), f.text()
 	m.Time = f.time()
-	if cause := f.take(1); cause != nil && cause[0] != 0 {
+	if f.flag() {
 		m.CausationID, m.CausationHash = f.hex(len(eventID{})), f.hex(len(Hash{}))
 	}
-	m.TraceParent, m.Encoding = f.text(), f.text()
+	m.TraceParent = f.text()
+	r.chainEnd = len(value) - len(f.rest)
+	if r.version == recordHashed && f.flag() {
+		r.Compacted, r.Tokens = true, f.tokens()
+	}
+	m.Encoding = f.text()
 	m.Data = f.rest
+	if r.version == recordWhole {
+		r.chainEnd = len(value)
+	}
 	if f.failed {
 		return Record{}, fmt.Errorf("%w: envelope is cut off", errRecord)
 	}
@@ -153,6 +218,16 @@ func (f *fields) number() uint64 {
 	}
 	f.rest = f.rest[n:]
 	return v
+}
+
+// flag reads a byte that is 0 or 1.
+func (f *fields) flag() bool {
+	b := f.take(1)
+	if b == nil || b[0] > 1 {
+		f.failed, f.rest = true, nil
+		return false
+	}
+	return b[0] == 1
 }
 
 func (f *fields) text() string     { return string(f.take(int(f.number()))) }

@@ -114,7 +114,7 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 				return fmt.Errorf("recorder: read run %s: %w", r.config.Run, err)
 			}
 			select {
-			case entries <- Entry{m, position}:
+			case entries <- Entry{Message: m, Position: position}:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -241,6 +241,8 @@ func (r *Recorder) drop(ctx context.Context, standing string) error {
 		Stage: r.config.Source, Reason: events.DropLineage,
 		Detail: fmt.Sprintf("%s %s was published with two payloads; the first stands, and events that follow from the other are left out", cause.Type, standing),
 	})
+	// The payload may be compacted by now; events name what was appended.
+	dropped.CausationHash = record.PayloadHash.String()
 	m, err := events.Encode(dropped)
 	if err != nil {
 		return err

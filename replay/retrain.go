@@ -39,6 +39,19 @@ var ErrNoRetrainer = errors.New("no engine is at hand to train with")
 // its start alone.
 var ErrScheduleChanged = errors.New("the run was resumed with another learning rate schedule")
 
+// TokensError says that a run cannot be trained again: tokens that a model was
+// trained on are compacted away.
+type TokensError struct {
+	Step  int // the first that lacks them
+	Group string
+	Seq   uint64 // the event that has lost them
+}
+
+func (e *TokensError) Error() string {
+	return fmt.Sprintf("the tokens of step %d were compacted away: event %d, of group %s, has only its texts; train again from a backup of the log made before",
+		e.Step, e.Seq, e.Group)
+}
+
 // DivergedError says that training again led to other weights.
 type DivergedError struct {
 	Role    events.Role
@@ -53,7 +66,8 @@ func (e *DivergedError) Error() string {
 
 // Retrain trains a role again from the events of the log and compares the
 // weights of every version with the logged ones. It returns how many are the
-// same, and a *DivergedError for the first that is not.
+// same, and a *DivergedError for the first that is not. For a log whose tokens
+// are compacted it returns a *TokensError, and trains nothing.
 func (l *Log) Retrain(ctx context.Context, trainer Retrainer, role events.Role, runDir, work string, progress func(version int)) (same int, err error) {
 	updates, err := l.Updates(ctx)
 	if err != nil {
@@ -72,6 +86,9 @@ func (l *Log) Retrain(ctx context.Context, trainer Retrainer, role events.Role, 
 	if err := l.fillJob(ctx, &job); err != nil {
 		return 0, err
 	}
+	if err := l.checkTokens(ctx, bus.logged[len(bus.logged)-1].Step); err != nil {
+		return 0, err
+	}
 	err = trainer.Retrain(ctx, job)
 	if bus.diverged != nil {
 		return bus.same, bus.diverged
@@ -83,6 +100,26 @@ func (l *Log) Retrain(ctx context.Context, trainer Retrainer, role events.Role, 
 		return bus.same, fmt.Errorf("train %s again: %w", role, err)
 	}
 	return bus.same, nil
+}
+
+// checkTokens returns a *TokensError if a group of the first steps has lost its
+// tokens.
+func (l *Log) checkTokens(ctx context.Context, steps int) error {
+	end := l.compacted()
+	if end.events == 0 {
+		return nil
+	}
+	groups := Selection{FromStep: 1, ToStep: steps}
+	for r, err := range l.Scan(ctx, ScanOptions{To: end.to, Types: tokenTypes}) {
+		if err != nil {
+			return err
+		}
+		if r.Compacted && groups.selects(&r.Message) {
+			step, _ := stepOf(&r.Message)
+			return &TokensError{step, r.Message.Group, r.Seq}
+		}
+	}
+	return nil
 }
 
 // fillJob adds what the run's start says. A run that was resumed with another

@@ -19,6 +19,7 @@ type EventRow struct {
 	Time          time.Time `json:"time" parquet:"time,timestamp(microsecond)"`
 	CausationID   string    `json:"causation_id" parquet:"causation_id"`
 	PayloadHash   string    `json:"payload_hash" parquet:"payload_hash"`
+	Compacted     bool      `json:"compacted,omitempty" parquet:"compacted"` // the payload has lost its token ids and log-probs
 	Payload       rawJSON   `json:"payload" parquet:"payload"`
 }
 
@@ -39,7 +40,7 @@ func eventRow(r *Record) (EventRow, error) {
 	}
 	return EventRow{
 		Seq: r.Seq, ID: e.ID, Type: string(e.Type), SchemaVersion: e.SchemaVersion, Run: e.Run, Group: e.Group, Source: e.Source,
-		Time: e.Time, CausationID: e.CausationID, PayloadHash: r.PayloadHash.String(), Payload: rawJSON(strings.TrimSpace(payload.String())),
+		Time: e.Time, CausationID: e.CausationID, PayloadHash: r.PayloadHash.String(), Compacted: r.Compacted, Payload: rawJSON(strings.TrimSpace(payload.String())),
 	}, nil
 }
 
@@ -113,7 +114,7 @@ func answerRows(g *Lineage) []AnswerRow {
 		}
 		if g.Code != nil {
 			c := &g.Code.Answers[m]
-			row.Text, row.Tokens, row.Finish = c.Text, len(c.Tokens), c.Finish
+			row.Text, row.Tokens, row.Finish = c.Text, g.answerTokens(m), c.Finish
 		}
 		if g.Tests != nil {
 			row.Code = g.Tests.Codes[m]

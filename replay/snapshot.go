@@ -18,10 +18,15 @@ import (
 
 // snapshot puts the log in dir, as it stands, into a directory of its own,
 // from which it can be read while a run goes on writing: nothing there is
-// locked, changed or waited for. What Badger never writes to again is linked,
-// the rest (the manifest, the write-ahead logs, the newest value log, which end
-// in the middle of a write) is copied. Badger's repair of a torn end, which
-// would cut a value log at a flipped byte as well, then happens to the copy.
+// changed or waited for. Value logs that are full, by far the most of a log, are
+// linked: only collect deletes them, and not while their files are locked. The
+// rest is copied: the manifest, the write-ahead logs and the newest value log
+// end in the middle of a write, and a table Badger empties before it deletes it,
+// whatever other names it has. Badger's repair of a torn end, which would cut a
+// value log at a flipped byte as well, then happens to the copy.
+//
+// For a rehearsal, which only looks at the end, tables are linked too: nobody
+// else has the log open, or the writer will not get it.
 //
 // remove takes the snapshot away. repairable reports that Badger may put the
 // copy in order: asked for, or needed because the log was not closed.
@@ -36,9 +41,16 @@ func snapshot(dir string, repair bool) (copied string, repairable bool, remove f
 	if err != nil {
 		return "", false, nil, fmt.Errorf("read log %s: %w", dir, err)
 	}
-	remove = func() error { return os.RemoveAll(copied) }
+	unlock, locked, lockErr := lockFiles(dir, false)
+	if lockErr != nil || !locked {
+		unlock, locked = func() {}, false
+	}
+	remove = func() error {
+		unlock()
+		return os.RemoveAll(copied)
+	}
 	for range snapshotAttempts {
-		repairable, err = copyStore(dir, copied, repair)
+		repairable, err = copyStore(dir, copied, repair, locked)
 		if !errors.Is(err, errMoved) {
 			break
 		}
@@ -69,8 +81,10 @@ var errMoved = errors.New("the store keeps changing its files")
 // the manifest before its write-ahead log goes, and a value is on disk before
 // the write-ahead log points at it. So, with the same manifest before and
 // after, no table or write-ahead log can have gone missing in between, and a
-// value log that is copied last holds every value that is pointed at.
-func copyStore(from, to string, repair bool) (live bool, err error) {
+// value log that is copied last holds every value that is pointed at. Unless
+// locked, value logs may go meanwhile: they are copied, and must still be there
+// in the end.
+func copyStore(from, to string, repair, locked bool) (live bool, err error) {
 	manifest, err := os.ReadFile(filepath.Join(from, badger.ManifestFilename))
 	if err != nil {
 		return false, err
@@ -91,8 +105,12 @@ func copyStore(from, to string, repair bool) (live bool, err error) {
 		}
 	}
 	live = repair || len(memTables) > 0
+	place := copyFile
+	if repair {
+		place = linkFile
+	}
 	for _, name := range tables {
-		if err := linkFile(from, to, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := place(from, to, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return live, err
 		}
 	}
@@ -114,7 +132,7 @@ func copyStore(from, to string, repair bool) (live bool, err error) {
 	slices.Sort(valueLogs)
 	for i, name := range valueLogs {
 		place := linkFile
-		if live && i == len(valueLogs)-1 {
+		if !locked || live && i == len(valueLogs)-1 {
 			place = copyFile
 		}
 		if err := place(from, to, name); errors.Is(err, fs.ErrNotExist) {
@@ -122,6 +140,9 @@ func copyStore(from, to string, repair bool) (live bool, err error) {
 		} else if err != nil {
 			return live, err
 		}
+	}
+	if !locked && shrunk(from, to, valueLogs) {
+		return live, errMoved
 	}
 	after, err := os.ReadFile(filepath.Join(from, badger.ManifestFilename))
 	if err != nil {
@@ -131,6 +152,21 @@ func copyStore(from, to string, repair bool) (live bool, err error) {
 		return live, errMoved
 	}
 	return live, os.WriteFile(filepath.Join(to, badger.ManifestFilename), manifest, 0o600)
+}
+
+// shrunk reports whether a file is not as long any more as its copy.
+func shrunk(from, to string, names []string) bool {
+	for _, name := range names {
+		was, err := os.Stat(filepath.Join(to, name))
+		if err != nil {
+			return true
+		}
+		is, err := os.Stat(filepath.Join(from, name))
+		if err != nil || is.Size() < was.Size() {
+			return true
+		}
+	}
+	return false
 }
 
 // Badger's file names.

@@ -1,0 +1,396 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codea1/events"
+	"github.com/google/go-cmp/cmp"
+)
+
+// withoutTokens returns what compaction leaves of messages.
+func withoutTokens(t *testing.T, messages []events.Message) []events.Message {
+	t.Helper()
+	var compacted []events.Message
+	for _, m := range messages {
+		if hasTokens(m.Type) {
+			m = recordsOf(t, m)[3].Message
+		}
+		compacted = append(compacted, m)
+	}
+	return compacted
+}
+
+// decompressed makes messages comparable whatever they were compressed with.
+func decompressed(t *testing.T, messages []events.Message) []events.Message {
+	t.Helper()
+	var all []events.Message
+	for _, m := range messages {
+		raw, err := m.Raw()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Encoding, m.Data = events.EncodingNone, raw
+		all = append(all, m)
+	}
+	return all
+}
+
+// A compacted log is the log without tokens, and with everything else.
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	messages := tell(t)
+	run, l := storyLog(t, messages)
+	before := mustVerify(t, l)
+	book := l.Book().Encode()
+	step1, err := l.ResolvePosition(t.Context(), "step:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(l *Log, to uint64, compacted uint64) {
+		t.Helper()
+		after := mustVerify(t, l)
+		want := before
+		want.Compacted = compacted
+		if diff := cmp.Diff(want, after); diff != "" {
+			t.Errorf("verify (-want +got):\n%s", diff)
+		}
+		history, err := l.CheckHistory(t.Context(), testRecipes{}, nil)
+		if err != nil || history.Found != 0 || history.Recomputed != 4 {
+			t.Errorf("history: %+v, %v", history, err)
+		}
+		if !bytes.Equal(book, l.Book().Encode()) {
+			t.Error("the book is another")
+		}
+		kept := append(withoutTokens(t, messages[:to]), messages[to:]...)
+		if diff := cmp.Diff(decompressed(t, kept), decompressed(t, scanAll(t, l, ScanOptions{}))); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	}
+	for _, tt := range []struct{ to, done, compacted uint64 }{
+		{step1, 6, 6}, {step1, 0, 6}, {3, 0, 6}, {uint64(len(messages)), 4, 10}, {1 << 40, 0, 10},
+	} {
+		report, err := l.Compact(t.Context(), tt.to, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Events != tt.done || report.Waiting || report.Whole != 0 {
+			t.Errorf("to %d: %+v", tt.to, report)
+		}
+		check(l, report.To, tt.compacted)
+	}
+	// What is there is not taken again, nor another payload in its place.
+	appended := mustAppend(t, l, at(0, messages...))
+	if appended.Duplicates != len(messages) || appended.Last != 0 {
+		t.Errorf("appended again: %+v", appended)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check(openLog(t, Dir(run), Options{ReadOnly: true}), 31, 10)
+	// A rebuild keeps what there is, and the chain.
+	into := filepath.Join(t.TempDir(), "r2")
+	if _, err := execute(t, "replay", "rebuild", run, into); err != nil {
+		t.Fatal(err)
+	}
+	check(openLog(t, Dir(into), Options{}), 31, 10)
+	check(openLog(t, Dir(run), Options{}), 31, 10)
+}
+
+// What needs tokens says which are gone; what needs none goes on.
+func TestCommandsOnACompactedLog(t *testing.T) {
+	t.Parallel()
+	run, l := storyLog(t, tell(t))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	outputs := make(map[string]string)
+	same := []string{
+		"replay explain RUN --step 2", "replay rescore RUN --reward share --alpha 0.25 --groups", "replay scan RUN --code __eq__", "replay scan RUN --text class",
+		"replay export RUN --table answers", "replay export RUN --table tests", "replay export RUN --table golden", "mistakes history RUN p0",
+	}
+	for _, args := range same {
+		out, err := execute(t, strings.Fields(strings.ReplaceAll(args, "RUN", run))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outputs[args] = out
+	}
+	out, err := execute(t, "replay", "compact", run, "--to", "step:1")
+	if err != nil || !strings.Contains(out, "6 payloads up to event 18") {
+		t.Fatalf("%s%v", out, err)
+	}
+	for _, args := range same {
+		out, err := execute(t, strings.Fields(strings.ReplaceAll(args, "RUN", run))...)
+		if err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(outputs[args], out); diff != "" {
+			t.Errorf("%s (-before +after):\n%s", args, diff)
+		}
+	}
+	for _, tt := range []struct{ args, want string }{
+		{"replay explain RUN --group s000001-q0000", "by code.sampled-0, its tokens compacted away"},
+		{"replay verify RUN", "6 payloads are without their token ids and log-probs"},
+		{"replay verify RUN --json", `"compacted":6`},
+		{"replay export RUN --type code.sampled --group s000001-q0000", `"compacted":true`},
+		{"replay compact RUN --to end --json", `"to":31,"compacted":4,"whole":0`},
+		{"replay explain RUN --group s000002-q0000", "answer 0: 2 tokens, stop"},
+		{"replay export RUN --table answers --group s000002-q0000", `"tokens":2`},
+	} {
+		out, err := execute(t, strings.Fields(strings.ReplaceAll(tt.args, "RUN", run))...)
+		if err != nil || !strings.Contains(out, tt.want) {
+			t.Errorf("%s: %v, want %s in:\n%s", tt.args, err, tt.want, out)
+		}
+	}
+	_, err = execute(t, "replay", "retrain", run)
+	var tokens *TokensError
+	if !errors.As(err, &tokens) || tokens.Step != 1 || tokens.Group != "s000001-q0000" || tokens.Seq != 8 {
+		t.Errorf("retrain: %v", err)
+	}
+}
+
+// A group that is sampled before the step before it is trained keeps its tokens
+// until its own step is.
+func TestSettled(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.start()
+	var steps [3][]string
+	for step := 1; step <= 2; step++ {
+		for slot := range storyGroups {
+			steps[step] = append(steps[step], s.group(s.plan(events.PurposeTrain, step, slot)))
+		}
+	}
+	s.update(events.RoleCode, 1, steps[1])
+	_, l := storyLog(t, s.messages)
+	check := func(want uint64) {
+		t.Helper()
+		if got, err := l.Settled(t.Context(), 1<<40); err != nil || got != want {
+			t.Errorf("settled to event %d, want %d; %v", got, want, err)
+		}
+	}
+	check(2) // the first group is posed
+	first := len(s.messages)
+	s.update(events.RoleTest, 1, steps[1])
+	mustAppend(t, l, at(first, s.messages[first:]...))
+	check(12) // so is the third
+	if _, err := l.Compact(t.Context(), 12, nil); err != nil {
+		t.Fatal(err)
+	}
+	check(12)
+	first = len(s.messages)
+	s.update(events.RoleCode, 2, steps[2])
+	s.update(events.RoleTest, 2, steps[2])
+	mustAppend(t, l, at(first, s.messages[first:]...))
+	check(1 << 40)
+}
+
+// Groups that no version was trained on are not missed when training again.
+func TestRetrainWithoutWhatItDoesNotNeed(t *testing.T) {
+	t.Parallel()
+	_, l := storyLog(t, tell(t))
+	if report, err := l.Compact(t.Context(), 6, nil); err != nil || report.Events != 2 { // the evaluation
+		t.Fatalf("%+v, %v", report, err)
+	}
+	if same, err := l.Retrain(t.Context(), testTrainer{}, events.RoleCode, "", "", nil); err != nil || same != storySteps {
+		t.Errorf("%d versions, %v", same, err)
+	}
+}
+
+// tokenEvents are groups that have been answered with many tokens, which do not
+// compress.
+func tokenEvents(t *testing.T, groups, tokens int) []events.Message {
+	r := rand.New(rand.NewPCG(1, 2))
+	var messages []events.Message
+	for slot := range groups {
+		p := posed(slot, "What is f?")
+		messages = append(messages, encode(t, p))
+		s := sampled(p, "return x")
+		c := &s.Payload.(*events.CodeSampled).Answers[0]
+		c.Tokens, c.LogProbs = make(events.Int32s, tokens), make(events.Float32s, tokens)
+		for i := range tokens {
+			c.Tokens[i], c.LogProbs[i] = int32(r.Uint32()>>1), r.Float32()
+		}
+		messages = append(messages, encode(t, s))
+	}
+	return messages
+}
+
+// Compaction frees the disk, but not under a reader.
+func TestCompactFreesTheDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := openLog(t, Dir(dir), Options{})
+	for i, m := range tokenEvents(t, 40, 40_000) {
+		mustAppend(t, l, at(i, m))
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := diskUsage(l.dir)
+	reader := openLog(t, Dir(dir), Options{ReadOnly: true})
+	l = openLog(t, Dir(dir), Options{})
+	report, err := l.Compact(t.Context(), 80, nil)
+	if err != nil || !report.Waiting || report.Events != 40 {
+		t.Fatalf("under a reader: %+v, %v", report, err)
+	}
+	if diff := cmp.Diff(uint64(0), mustVerify(t, reader).Compacted); diff != "" {
+		t.Error("the reader sees what came after it")
+	}
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if report, err = l.Compact(t.Context(), 80, nil); err != nil || report.Waiting || report.Events != 0 {
+		t.Fatalf("alone: %+v, %v", report, err)
+	}
+	mustVerify(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	after := diskUsage(l.dir)
+	t.Logf("%.1f MB, then %.1f MB", float64(before)/1e6, float64(after)/1e6)
+	if before < 12e6 || after > before/10 {
+		t.Errorf("%d bytes on disk, %d before", after, before)
+	}
+	l = openLog(t, Dir(dir), Options{})
+	if report := mustVerify(t, l); report.Compacted != 40 || report.Events != 80 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// An interrupted compaction leaves whole segments and goes on from there.
+func TestCompactGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := openLog(t, dir, Options{})
+	mustAppend(t, l, at(0, tokenEvents(t, 2*segmentEvents+10, 10)...))
+	ctx, cancel := context.WithCancel(t.Context())
+	report, err := l.Compact(ctx, 1<<40, func(uint64) { cancel() })
+	if !errors.Is(err, context.Canceled) || report.Events != segmentEvents {
+		t.Fatalf("interrupted: %+v, %v", report, err)
+	}
+	if got := mustVerify(t, l).Compacted; got != segmentEvents {
+		t.Fatalf("%d payloads are compacted", got)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = openLog(t, dir, Options{})
+	if report, err = l.Compact(t.Context(), 1<<40, nil); err != nil || report.Events != segmentEvents+10 {
+		t.Fatalf("again: %+v, %v", report, err)
+	}
+	if got := mustVerify(t, l).Compacted; got != 2*segmentEvents+10 {
+		t.Fatalf("%d payloads are compacted", got)
+	}
+}
+
+func TestCompactRefuses(t *testing.T) {
+	t.Parallel()
+	run, l := storyLog(t, tell(t))
+	var inUse *InUseError
+	if _, err := execute(t, "replay", "compact", run, "--to", "end"); !errors.As(err, &inUse) {
+		t.Errorf("a log that is written: %v", err)
+	}
+	if _, err := openLog(t, Dir(run), Options{ReadOnly: true}).Compact(t.Context(), 31, nil); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("a log open for reading: %v", err)
+	}
+	// A damaged payload is not taken away with the tokens.
+	value := valueOf(t, l, 8)
+	value[len(value)-1] ^= 1
+	if err := l.setEvent(8, typeCodes[events.TypeCodeSampled], value); err != nil {
+		t.Fatal(err)
+	}
+	var corrupt *CorruptError
+	if _, err := l.Compact(t.Context(), 31, nil); !errors.As(err, &corrupt) || corrupt.Seq != 8 {
+		t.Errorf("a damaged payload: %v", err)
+	}
+	if !bytes.Equal(value, valueOf(t, l, 8)) {
+		t.Error("the damaged record was replaced")
+	}
+}
+
+// A compacted payload is checked like any other.
+func TestVerifyFindsDamageInCompacted(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(value []byte) []byte{
+		"a flipped byte of a text": func(value []byte) []byte {
+			return bytes.Replace(value, []byte("def f"), []byte("def g"), 1)
+		},
+		"another number of tokens": func(value []byte) []byte {
+			return bytes.Replace(value, []byte{1, 2, 2, 2, 0}, []byte{1, 2, 2, 3, 0}, 1)
+		},
+	} {
+		_, l := storyLog(t, tell(t))
+		if _, err := l.Compact(t.Context(), 31, nil); err != nil {
+			t.Fatal(err)
+		}
+		value := valueOf(t, l, 8)
+		changed := damage(bytes.Clone(value))
+		if bytes.Equal(value, changed) {
+			t.Fatalf("%s: nothing is changed", name)
+		}
+		if err := l.setEvent(8, typeCodes[events.TypeCodeSampled], changed); err != nil {
+			t.Fatal(err)
+		}
+		var corrupt *CorruptError
+		if _, err := l.Verify(t.Context(), nil); !errors.As(err, &corrupt) || corrupt.Seq != 8 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, l := storyLog(t, tell(t))
+	wrong := bare{to: 31, events: 3}
+	if err := l.setKey(keyTokens, wrong.encode()); err != nil {
+		t.Fatal(err)
+	}
+	var corrupt *CorruptError
+	if _, err := l.Verify(t.Context(), nil); !errors.As(err, &corrupt) {
+		t.Errorf("another number of compacted payloads: %v", err)
+	}
+}
+
+// A log that an older build has written is read as it is, goes on in this
+// format, and keeps its chain.
+func TestFormat2(t *testing.T) {
+	t.Parallel()
+	run := t.TempDir()
+	if err := os.CopyFS(Dir(run), os.DirFS("testdata/format2")); err != nil {
+		t.Fatal(err)
+	}
+	const chain = "7dd09340a9a4f229869b26d858a4486d13a5a98bc977a7f5062844608e927692"
+	reader := openLog(t, Dir(run), Options{ReadOnly: true})
+	if report := mustVerify(t, reader); reader.format != 2 || report.Chain.String() != chain || report.Events != 33 {
+		t.Fatalf("format %d, %+v", reader.format, report)
+	}
+	told := tell(t)
+	if diff := cmp.Diff(told, scanAll(t, reader, ScanOptions{To: 31})); diff != "" {
+		t.Fatalf("events (-want +got):\n%s", diff)
+	}
+	writer := openLog(t, Dir(run), Options{})
+	if _, last := writer.Last(); writer.format != FormatVersion || last.String() != chain {
+		t.Fatalf("format %d, chain %v", writer.format, last)
+	}
+	mustAppend(t, writer, at(33, append(group(t, 901), group(t, 902)...)...))
+	report, err := writer.Compact(t.Context(), 1<<40, nil)
+	if err != nil || report.Events != 2 || report.Whole != 11 {
+		t.Fatalf("compact: %+v, %v", report, err)
+	}
+	whole := mustVerify(t, writer)
+	if whole.Compacted != 2 || whole.Events != 39 {
+		t.Fatalf("%+v", whole)
+	}
+	// Records keep their version, and so the chain, wherever they go.
+	into := filepath.Join(t.TempDir(), "log")
+	if _, err := Rebuild(t.Context(), writer, into, Options{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(whole, mustVerify(t, openLog(t, into, Options{}))); diff != "" {
+		t.Errorf("rebuilt (-source +target):\n%s", diff)
+	}
+}

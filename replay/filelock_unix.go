@@ -1,0 +1,36 @@
+//go:build linux || darwin
+
+package replay
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4"
+	"golang.org/x/sys/unix"
+)
+
+// lockFiles keeps the files of a log from being deleted: readers whose
+// snapshots share files hold it together, and who wants to delete files alone.
+// It never waits; ok is false if the others hold it.
+//
+// What is locked is a file that every store has and that never changes.
+func lockFiles(dir string, alone bool) (unlock func(), ok bool, err error) {
+	file, err := os.Open(filepath.Join(dir, badger.KeyRegistryFileName))
+	if err != nil {
+		return nil, false, err
+	}
+	how := unix.LOCK_SH
+	if alone {
+		how = unix.LOCK_EX
+	}
+	err = unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
+	if err == nil {
+		return func() { _ = file.Close() }, true, nil
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = nil
+	}
+	return nil, false, errors.Join(err, file.Close())
+}
