@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -18,49 +22,108 @@ const (
 	natsSyncInterval = 10 * time.Second
 )
 
-// openBus connects to the bus that the flags name and, where that is the
-// embedded one, starts its server first.
-func (r *trainingRun) openBus(ctx context.Context) error {
-	bus, err := r.connect(ctx)
-	if err != nil {
-		return err
-	}
-	r.bus = bus
-	r.closers = append(r.closers, bus.Close)
-	return nil
+// BusFlags say which message bus a process joins and how. Secrets are given by
+// file: a command line can be read by everyone on the machine, and the
+// configuration of a run is part of its events.
+type BusFlags struct {
+	URL          string `name:"bus" help:"Message bus: embedded, the nats:// addresses of servers with JetStream, or kafka://HOST:PORT[,HOST:PORT]." default:"embedded"`
+	Replicas     int    `name:"bus-replicas" help:"Copies that the bus keeps of a new run's events: 1, or 3 on a cluster." default:"1"`
+	User         string `name:"bus-user" help:"User to log in to the bus with." placeholder:"NAME"`
+	PasswordFile string `name:"bus-password-file" help:"File that holds the user's password." placeholder:"FILE"`
+	SASL         string `name:"bus-sasl" help:"How Kafka is shown user and password: plain, scram-sha-256 or scram-sha-512." default:"scram-sha-512" enum:"plain,scram-sha-256,scram-sha-512"`
+	TokenFile    string `name:"bus-token-file" help:"File that holds a token to log in to NATS with." placeholder:"FILE"`
+	NKeyFile     string `name:"bus-nkey-file" help:"File that holds the seed of an nkey to log in to NATS with." placeholder:"FILE"`
+	CredsFile    string `name:"bus-creds-file" help:"Credentials file, as nsc writes it, to log in to NATS with." placeholder:"FILE"`
+	TLS          bool   `name:"bus-tls" help:"Encrypt the connection to Kafka; for NATS the address says so (tls://)."`
+	CAFile       string `name:"bus-ca-file" help:"PEM file of the authorities that sign the bus's certificates, where the system does not know them." placeholder:"FILE"`
+	CertFile     string `name:"bus-cert-file" help:"PEM file of the certificate to show to the bus." placeholder:"FILE"`
+	KeyFile      string `name:"bus-key-file" help:"PEM file of that certificate's key." placeholder:"FILE"`
 }
 
-func (r *trainingRun) connect(ctx context.Context) (events.Bus, error) {
-	name, logger := "codea1-"+r.name, r.logger.With("part", "bus")
-	if brokers, ok := strings.CutPrefix(r.flags.Bus, kafkaScheme); ok {
-		bus, err := kafkabus.Connect(ctx, kafkabus.Config{Brokers: strings.Split(brokers, ","), Name: name, Logger: logger})
-		if err != nil {
-			return nil, err
+// public returns the address without a user and password that may stand in it.
+func (f *BusFlags) public() string {
+	addresses := strings.Split(f.URL, ",")
+	for i, a := range addresses {
+		if u, err := url.Parse(a); err == nil && u.User != nil {
+			u.User = nil
+			addresses[i] = u.String()
 		}
-		return bus, nil
 	}
-	config := natsbus.Config{URL: r.flags.Bus, Name: name, Logger: logger}
-	if r.flags.Bus == busEmbedded {
-		var err error
-		r.server, err = natsbus.StartServer(natsbus.ServerConfig{
-			StoreDir: natsPath(r.dir), Port: r.flags.Port, Logger: r.logger.With("part", "nats"),
-			// A process that dies loses nothing. A machine that loses power may
-			// lose the bus's last seconds, which the log has synced: the run
-			// then says that its position is past the end of the stream.
-			SyncInterval: natsSyncInterval,
-		})
-		if err != nil {
-			return nil, err
-		}
-		r.closers = append(r.closers, func() error { r.server.Shutdown(); return nil })
-		config.Server = r.server
-	}
-	bus, err := natsbus.Connect(ctx, config)
+	return strings.Join(addresses, ",")
+}
+
+// connect joins a bus that runs elsewhere. name is what its servers call this
+// process.
+func (f *BusFlags) connect(ctx context.Context, name string, logger *slog.Logger) (events.Broker, error) {
+	password, err := secret("--bus-password-file", f.PasswordFile)
 	if err != nil {
 		return nil, err
 	}
-	if err := bus.EnsureStream(ctx, r.name); err != nil {
-		return nil, errors.Join(err, bus.Close())
+	if brokers, ok := strings.CutPrefix(f.URL, kafkaScheme); ok {
+		config := kafkabus.Config{
+			Brokers: strings.Split(brokers, ","), Name: name, User: f.User, Password: password, Replicas: f.Replicas,
+			TLS: f.TLS, CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile, Logger: logger,
+		}
+		if f.User != "" {
+			config.Mechanism = strings.ToUpper(f.SASL)
+		}
+		bus, err := kafkabus.Connect(ctx, config)
+		if err != nil {
+			return nil, err // not a nil *Bus in the interface
+		}
+		return bus, nil
+	}
+	token, err := secret("--bus-token-file", f.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	bus, err := natsbus.Connect(ctx, natsbus.Config{
+		URL: f.URL, Name: name, User: f.User, Password: password, Token: token, NKeyFile: f.NKeyFile, CredsFile: f.CredsFile,
+		CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile, Replicas: f.Replicas, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
 	}
 	return bus, nil
+}
+
+// secret reads a file that holds one secret; empty for no file.
+func secret(flag, path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", fmt.Errorf("%s: %s is empty", flag, path)
+	}
+	return secret, nil
+}
+
+// embeddedBus starts the NATS server of a run in its directory and joins it.
+func embeddedBus(ctx context.Context, run, dir string, port int, logger *slog.Logger) (*natsbus.Server, events.Broker, error) {
+	server, err := natsbus.StartServer(natsbus.ServerConfig{
+		StoreDir: natsPath(dir), Port: port, Logger: logger.With("part", "nats"),
+		// A process that dies loses nothing. A machine that loses power may
+		// lose the bus's last seconds, which the log has synced: the run
+		// then says that its position is past the end of the stream.
+		SyncInterval: natsSyncInterval,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	bus, err := natsbus.Connect(ctx, natsbus.Config{Server: server, Name: "codea1-" + run, Logger: logger.With("part", "bus")})
+	if err != nil {
+		server.Shutdown()
+		return nil, nil, err
+	}
+	if err := bus.EnsureStream(ctx, run); err != nil {
+		err = errors.Join(err, bus.Close())
+		server.Shutdown()
+		return nil, nil, err
+	}
+	return server, bus, nil
 }

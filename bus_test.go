@@ -1,96 +1,107 @@
 package main
 
 import (
-	"flag"
+	"net"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
+	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
-	"go.yaml.in/yaml/v4"
+	"github.com/nats-io/nats.go"
 
 	"codea1/events"
 )
 
-// composed returns the options that the server of compose.yaml runs with, its
-// files moved below dir and its port to any free one.
-func composed(t *testing.T, dir string) *natsserver.Options {
+// broker is a NATS server, configured as that of compose.yaml, which keeps what
+// it has stored when it is restarted.
+type broker struct {
+	options *natsserver.Options
+	server  *natsserver.Server
+}
+
+func startBroker(t *testing.T) *broker {
 	t.Helper()
-	text, err := os.ReadFile("compose.yaml")
+	b := &broker{options: composed(t, t.TempDir())}
+	b.start(t)
+	b.options.Port = b.server.Addr().(*net.TCPAddr).Port
+	t.Cleanup(b.stop)
+	return b
+}
+
+func (b *broker) start(t *testing.T) {
+	t.Helper()
+	server, err := natsserver.NewServer(b.options.Clone())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file struct {
-		Services struct {
-			Nats struct {
-				Command []string
-				Ports   []string
-				Volumes []string
-				Configs []struct{ Source, Target string }
+	b.server = server
+	server.Start()
+	if !server.ReadyForConnections(patience) {
+		t.Fatal("the server does not start")
+	}
+}
+
+func (b *broker) stop() {
+	b.server.Shutdown()
+	b.server.WaitForShutdown()
+}
+
+func (b *broker) restart(t *testing.T) {
+	t.Helper()
+	b.stop()
+	b.start(t)
+}
+
+// tokenFile returns a file with what the server wants to be shown.
+func (b *broker) tokenFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bus_token")
+	if err := os.WriteFile(path, []byte(busToken+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// flags returns those that join the server.
+func (b *broker) flags(t *testing.T) []string {
+	t.Helper()
+	return []string{"--bus", b.server.ClientURL(), "--bus-token-file", b.tokenFile(t)}
+}
+
+// tap calls see with the number of every event of the run, from 1, until the
+// crew has ended. It outlives its server.
+func (b *broker) tap(t *testing.T, ended <-chan struct{}, see func(n int, m *events.Message)) {
+	t.Helper()
+	conn, err := nats.Connect(b.server.ClientURL(), nats.Token(busToken), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	messages := make(chan *nats.Msg, 4096)
+	if _, err := conn.ChanSubscribe("codea1.r.>", messages); err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; ; n++ {
+		select {
+		case msg := <-messages:
+			m, err := events.ParseMessage("ce-", msg.Header.Get, msg.Data)
+			if err != nil {
+				t.Fatalf("%s: %v", msg.Subject, err)
 			}
+			see(n, &m)
+		case <-ended:
+			return
 		}
-		Configs map[string]struct{ Content string }
-		Volumes map[string]any
 	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
-	nats := file.Services.Nats
-	if want := []string{"127.0.0.1:4222:4222"}; !slices.Equal(nats.Ports, want) {
-		t.Errorf("ports %v, want %v: the server asks nobody who they are", nats.Ports, want)
-	}
-	args := slices.Clone(nats.Command)
-	move := func(from, to string) {
-		t.Helper()
-		at := slices.Index(args, from)
-		if at < 0 {
-			t.Fatalf("the command %v does not use %s", args, from)
-		}
-		args[at] = to
-	}
-	for _, c := range nats.Configs {
-		path := filepath.Join(dir, filepath.Base(c.Target))
-		if err := os.WriteFile(path, []byte(file.Configs[c.Source].Content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		move(c.Target, path)
-	}
-	for _, v := range nats.Volumes {
-		name, target, _ := strings.Cut(v, ":")
-		if _, ok := file.Volumes[name]; !ok {
-			t.Errorf("no volume %s", name)
-		}
-		move(target, filepath.Join(dir, name))
-	}
-	fail := func() { t.Fatalf("the command %v asks for help", args) }
-	options, err := natsserver.ConfigureOptions(flag.NewFlagSet("nats-server", flag.ContinueOnError), args, fail, fail, fail)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.Host, options.Port = "127.0.0.1", natsserver.RANDOM_PORT
-	options.NoLog, options.NoSigs = true, true
-	return options
 }
 
 // A training uses the server of compose.yaml as it does its own.
 func TestTrainingOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	server, err := natsserver.NewServer(composed(t, dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Start()
-	t.Cleanup(func() {
-		server.Shutdown()
-		server.WaitForShutdown()
-	})
-	if !server.ReadyForConnections(patience) {
-		t.Fatal("the server does not start")
-	}
-	must(t, dir, train("--steps", "2", "--name", "r", "--bus", server.ClientURL())...)
+	b := startBroker(t)
+	must(t, dir, append(train("--steps", "2", "--name", "r"), b.flags(t)...)...)
 	if h := read(t, runPath(dir, "r"), 2); h.ended() != events.RunCompleted {
 		t.Errorf("ended with %q", h.ended())
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -22,50 +22,41 @@ func envName(flag string) string {
 }
 
 // layers resolves a flag that was not given on the command line: environment
-// beats file beats preset beats the flag's default.
+// beats file beats the configuration of the run that goes on beats preset beats
+// the flag's default.
 type layers struct {
-	file     map[string]string
-	preset   map[string]string
-	resuming bool // file is that of a run that goes on
+	path   string // of the file; empty for none
+	file   map[string]string
+	saved  map[string]string // configuration of a run that goes on; nil for a new one
+	preset map[string]string
 }
 
-// BeforeResolve adds the layers below the command line. It runs once the
-// command line is parsed and before anything else is filled in.
-func (t *TrainCommand) BeforeResolve(ctx *kong.Context) error {
-	given := func(flag string) string {
-		for _, p := range ctx.Path {
-			if p.Flag != nil && p.Flag.Name == flag {
-				return fmt.Sprint(ctx.FlagValue(p.Flag))
-			}
+// given returns what the command line or the environment sets a flag to; empty
+// for neither.
+func given(ctx *kong.Context, flag string) string {
+	for _, p := range ctx.Path {
+		if p.Flag != nil && p.Flag.Name == flag {
+			return fmt.Sprint(ctx.FlagValue(p.Flag))
 		}
-		return os.Getenv(envName(flag))
 	}
-	var l layers
-	path := given("config")
-	if resume := given("resume"); resume != "" {
-		if path != "" {
-			return errors.New("--resume goes on with the run's own configuration: leave out --config")
-		}
-		dir, err := findRun(given("runs-dir"), resume)
-		if err != nil {
-			return err
-		}
-		path = configPath(dir)
-		l.resuming = true
-	}
+	return os.Getenv(envName(flag))
+}
+
+// addLayers adds the layers below the command line for the flags of a run:
+// those of a configuration file (empty for none) and of the run that goes on
+// (nil for a new one).
+func addLayers(ctx *kong.Context, path string, saved map[string]string) error {
+	l := layers{path: path, saved: saved}
 	if path != "" {
-		var err error
-		if l.file, err = readConfig(path, trainKeys(ctx)); err != nil {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("configuration: %w", err)
+		}
+		if l.file, err = parseConfig(path, text, trainKeys(ctx)); err != nil {
 			return err
 		}
 	}
-	name := given("preset")
-	if name == "" {
-		name = l.file["preset"]
-	}
-	if name == "" {
-		name = defaultPreset
-	}
+	name := cmp.Or(given(ctx, "preset"), l.file["preset"], l.saved["preset"], defaultPreset)
 	preset, ok := presets[name]
 	if !ok {
 		return fmt.Errorf("preset %q is unknown; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
@@ -75,15 +66,18 @@ func (t *TrainCommand) BeforeResolve(ctx *kong.Context) error {
 	return nil
 }
 
-// Validate implements kong.Resolver; readConfig has checked the keys.
+// Validate implements kong.Resolver; parseConfig has checked the keys.
 func (l *layers) Validate(*kong.Application) error { return nil }
 
 // Resolve implements kong.Resolver.
 func (l *layers) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if v, ok := os.LookupEnv(envName(flag.Name)); ok {
-		return v, l.mayBe(flag, v)
+		return v, l.mayBe(flag, envName(flag.Name), v)
 	}
 	if v, ok := l.file[flag.Name]; ok {
+		return v, l.mayBe(flag, fmt.Sprintf("%s in %s", flag.Name, l.path), v)
+	}
+	if v, ok := l.saved[flag.Name]; ok {
 		return v, nil
 	}
 	if v, ok := l.preset[flag.Name]; ok {
@@ -92,19 +86,19 @@ func (l *layers) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 	return nil, nil
 }
 
-// mayBe refuses a value from the environment that would make another run of the
-// one that goes on.
-func (l *layers) mayBe(flag *kong.Flag, value string) error {
-	saved, ok := l.file[flag.Name]
-	if !l.resuming || !ok || slices.Contains(mayChange, flag.Name) {
+// mayBe refuses a value that would make another run of the one that goes on;
+// from says where it stands.
+func (l *layers) mayBe(flag *kong.Flag, from, value string) error {
+	saved, ok := l.saved[flag.Name]
+	if !ok || slices.Contains(mayChange, flag.Name) {
 		return nil
 	}
 	now, err := decode(flag, value)
 	if err != nil {
-		return fmt.Errorf("%s: %w", envName(flag.Name), err)
+		return fmt.Errorf("%s: %w", from, err)
 	}
 	if was, err := decode(flag, saved); err != nil || was != now {
-		return fmt.Errorf("%s is %s, but the run was started with --%s %s, which cannot change; unset it to resume the run", envName(flag.Name), value, flag.Name, saved)
+		return fmt.Errorf("%s is %s, but the run was started with --%s %s, which cannot change; unset it to go on with the run", from, value, flag.Name, saved)
 	}
 	return nil
 }
@@ -136,13 +130,9 @@ func trainKeys(ctx *kong.Context) []*kong.Flag {
 // many runs, and a run is resumed by its name.
 var notInFile = []string{"help", "config", "resume", "name"}
 
-// readConfig reads a flat YAML map of flag names to scalars. The error names
-// file, line and key.
-func readConfig(path string, known []*kong.Flag) (map[string]string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
-	}
+// parseConfig parses a flat YAML map of flag names to scalars. The error names
+// the file, the line and the key.
+func parseConfig(path string, text []byte, known []*kong.Flag) (map[string]string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)

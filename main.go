@@ -34,6 +34,7 @@ type CLI struct {
 	LogLevel slog.Level `help:"Least level of the log lines on standard error: debug, info, warn or error." default:"warn"`
 
 	Train    TrainCommand      `cmd:"" help:"Train both models against each other."`
+	Stage    StageCommand      `cmd:"" help:"Run one stage of a run in a process of its own, on a bus that its processes share."`
 	Config   ConfigCommand     `cmd:"" help:"Print a commented configuration file for train."`
 	Problems problems.Command  `cmd:"" help:"List, show and check problem sets."`
 	Sandbox  execution.Command `cmd:"" help:"Check the sandbox, and use it by itself."`

@@ -23,6 +23,7 @@ import (
 // testscript puts on the PATH, it is main. So the tests stop, kill and watch
 // real processes.
 func TestMain(m *testing.M) {
+	os.Setenv("BUS_TOKEN", busToken) // the configuration of compose.yaml's server reads it
 	testscript.Main(m, map[string]func(){"codea1": main})
 }
 
@@ -59,6 +60,12 @@ type process struct {
 // a process group of its own.
 func start(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
+	return startWith(t, dir, nil, args...)
+}
+
+// startWith is start with settings in the environment.
+func startWith(t *testing.T, dir string, settings []string, args ...string) *process {
+	t.Helper()
 	p := &process{command: exec.Command("codea1", args...), ended: make(chan struct{})}
 	p.command.Dir, p.command.Stdout, p.command.Stderr = dir, &p.stdout, &p.stderr
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -69,6 +76,7 @@ func start(t *testing.T, dir string, args ...string) *process {
 	}
 	// What a killed process leaves behind goes with the test.
 	p.command.Env = append(p.command.Env, "TMPDIR="+t.TempDir())
+	p.command.Env = append(p.command.Env, settings...)
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)
 	}

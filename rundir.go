@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,17 +16,28 @@ import (
 //	log/                     the event log and the Mistake Book (replay/FORMAT.md)
 //	nats/                    the embedded server's store
 //	checkpoints/ROLE/vNNNNNN Hugging Face directories, one per policy version; start is version 0
-//	journal/ROLE/            rollouts sampled and perhaps not yet published
+//	journal/ROLE/            rollouts sampled and perhaps not yet published; ROLE-N with replicas
 //	report.html              what came of it, with charts
-func reportPath(run string) string        { return filepath.Join(run, "report.html") }
-func configPath(run string) string        { return filepath.Join(run, "config.yaml") }
-func logPath(run string) string           { return filepath.Join(run, "log") }
-func natsPath(run string) string          { return filepath.Join(run, "nats") }
-func journalPath(run, role string) string { return filepath.Join(run, "journal", role) }
+func reportPath(run string) string { return filepath.Join(run, "report.html") }
+func configPath(run string) string { return filepath.Join(run, "config.yaml") }
+func logPath(run string) string    { return filepath.Join(run, "log") }
+func natsPath(run string) string   { return filepath.Join(run, "nats") }
 func startPath(run string, role events.Role) string {
-	return filepath.Join(checkpointPath(run, string(role)), "start")
+	return filepath.Join(checkpointPath(run, role), "start")
 }
-func checkpointPath(run, role string) string { return filepath.Join(run, "checkpoints", role) }
+func checkpointPath(run string, role events.Role) string {
+	return filepath.Join(run, "checkpoints", string(role))
+}
+
+// journalPath returns where the replica n of a role's rollouts, from 0, keeps
+// its journal.
+func journalPath(run string, role events.Role, n int) string {
+	name := string(role)
+	if n > 0 {
+		name = fmt.Sprintf("%s-%d", role, n)
+	}
+	return filepath.Join(run, "journal", name)
+}
 
 // findRun returns the directory of a run given by path or by name below
 // runsDir.
@@ -45,8 +55,9 @@ func findRun(runsDir, run string) (string, error) {
 }
 
 // newRun creates the directory of a run of the given name, or of one named
-// after the time.
-func newRun(runsDir, name string, now time.Time) (string, error) {
+// after the time, with its configuration: both or neither, whenever it is
+// killed.
+func newRun(runsDir, name, config string, now time.Time) (string, error) {
 	if name == "" {
 		name = now.Format("20060102-150405")
 	}
@@ -60,10 +71,19 @@ func newRun(runsDir, name string, now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.Mkdir(dir, 0o755); errors.Is(err, fs.ErrExist) {
+	if _, err := os.Lstat(dir); err == nil {
 		return "", fmt.Errorf("run %s exists already: --resume %s goes on with it, --name gives a new one another name", dir, name)
-	} else if err != nil {
+	}
+	partial, err := os.MkdirTemp(filepath.Dir(dir), ".new-") // no name of a run begins like this
+	if err != nil {
 		return "", fmt.Errorf("run directory: %w", err)
+	}
+	err = errors.Join(os.Chmod(partial, 0o755), os.WriteFile(configPath(partial), []byte(config), 0o644))
+	if err == nil {
+		err = os.Rename(partial, dir) // fails where another process was faster
+	}
+	if err != nil {
+		return "", fmt.Errorf("run directory: %w", errors.Join(err, os.RemoveAll(partial)))
 	}
 	return dir, nil
 }

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// crew is a run with every stage in processes of its own. A member whose
+// process dies gets a new one, until the run is completed.
+type crew struct {
+	t       *testing.T
+	dir     string
+	bus     []string // arguments
+	members []*member
+	work    sync.WaitGroup
+}
+
+// member is one replica of a stage.
+type member struct {
+	args []string
+
+	mu      sync.Mutex
+	process *process
+	starts  int
+	ended   bool
+}
+
+// maxStarts bounds the processes of a member: more are a stage that cannot run.
+const maxStarts = 200
+
+// workers are the stages that a crew has beside its recorder, with as many
+// members as they are named.
+var workers = []string{
+	"rollout-code", "rollout-code", "rollout-test", "rollout-test", "execution", "execution",
+	"rewards", "evaluation", "trainer-code", "trainer-test",
+}
+
+// newCrew starts the stages of run r. The arguments are those of a training of
+// that name, for its recorder.
+func newCrew(t *testing.T, dir string, bus, args []string) *crew {
+	t.Helper()
+	c := &crew{t: t, dir: dir, bus: bus}
+	recorder := slices.DeleteFunc(slices.Clone(args[1:]), func(a string) bool { return a == "--no-dashboard" })
+	c.add("recorder", append(recorder, "--ack-wait", "500ms")...)
+	for _, stage := range workers {
+		c.add(stage)
+	}
+	t.Cleanup(func() {
+		for _, m := range c.members {
+			m.signal(syscall.SIGCONT)
+			m.end()
+		}
+		c.work.Wait()
+	})
+	return c
+}
+
+// add starts a member and looks after it.
+func (c *crew) add(stage string, args ...string) *member {
+	args = append(append([]string{"stage", stage, "--run", "r", "--lease-ttl", "1s"}, c.bus...), args...)
+	m := &member{args: args}
+	c.members = append(c.members, m)
+	m.next(c)
+	c.work.Add(1)
+	go func() {
+		defer c.work.Done()
+		for {
+			<-m.process.ended
+			if m.process.command.ProcessState.Success() || !m.next(c) {
+				return
+			}
+		}
+	}()
+	return m
+}
+
+// next starts the member's next process, unless it shall have none.
+func (m *member) next(c *crew) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
+		return false
+	}
+	if m.starts++; m.starts > maxStarts {
+		c.t.Errorf("%s was started %d times\n%s", strings.Join(m.args, " "), maxStarts, m.process.stderr.String())
+		return false
+	}
+	m.process = start(c.t, c.dir, m.args...)
+	return true
+}
+
+// end kills the member for good.
+func (m *member) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ended = true
+	_ = m.process.command.Process.Kill() // it may have ended
+}
+
+// signal sends a signal to the member's present process, without its children.
+func (m *member) signal(s syscall.Signal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_ = m.process.command.Process.Signal(s) // it may have ended
+}
+
+// wait waits until the run is completed and every member has ended by itself.
+func (c *crew) wait() {
+	c.t.Helper()
+	done := make(chan struct{})
+	go func() { c.work.Wait(); close(done) }()
+	for limit := time.After(crewPatience); ; {
+		select {
+		case <-done:
+			return
+		case <-limit:
+			c.t.Fatal("the run does not end")
+		}
+	}
+}
+
+// crewPatience bounds a run of a crew; like patience it decides nothing.
+const crewPatience = 10 * time.Minute

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"codea1/consumers/execution"
+)
+
+const (
+	defaultPreset  = "tiny"
+	defaultRunsDir = "runs"
+)
+
+// RunFlags say what a run is. Who starts one takes them: train, and the
+// recorder of a run whose stages are processes of their own.
+type RunFlags struct {
+	Preset string `help:"Hyper-parameters to start from: tiny (the embedded engine on a laptop) or paper." default:"tiny" enum:"tiny,paper"`
+	Config string `help:"YAML file with any of these flags as keys; print one with codea1 config." placeholder:"FILE" type:"path"`
+
+	RunsDir  string `help:"Where run directories are." default:"runs" placeholder:"DIR"`
+	Problems string `help:"Training problems: builtin:train, or a .jsonl, .jsonl.gz or .parquet file." default:"builtin:train"`
+	Heldout  string `help:"Problems of the evaluations, never trained on; empty for no evaluation." default:"builtin:heldout"`
+	OnBadRow string `help:"What a malformed row of a problem file does: fail or skip." default:"fail" enum:"fail,skip"`
+
+	CodeModel string `help:"Checkpoint directory the Code LLM starts from; empty for the embedded one." placeholder:"DIR"`
+	TestModel string `help:"Checkpoint directory the Test LLM starts from; empty for the embedded one." placeholder:"DIR"`
+
+	KeepCheckpoints int `help:"Newest checkpoints kept per model." default:"3"`
+	KeepEvery       int `help:"Also keep the checkpoints of steps that this divides; 0 for none." default:"0"`
+
+	Bus     BusFlags        `embed:"" group:"Message bus"`
+	AckWait time.Duration   `help:"How long an event whose worker has died waits for another one." default:"5s" group:"Message bus"`
+	Sandbox execution.Flags `embed:"" group:"Sandbox"`
+
+	Hyper
+}
+
+// mayChange are the flags that may differ when a run goes on: where things
+// are, how they are reached and shown, and how long it lasts. All others are
+// what the run is.
+var mayChange = []string{
+	"preset", "runs-dir", "steps", "epochs", "eval-every",
+	"bus", "bus-replicas", "bus-user", "bus-password-file", "bus-sasl", "bus-token-file", "bus-nkey-file", "bus-creds-file",
+	"bus-tls", "bus-ca-file", "bus-cert-file", "bus-key-file", "ack-wait", "port",
+	"dashboard-address", "no-dashboard", "python", "sandboxes", "sandbox-level", "call-timeout", "job-timeout", "memory-mib",
+	"keep-checkpoints", "keep-every", "help", "log-level", "resume", "run", "probe-address", "instance", "lease-ttl",
+}
+
+// runYAML returns the configuration of a run, as the flags of a command line
+// have it, as a file that --config accepts.
+func runYAML(flags *kong.Context) (string, error) {
+	values := map[string]string{}
+	for _, f := range flags.Flags() {
+		values[f.Name] = fmt.Sprint(flags.FlagValue(f))
+		if bus, ok := flags.FlagValue(f).(string); ok && f.Name == "bus" {
+			values[f.Name] = (&BusFlags{URL: bus}).public()
+		}
+	}
+	var keys []*kong.Flag // those that this command has
+	for _, f := range trainKeys(flags) {
+		if _, ok := values[f.Name]; ok {
+			keys = append(keys, f)
+		}
+	}
+	var b strings.Builder
+	err := writeConfig(&b, keys, func(f *kong.Flag) string { return values[f.Name] })
+	return b.String(), err
+}

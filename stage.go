@@ -1,0 +1,282 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"codea1/consumers/dashboard"
+	"codea1/consumers/evaluation"
+	"codea1/consumers/execution"
+	"codea1/consumers/rewards"
+	"codea1/events"
+	"codea1/events/stage"
+)
+
+// StageCommand is `codea1 stage`: one stage of a run in a process of its own.
+// What a run is, its recorder says; the others take it from run.started.
+type StageCommand struct {
+	Recorder    RecorderStage  `cmd:"" help:"Begin or go on with a run: keep its event log and Mistake Book, and pose the questions. One per run; another one waits for its end."`
+	RolloutCode WorkerStage    `cmd:"" name:"rollout-code" help:"Sample answers from the Code LLM."`
+	RolloutTest WorkerStage    `cmd:"" name:"rollout-test" help:"Sample test suites from the Test LLM."`
+	Execution   ExecutionStage `cmd:"" help:"Run the tests on the answers, in the sandbox."`
+	Rewards     WorkerStage    `cmd:"" help:"Turn verdicts into rewards."`
+	Evaluation  WorkerStage    `cmd:"" help:"Score the held-out problems."`
+	TrainerCode WorkerStage    `cmd:"" name:"trainer-code" help:"Train the Code LLM. One per run; another one waits for its end."`
+	TrainerTest WorkerStage    `cmd:"" name:"trainer-test" help:"Train the Test LLM. One per run; another one waits for its end."`
+	Dashboard   DashboardStage `cmd:"" help:"Show the run on a page, and write its report once it is completed."`
+}
+
+// workerStages start what a worker's process holds, by the stage's name.
+var workerStages = map[string]func(context.Context, *station, *circle) error{
+	"rollout-code": func(_ context.Context, s *station, c *circle) error { return s.startRollout(c, events.RoleCode) },
+	"rollout-test": func(_ context.Context, s *station, c *circle) error { return s.startRollout(c, events.RoleTest) },
+	"trainer-code": func(ctx context.Context, s *station, c *circle) error { return s.startTrainer(ctx, c, events.RoleCode) },
+	"trainer-test": func(ctx context.Context, s *station, c *circle) error { return s.startTrainer(ctx, c, events.RoleTest) },
+	"execution": func(ctx context.Context, s *station, c *circle) error {
+		pool, err := s.openPool(ctx)
+		if err != nil {
+			return err
+		}
+		return s.startExecution(c, pool)
+	},
+	rewards.StageName:    func(_ context.Context, s *station, c *circle) error { return s.startRewards(c) },
+	evaluation.StageName: func(_ context.Context, s *station, c *circle) error { return s.startEvaluation(c) },
+}
+
+// ProcessFlags are those of every process that holds one stage.
+type ProcessFlags struct {
+	RunName      string        `name:"run" help:"Name of the run." required:"" placeholder:"RUN"`
+	Instance     string        `help:"Name of this process among those of its stage; by default host and process." placeholder:"NAME"`
+	ProbeAddress string        `help:"Where to answer /metrics and /healthz, to everyone who reaches it; by default nowhere." placeholder:"HOST:PORT"`
+	LeaseTTL     time.Duration `help:"How long recorder or trainer must not have been heard of before another one takes over." default:"10s"`
+}
+
+// station returns what the process gives to its stage.
+func (p *ProcessFlags) station(runsDir string, bus events.Broker, logger *slog.Logger) (*station, error) {
+	dir, err := filepath.Abs(filepath.Join(runsDir, p.RunName))
+	if err != nil {
+		return nil, err
+	}
+	return &station{
+		run: p.RunName, dir: dir, instance: p.instance(), patient: true, leaseTTL: p.LeaseTTL, bus: bus,
+		metrics: prometheus.NewRegistry(), logger: logger,
+	}, nil
+}
+
+func (p *ProcessFlags) instance() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	return cmp.Or(p.Instance, fmt.Sprintf("%s-%d", host, os.Getpid()))
+}
+
+// Validate checks what no other package does.
+func (p *ProcessFlags) Validate() error {
+	if err := events.ValidName(p.RunName); err != nil {
+		return fmt.Errorf("--run: %w", err)
+	}
+	if err := events.ValidName(p.instance()); err != nil {
+		return fmt.Errorf("--instance: %w", err)
+	}
+	if p.LeaseTTL < events.MinLeaseTTL {
+		return fmt.Errorf("--lease-ttl is %v; want %v or more", p.LeaseTTL, events.MinLeaseTTL)
+	}
+	return nil
+}
+
+// openProbe answers for the process where --probe-address says.
+func (s *station) openProbe(ctx context.Context, c *circle, address string) error {
+	if address == "" {
+		return nil
+	}
+	var err error
+	if s.probe, err = stage.ListenProbe(ctx, address, s.metrics); err != nil {
+		return fmt.Errorf("--probe-address: %w", err)
+	}
+	c.Go(s.probe.Serve)
+	return nil
+}
+
+// WorkerStage is a stage that takes what the run is from run.started.
+type WorkerStage struct {
+	ProcessFlags
+	RunsDir string   `help:"Where run directories are; rollouts and trainers share them with the recorder." default:"runs" placeholder:"DIR"`
+	Bus     BusFlags `embed:"" group:"Message bus"`
+}
+
+// BeforeResolve lets the environment set flags, as it does those of train.
+func (w *WorkerStage) BeforeResolve(ctx *kong.Context) error {
+	ctx.AddResolver(&layers{})
+	return nil
+}
+
+// Run holds the stage until the run is completed or ctx ends. Where the run
+// goes on with another configuration, the stage starts again.
+func (w *WorkerStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
+	bus, err := w.join(ctx, flags, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bus.Close()) }()
+	following, stopFollowing := newCircle(ctx)
+	defer func() { err = errors.Join(err, stopFollowing()) }()
+	attempts := newAttempts(w.RunName)
+	following.Go(func(ctx context.Context) error { return attempts.follow(ctx, bus) })
+	for {
+		now, err := attempts.settled(following.ctx)
+		if err != nil {
+			return unlessEnded(ctx, err)
+		}
+		if now.completed {
+			return nil
+		}
+		if err := w.hold(following.ctx, flags, now.started, attempts, bus, logger); !errors.Is(err, errGoesOnOtherwise) {
+			return unlessEnded(ctx, err)
+		}
+	}
+}
+
+// join connects to the bus, under a name that says who this is.
+func (w *WorkerStage) join(ctx context.Context, flags *kong.Context, logger *slog.Logger) (events.Broker, error) {
+	return joinBus(ctx, &w.Bus, w.RunName, flags, logger)
+}
+
+func joinBus(ctx context.Context, bus *BusFlags, run string, flags *kong.Context, logger *slog.Logger) (events.Broker, error) {
+	if bus.URL == busEmbedded {
+		return nil, errors.New("--bus: a stage in a process of its own needs a server that the others reach too: nats://HOST:PORT or kafka://HOST:PORT")
+	}
+	return bus.connect(ctx, fmt.Sprintf("codea1-%s-%s", run, flags.Selected().Name), logger.With("part", "bus"))
+}
+
+// hold runs the stage as an attempt at the run wants it, until the run is
+// completed, goes on otherwise (errGoesOnOtherwise), or ctx ends.
+func (w *WorkerStage) hold(ctx context.Context, flags *kong.Context, started *events.RunStarted, attempts *attempts, bus events.Broker, logger *slog.Logger) (err error) {
+	s, err := w.station(w.RunsDir, bus, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if s.flags, err = startedFlags(started, givenToRun(flags)); err != nil {
+		return err
+	}
+	s.problems = started.Problems
+	c, stop := newCircle(ctx)
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := s.openProbe(ctx, c, w.ProbeAddress); err != nil {
+		return err
+	}
+	start := workerStages[flags.Selected().Name]
+	c.Go(func(ctx context.Context) error { return start(ctx, s, c) })
+	return attempts.outlast(c.ctx, started)
+}
+
+// givenToRun returns, as arguments, the flags of this command line that a run
+// has too: what this machine does otherwise.
+func givenToRun(flags *kong.Context) []string {
+	var args []string
+	for _, p := range flags.Path {
+		if p.Flag == nil || p.Resolved {
+			continue
+		}
+		if slices.ContainsFunc(trainKeys(flags), func(f *kong.Flag) bool { return f.Name == p.Flag.Name }) {
+			args = append(args, fmt.Sprintf("--%s=%v", p.Flag.Name, flags.FlagValue(p.Flag)))
+		}
+	}
+	return args
+}
+
+// startedFlags returns the flags of a run from its run.started, with those of
+// this machine on top.
+func startedFlags(started *events.RunStarted, args []string) (*RunFlags, error) {
+	var cli CLI
+	cli.Train.started = started.Config
+	parser, err := newParser(&cli)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := parser.Parse(append([]string{"train"}, args...)); err != nil {
+		return nil, fmt.Errorf("run.started of attempt %d: %w", started.Attempt, err)
+	}
+	return &cli.Train.RunFlags, nil
+}
+
+// unlessEnded returns err, or nil when it is only that ctx has ended.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// ExecutionStage is the execution stage with what is this machine's about it.
+type ExecutionStage struct {
+	WorkerStage
+	Sandbox execution.Flags `embed:"" group:"Sandbox"`
+}
+
+// DashboardStage shows a run.
+type DashboardStage struct {
+	WorkerStage
+	Dashboard dashboard.Flags `embed:""`
+}
+
+// Run shows the run until ctx ends.
+func (d *DashboardStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
+	bus, err := d.join(ctx, flags, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bus.Close()) }()
+	s, err := d.station(d.RunsDir, bus, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	views := dashboard.NewFollower()
+	page, err := listenPage(ctx, d.Dashboard.Address, views, s)
+	if err != nil {
+		return err
+	}
+	c, stop := newCircle(ctx)
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := s.openProbe(ctx, c, d.ProbeAddress); err != nil {
+		return err
+	}
+	fmt.Fprintf(flags.Stderr, "page  %s\n", page.URL())
+	s.serve(c, "dashboard", func(ctx context.Context) error { return views.Follow(ctx, bus, d.RunName, events.Start) })
+	c.Go(page.Serve)
+	c.Go(func(ctx context.Context) error { return s.report(ctx, views) })
+	<-c.Done()
+	return nil
+}
+
+// report writes the report of the run into its directory, where this machine
+// has it, whenever the run is completed.
+func (s *station) report(ctx context.Context, views *dashboard.Follower) error {
+	for attempt := 0; ; {
+		err := views.Wait(ctx, func(now *dashboard.State) bool { return now.Finished == events.RunCompleted && now.Attempt > attempt })
+		if err != nil {
+			return err
+		}
+		views.View(func(now *dashboard.State) {
+			attempt = now.Attempt
+			if _, gone := os.Stat(s.dir); gone == nil {
+				err = dashboard.SaveReport(reportPath(s.dir), now, evaluation.Interval)
+			}
+		})
+		if err != nil {
+			s.logger.Warn("report not written", "error", err)
+		}
+	}
+}

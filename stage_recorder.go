@@ -1,0 +1,126 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"codea1/consumers/rewards"
+	"codea1/events"
+)
+
+// RecorderStage begins a run or goes on with it.
+type RecorderStage struct {
+	ProcessFlags
+	RunFlags
+}
+
+// Validate checks the flags of the process and those of the run.
+func (r *RecorderStage) Validate() error {
+	return errors.Join(r.ProcessFlags.Validate(), r.RunFlags.Validate())
+}
+
+// BeforeResolve adds the layers below the command line. A run that has begun
+// keeps its configuration: no layer may contradict it.
+func (r *RecorderStage) BeforeResolve(ctx *kong.Context) error {
+	dir := filepath.Join(cmp.Or(given(ctx, "runs-dir"), defaultRunsDir), given(ctx, "run"))
+	saved, err := savedConfig(ctx, dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return addLayers(ctx, given(ctx, "config"), saved)
+}
+
+// Run waits until no other recorder has the run, then records it until it is
+// completed or ctx ends. That a recorder ends is no end of the attempt: the
+// others work on, and the next recorder catches up.
+func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
+	bus, err := joinBus(ctx, &r.Bus, r.RunName, flags, logger)
+	if err != nil {
+		return err
+	}
+	s, err := r.station(r.RunsDir, bus, logger)
+	if err != nil {
+		return errors.Join(err, bus.Close())
+	}
+	s.owns(bus.Close)
+	c, stop := newCircle(context.WithoutCancel(ctx)) // the recorder keeps what it has read
+	defer func() { err = errors.Join(err, stop(), s.close()) }()
+	if err := s.openProbe(ctx, c, r.ProbeAddress); err != nil {
+		return err
+	}
+	if _, err := s.lease(ctx, c, recorderStage); err != nil {
+		return unlessEnded(ctx, err)
+	}
+	config, err := r.directory(s, flags)
+	if err != nil {
+		return err
+	}
+	recording := newRecording(s)
+	if err := recording.open(ctx); err != nil {
+		return unlessEnded(ctx, err)
+	}
+	if err := recording.begin(ctx, c, config); err != nil {
+		return unlessEnded(ctx, err)
+	}
+	select {
+	case <-recording.finished:
+	case <-c.Done():
+		return nil // stop has the error
+	case <-ctx.Done():
+		return nil
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	return recording.finish(closing, c, events.RunCompleted)
+}
+
+// directory makes the run's directory or finds it, and returns the
+// configuration that run.started states. The command line is read once more:
+// another recorder may have begun the run while this one waited.
+func (r *RecorderStage) directory(s *station, flags *kong.Context) (string, error) {
+	var cli CLI
+	parser, err := newParser(&cli)
+	if err != nil {
+		return "", err
+	}
+	flags, err = parser.Parse(flags.Args)
+	if err != nil {
+		return "", err
+	}
+	s.flags = &cli.Stage.Recorder.RunFlags
+	if _, err := rewards.New(s.flags.Reward, s.flags.Alpha); err != nil {
+		return "", err
+	}
+	saved, err := savedConfig(flags, s.dir)
+	begun := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	for _, p := range flags.Path {
+		if p.Flag == nil || p.Resolved || !begun {
+			continue
+		}
+		l := layers{saved: saved}
+		if err := l.mayBe(p.Flag, "--"+p.Flag.Name, fmt.Sprint(flags.FlagValue(p.Flag))); err != nil {
+			return "", err
+		}
+	}
+	config, err := runYAML(flags)
+	if err != nil || begun {
+		return config, err
+	}
+	if _, err := os.Stat(s.dir); err == nil {
+		return "", fmt.Errorf("%s is no run: it has no config.yaml; choose another --run or --runs-dir", s.dir)
+	}
+	_, err = newRun(s.flags.RunsDir, s.run, config, time.Now())
+	return config, err
+}

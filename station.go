@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"codea1/consumers/evaluation"
+	"codea1/consumers/execution"
+	"codea1/consumers/rewards"
+	"codea1/events"
+	"codea1/events/stage"
+	"codea1/gpuworker"
+	"codea1/gpuworker/journal"
+	"codea1/gpuworker/tiny"
+)
+
+const (
+	heartbeatEvery = 5 * time.Second
+	// rolloutBatch is the number of groups that one call of an engine samples.
+	rolloutBatch = 32
+	// maxReplicas bounds the rollout replicas that share a run directory: each
+	// has a journal of its own there.
+	maxReplicas = 256
+)
+
+// station is what a process gives to the stages of a run that it holds: all of
+// them under train, one under stage. The stages share nothing else.
+type station struct {
+	run      string    // the run's name on the bus
+	dir      string    // the run directory, absolute
+	flags    *RunFlags // what the run is
+	problems int       // training problems
+	instance string    // tells this process from others that hold the same stage
+	alone    bool      // no other process owns parts of the run: nothing has to be leased
+	patient  bool      // wait for the end of a present owner of what is leased
+	leaseTTL time.Duration
+	bus      events.Broker
+	metrics  *prometheus.Registry
+	probe    *stage.Probe // hears what runs here; nil for nobody
+	logger   *slog.Logger
+
+	closers []func() error // in the order of opening
+}
+
+// owns remembers what close has to close.
+func (s *station) owns(closer func() error) { s.closers = append(s.closers, closer) }
+
+// close releases everything in the reverse order of opening.
+func (s *station) close() error {
+	var errs []error
+	for _, c := range slices.Backward(s.closers) {
+		errs = append(errs, c())
+	}
+	s.closers = nil
+	return errors.Join(errs...)
+}
+
+// source is a stage's name in the events it makes here.
+func (s *station) source(stage string) string { return stage + "-" + s.instance }
+
+// publish makes a root event of the run and publishes it.
+func (s *station) publish(ctx context.Context, group string, payload events.Payload) error {
+	m, err := events.Encode(events.New(s.run, group, "main", time.Now(), payload))
+	if err != nil {
+		return err
+	}
+	return s.bus.Publish(ctx, m)
+}
+
+// openPool starts the sandbox.
+func (s *station) openPool(ctx context.Context) (*execution.Pool, error) {
+	pool, err := execution.Open(ctx, s.flags.Sandbox.Config(s.logger.With("stage", "execution")))
+	if err != nil {
+		return nil, err
+	}
+	s.owns(pool.Close)
+	return pool, pool.Register(s.metrics)
+}
+
+// startExecution starts the stage that runs tests on answers.
+func (s *station) startExecution(c *circle, pool *execution.Pool) error {
+	workers := s.flags.Sandbox.Sandboxes
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	handler := &execution.Handler{Pool: pool, Source: s.source("execution"), Now: time.Now}
+	return s.start(c, stage.Config{Name: "execution", Types: []events.Type{events.TypeTestsSampled}, Handler: stage.Each(handler.Handle), Concurrency: workers})
+}
+
+// startRewards starts the stage that turns verdicts into rewards.
+func (s *station) startRewards(c *circle) error {
+	recipe, err := rewards.New(s.flags.Reward, s.flags.Alpha)
+	if err != nil {
+		return err
+	}
+	handler := &rewards.Handler{Recipe: recipe, Source: s.source(rewards.StageName), Now: time.Now}
+	return s.start(c, stage.Config{Name: rewards.StageName, Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(handler.Handle)})
+}
+
+// startEvaluation starts the stage that scores held-out problems.
+func (s *station) startEvaluation(c *circle) error {
+	handler := &evaluation.Handler{Source: s.source(evaluation.StageName), Now: time.Now}
+	return s.start(c, stage.Config{Name: evaluation.StageName, Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(handler.Handle)})
+}
+
+// startRollout starts the stage that samples from one model, and the follower
+// that brings it each new version.
+func (s *station) startRollout(c *circle, role events.Role) error {
+	sampler, err := tiny.Open(startPath(s.dir, role), tiny.Options{})
+	if err != nil {
+		return err
+	}
+	s.owns(sampler.Close)
+	sampled, err := openJournal(s.dir, role)
+	if err != nil {
+		return err
+	}
+	s.owns(sampled.Close)
+	name := "rollout-" + string(role)
+	logger := s.logger.With("role", role)
+	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: s.bus, Run: s.run, Role: role, Sampler: sampler, Logger: logger})
+	if err != nil {
+		return err
+	}
+	rollout, err := gpuworker.NewRollout(gpuworker.RolloutConfig{
+		Role: role, Policy: policy, Journal: sampled, Source: s.source(name), Style: gpuworker.Style(s.flags.PromptStyle),
+		TopP: s.flags.TopP, TopK: s.flags.TopK, Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	s.serve(c, name+" policy", policy.Run)
+	return s.start(c, stage.Config{
+		Name: name, Types: []events.Type{rollout.Consumes()}, Handler: rollout.Handle, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
+	})
+}
+
+// openJournal opens the first journal of a role that no other replica holds. A
+// replica that starts again takes one that a dead one has left, and with it
+// what that one had sampled.
+func openJournal(run string, role events.Role) (*journal.Journal, error) {
+	for n := range maxReplicas {
+		j, err := journal.Open(journalPath(run, role, n), journal.Options{})
+		if !errors.Is(err, journal.ErrInUse) {
+			return j, err
+		}
+	}
+	return nil, fmt.Errorf("%d replicas of rollout-%s have a journal in %s already, and more are not supported", maxReplicas, role, run)
+}
+
+// startTrainer starts the one trainer of a model.
+func (s *station) startTrainer(ctx context.Context, c *circle, role events.Role) error {
+	name := "trainer-" + string(role)
+	held, err := s.lease(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	start := startPath(s.dir, role)
+	learner, err := tiny.Open(start, tiny.Options{})
+	if err != nil {
+		return err
+	}
+	s.owns(learner.Close)
+	trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
+		Bus: s.bus, Learner: &leasedLearner{learner, held}, Run: s.run, Role: role, Source: s.source(name),
+		Checkpoints: checkpointPath(s.dir, role), Initial: start, Steps: s.flags.steps(s.problems),
+		Hyper: s.flags.hyperparameters(role, s.problems), KeepLast: s.flags.KeepCheckpoints, KeepEvery: s.flags.KeepEvery,
+		Logger: s.logger.With("role", role),
+	})
+	if err != nil {
+		return err
+	}
+	s.serve(c, name, trainer.Run)
+	return nil
+}
+
+// start starts a stage of competing consumers.
+func (s *station) start(c *circle, config stage.Config) error {
+	config.Bus, config.Run, config.Instance = s.bus, s.run, s.instance
+	config.AckWait, config.HeartbeatEvery = s.flags.AckWait, heartbeatEvery
+	config.Logger, config.Registerer = s.logger.With("stage", config.Name), s.metrics
+	worker, err := stage.New(config)
+	if err != nil {
+		return err
+	}
+	s.serve(c, config.Name, worker.Run)
+	return nil
+}
+
+// serve runs a service in the circle, watched by the probe.
+func (s *station) serve(c *circle, name string, run func(context.Context) error) {
+	if s.probe != nil {
+		run = s.probe.Service(name, run)
+	}
+	c.Go(run)
+}
