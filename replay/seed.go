@@ -1,0 +1,234 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"codea1/events"
+	"github.com/dgraph-io/badger/v4"
+)
+
+// SeedBus is what seeding needs of events.Bus.
+type SeedBus interface {
+	Bus
+	Consume(ctx context.Context, config events.ConsumeConfig) (events.Consumer, error)
+	Lag(ctx context.Context, run, name string) (events.Lag, error)
+}
+
+// WorkSet is a set of competing consumers of a run.
+type WorkSet struct {
+	Name  string
+	Types []events.Type
+}
+
+// Seeded says where a log stands on the bus it was published on.
+type Seeded struct {
+	Events uint64
+	// Positions are those after the events that were asked for; events.Start
+	// after event 0.
+	Positions map[uint64]events.Position
+	Done      uint64 // deliveries answered: of what the log shows to be worked on
+	Open      uint64 // deliveries left to the workers
+}
+
+// ForeignEventError says that a bus has other events of a run than its log.
+type ForeignEventError struct {
+	Run  string
+	Seq  uint64 // the event of the log
+	Have string // ID of what is in its place on the bus
+}
+
+func (e *ForeignEventError) Error() string {
+	return fmt.Sprintf("run %s: the bus has event %s where the log has event %d: it is not empty; remove the run from the bus first, or choose another name",
+		e.Run, e.Have, e.Seq)
+}
+
+// Seed publishes the events of a log, in order, on a bus that has none of the
+// run, and makes the log stand at the end of what it has published. A bus that
+// an interrupted Seed has left is seeded to the end.
+//
+// Positions of the bus the events came from mean nothing on this one: Seed
+// reads back what it has published, which has to be the log, and returns the
+// positions after the events named by marks. And the workers would find every
+// event of the past on a new bus, so Seed joins each of their sets and answers
+// what the log shows an effect of. What is left to them is what was open.
+//
+// progress, unless nil, hears how many events have been published.
+func (l *Log) Seed(ctx context.Context, bus SeedBus, sets []WorkSet, marks []uint64, progress func(done uint64)) (Seeded, error) {
+	run, err := l.run(ctx)
+	if err != nil {
+		return Seeded{}, err
+	}
+	seeded := Seeded{Positions: map[uint64]events.Position{0: events.Start}}
+	if seeded.Events, err = l.publishAll(ctx, bus, progress); err != nil {
+		return Seeded{}, fmt.Errorf("seed run %s: %w", run, err)
+	}
+	for _, seq := range append(marks, seeded.Events) {
+		seeded.Positions[seq] = events.Start
+	}
+	if err := l.readBack(ctx, bus, run, &seeded); err != nil {
+		return Seeded{}, fmt.Errorf("seed run %s: %w", run, err)
+	}
+	for _, set := range sets {
+		if err := l.settle(ctx, bus, run, set, &seeded); err != nil {
+			return Seeded{}, fmt.Errorf("seed run %s: consumers %s: %w", run, set.Name, err)
+		}
+	}
+	return seeded, l.Rebase(seeded.Positions[seeded.Events])
+}
+
+func (l *Log) publishAll(ctx context.Context, bus SeedBus, progress func(done uint64)) (last uint64, err error) {
+	last, _ = l.Last()
+	var batch []events.Message
+	size := 0
+	for r, err := range l.Scan(ctx, ScanOptions{To: last}) {
+		if err != nil {
+			return 0, err
+		}
+		batch = append(batch, r.Message)
+		size += len(r.Message.Data)
+		if len(batch) < rebuildBatch && size < rebuildBytes && r.Seq < last {
+			continue
+		}
+		if err := bus.Publish(ctx, batch...); err != nil {
+			return 0, err
+		}
+		batch, size = batch[:0], 0
+		if progress != nil {
+			progress(r.Seq)
+		}
+	}
+	return last, nil
+}
+
+// readBack reads the run from its beginning, compares it with the log, and
+// fills in the positions.
+func (l *Log) readBack(ctx context.Context, bus SeedBus, run string, seeded *Seeded) (err error) {
+	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, From: events.Start})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	for r, err := range l.Scan(ctx, ScanOptions{To: seeded.Events}) {
+		if err != nil {
+			return err
+		}
+		m, position, err := reader.Next(ctx)
+		if err != nil {
+			return fmt.Errorf("read back event %d: %w", r.Seq, err)
+		}
+		if m.ID != r.Message.ID || m.Encoding != r.Message.Encoding || !bytes.Equal(m.Data, r.Message.Data) {
+			return &ForeignEventError{run, r.Seq, m.ID}
+		}
+		if _, wanted := seeded.Positions[r.Seq]; wanted {
+			seeded.Positions[r.Seq] = position
+		}
+	}
+	return nil
+}
+
+const (
+	settleBatch = 64
+	// settleOpen bounds the deliveries of a set that are left unanswered while
+	// the others are: the groups on their way.
+	settleOpen = 1 << 16
+	// settleWait is how long a delivery of an interrupted Seed stays taken. One
+	// that is left open for longer comes again, and is known by its ID.
+	settleWait = time.Minute
+)
+
+// settle takes every event of a set and answers for those that the log shows an
+// effect of. The others are given back.
+func (l *Log) settle(ctx context.Context, bus SeedBus, run string, set WorkSet, seeded *Seeded) (err error) {
+	consumer, err := bus.Consume(ctx, events.ConsumeConfig{Run: run, Name: set.Name, Types: set.Types, AckWait: settleWait, MaxInFlight: settleOpen})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, consumer.Close()) }()
+	lag, err := bus.Lag(ctx, run, set.Name)
+	if err != nil {
+		return err
+	}
+	open := make(map[string]events.Delivery)
+	for left := lag.Pending + lag.InFlight; left > 0; {
+		deliveries, err := consumer.Fetch(ctx, settleBatch, 0)
+		if err != nil {
+			return err
+		}
+		for _, d := range deliveries {
+			id := d.Message().ID
+			if _, again := open[id]; again {
+				open[id] = d
+				continue
+			}
+			left--
+			worked, err := l.hasEffect(id)
+			if err != nil {
+				return err
+			}
+			if !worked {
+				open[id] = d
+				continue
+			}
+			if err := d.Ack(ctx); err != nil {
+				return err
+			}
+			seeded.Done++
+		}
+		if len(open) > settleOpen-settleBatch {
+			return fmt.Errorf("%d events have no effect yet, over the limit", len(open))
+		}
+	}
+	for _, d := range open {
+		if err := d.Retry(ctx, 0); err != nil {
+			return err
+		}
+	}
+	seeded.Open += uint64(len(open))
+	return nil
+}
+
+// hasEffect reports whether an event follows from the one with an ID.
+func (l *Log) hasEffect(id string) (bool, error) {
+	done, err := l.use()
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	txn := l.db.NewTransaction(false)
+	defer txn.Discard()
+	for _, t := range events.Types() {
+		_, found, err := l.lookup(txn, parseID(events.DeriveID(id, t)))
+		if err != nil || found {
+			return found, err
+		}
+	}
+	return false, nil
+}
+
+// Rebase makes the log stand at a position of another bus, which has to hold
+// every event of the log up to there.
+func (l *Log) Rebase(position events.Position) error {
+	done, err := l.use()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if l.options.ReadOnly {
+		return fmt.Errorf("log %s: %w", l.dir, ErrReadOnly)
+	}
+	l.appending.Lock()
+	defer l.appending.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.head
+	next.position = position
+	if err := l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyHead, next.encode()) }); err != nil {
+		return fmt.Errorf("log %s: %w", l.dir, l.commitError(err))
+	}
+	l.head = next
+	return nil
+}
