@@ -32,6 +32,13 @@ type Bus interface {
 	Close() error
 }
 
+// Broker is a Bus together with what the owners of a run need beside it.
+type Broker interface {
+	Bus
+	Leases
+	DeadLetters
+}
+
 // ConsumeConfig describes a set of competing consumers. Every member must use
 // the same values.
 type ConsumeConfig struct {
@@ -54,7 +61,7 @@ type Consumer interface {
 }
 
 // Delivery is one message with the right to answer it. Exactly one of Ack,
-// Retry and Drop must be called; Extend any number of times before.
+// Retry, Drop and DeadLetter must be called; Extend any number of times before.
 type Delivery interface {
 	Message() Message
 	// Attempt counts deliveries of this message, from 1.
@@ -66,6 +73,12 @@ type Delivery interface {
 	Retry(ctx context.Context, after time.Duration) error
 	// Drop says that the message shall not be delivered again.
 	Drop(ctx context.Context) error
+	// DeadLetter stores a dead letter about the message and drops it; reason
+	// says why it cannot be handled. Unlike the other answers it is confirmed:
+	// the dead letter is stored when it returns. The message may all the same be
+	// delivered again, as after Ack; a second dead letter of a round changes
+	// nothing.
+	DeadLetter(ctx context.Context, reason string) error
 	// Extend restarts AckWait for a message that takes long.
 	Extend(ctx context.Context) error
 }

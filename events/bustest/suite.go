@@ -17,6 +17,8 @@ type Features struct {
 	// Restart stops the service behind the bus and starts it again with what
 	// it had stored. Open buses stay open. nil skips the tests that need it.
 	Restart func(t testing.TB)
+	// Address is where another process reaches the service: see Owner.
+	Address string
 	// RefusesContradiction says that the bus returns ErrLineage for another
 	// event of a type and group of which one is stored.
 	RefusesContradiction bool
@@ -26,7 +28,7 @@ type Features struct {
 // connection to the one service under test; it closes the connection when the
 // test given to it ends. Tests use runs of their own and take about ten
 // seconds together, most of it waiting at the same time.
-func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Bus) {
+func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Broker) {
 	s := &suite{features: features, newBus: newBus}
 	// First, alone: it measures memory.
 	t.Run("SlowReaderHoldsLittle", s.slowReaderHoldsLittle)
@@ -65,6 +67,21 @@ func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Bus) 
 			{"NextUnblocks", s.nextUnblocks},
 			{"CancelledNextLosesNothing", s.cancelledNextLosesNothing},
 
+			{"DeadLetter", s.deadLetter},
+			{"DeadLetterOnceARound", s.deadLetterOnceARound},
+			{"Redeliver", s.redeliver},
+			{"RedeliverOnce", s.redeliverOnce},
+			{"RedeliverIntoEndedGroup", s.redeliverIntoEndedGroup},
+			{"NoDeadLetter", s.noDeadLetter},
+
+			{"LeaseRefused", s.leaseRefused},
+			{"LeaseAfterClose", s.leaseAfterClose},
+			{"LeaseOfClosedBus", s.leaseOfClosedBus},
+			{"LeaseWaitEnds", s.leaseWaitEnds},
+			{"LeaseOfKilledOwner", s.leaseOfKilledOwner},
+			{"LeaseOfStoppedOwner", s.leaseOfStoppedOwner},
+			{"BadLease", s.badLease},
+
 			{"CloseEndsEverything", s.closeEndsEverything},
 		} {
 			t.Run(c.name, func(t *testing.T) {
@@ -80,7 +97,7 @@ func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Bus) 
 
 type suite struct {
 	features Features
-	newBus   func(testing.TB) events.Bus
+	newBus   func(testing.TB) events.Broker
 }
 
 // testTimeout ends a test that hangs; no verdict depends on it.
@@ -91,7 +108,7 @@ const longAckWait = 2 * testTimeout
 
 // start returns what nearly every test needs: a bounded context, a bus and a
 // run that nobody else uses.
-func (s *suite) start(t *testing.T) (context.Context, events.Bus, string) {
+func (s *suite) start(t *testing.T) (context.Context, events.Broker, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)

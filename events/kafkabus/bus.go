@@ -13,7 +13,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Bus is an events.Bus over Apache Kafka.
+// Bus is an events.Broker over Apache Kafka.
 type Bus struct {
 	config    Config
 	logger    *slog.Logger
@@ -25,12 +25,13 @@ type Bus struct {
 	cancel context.CancelFunc
 
 	mu         sync.Mutex
-	partitions map[events.Type]int // of the payload topics
-	journals   map[string]*journal // by run
-	open       map[closer]struct{} // consumers and readers
+	partitions map[events.Type]int   // of the payload topics
+	journals   map[string]*journal   // by run
+	leases     map[string]*leaseBook // by run
+	open       map[closer]struct{}   // consumers, readers and leases
 }
 
-var _ events.Bus = (*Bus)(nil)
+var _ events.Broker = (*Bus)(nil)
 
 type closer interface{ Close() error }
 
@@ -65,6 +66,7 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		dialer:    &dialer{open: make(map[*connection]struct{})},
 		client:    &kafka.Client{Addr: kafka.TCP(config.Brokers...), Transport: transport},
 		journals:  make(map[string]*journal),
+		leases:    make(map[string]*leaseBook),
 		open:      make(map[closer]struct{}),
 	}
 	transport.Dial = b.dialer.dial
@@ -109,8 +111,8 @@ func (b *Bus) Close() error {
 	for c := range b.open {
 		open = append(open, c)
 	}
-	journals := b.journals
-	b.journals = nil
+	journals, leases := b.journals, b.leases
+	b.journals, b.leases = nil, nil
 	b.mu.Unlock()
 
 	var errs []error
@@ -119,6 +121,9 @@ func (b *Bus) Close() error {
 	}
 	for _, j := range journals {
 		j.close()
+	}
+	for _, l := range leases {
+		l.close()
 	}
 	b.disconnect()
 	return errors.Join(errs...)

@@ -1,6 +1,7 @@
 package kafkabus_test
 
 import (
+	"context"
 	"net"
 	"os"
 	"strconv"
@@ -17,7 +18,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	bustest.Owner(func(ctx context.Context, address string) (events.Broker, error) {
+		return kafkabus.Connect(ctx, kafkabus.Config{Brokers: []string{address}})
+	})
+	goleak.VerifyTestMain(m)
+}
 
 // cluster is a broker in this process that keeps its data in a directory.
 type cluster struct {
@@ -77,7 +83,7 @@ func connect(t testing.TB, config kafkabus.Config) *kafkabus.Bus {
 
 func TestConformance(t *testing.T) {
 	c := startCluster(t)
-	bustest.Run(t, bustest.Features{Restart: c.restart, RefusesContradiction: true}, func(t testing.TB) events.Bus {
+	bustest.Run(t, bustest.Features{Restart: c.restart, Address: c.fake.ListenAddrs()[0], RefusesContradiction: true}, func(t testing.TB) events.Broker {
 		return c.connect(t, kafkabus.Config{})
 	})
 }
@@ -89,11 +95,11 @@ func TestConformanceBroker(t *testing.T) {
 	if address == "" {
 		t.Skip("CODEA1_KAFKA names no broker")
 	}
-	features := bustest.Features{RefusesContradiction: true}
+	features := bustest.Features{Address: address, RefusesContradiction: true}
 	if file := os.Getenv("CODEA1_KAFKA_PIDFILE"); file != "" {
 		features.Restart = func(t testing.TB) { kill(t, file) }
 	}
-	bustest.Run(t, features, func(t testing.TB) events.Bus {
+	bustest.Run(t, features, func(t testing.TB) events.Broker {
 		return connect(t, kafkabus.Config{Brokers: []string{address}, ConnectTimeout: time.Minute})
 	})
 }

@@ -241,7 +241,7 @@ func (c *consumer) deliver(ctx context.Context, h holding, mostBytes int64) (*de
 	if err != nil {
 		return nil, err
 	}
-	d := &delivery{consumer: c, at: h.at, attempt: h.attempt}
+	d := &delivery{consumer: c, at: h.at, round: h.round, attempt: h.attempt}
 	if d.message, err = payload.message(c.journal.run, &h.entry); err != nil {
 		c.bus.logger.Error("kafka: dropped a payload that is no event", "run", c.journal.run, "error", err)
 		return nil, d.say(ctx, note{Verb: verbFinish})
@@ -279,6 +279,7 @@ type delivery struct {
 	consumer *consumer
 	message  events.Message
 	at       int64 // journal offset of its note
+	round    int   // 1, or one more than the dead letter that was redelivered
 	attempt  int
 }
 
@@ -304,13 +305,32 @@ func (d *delivery) Retry(ctx context.Context, after time.Duration) error {
 // Extend implements events.Delivery.
 func (d *delivery) Extend(ctx context.Context) error { return d.say(ctx, note{Verb: verbExtend}) }
 
-func (d *delivery) say(ctx context.Context, n note) error {
+// DeadLetter implements events.Delivery.
+func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
+	stored := make(chan int64, 1)
+	n := note{Verb: verbDead, Group: d.message.Group, Round: d.round, Reason: events.ClipReason(reason), Time: time.Now().UTC()}
+	if err := d.enqueue(ctx, n, stored); err != nil {
+		return err
+	}
+	select {
+	case <-stored:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.consumer.journal.ctx.Done():
+		return events.ErrClosed
+	}
+}
+
+func (d *delivery) say(ctx context.Context, n note) error { return d.enqueue(ctx, n, nil) }
+
+func (d *delivery) enqueue(ctx context.Context, n note, stored chan int64) error {
 	c := d.consumer
 	if err := ended(ctx, c.bus.ctx); err != nil {
 		return err
 	}
 	n.Set, n.Member, n.Items = c.config.Name, c.member, []item{{At: d.at, Turn: d.attempt}}
-	if err := c.journal.enqueue(ctx, n, nil); err != nil {
+	if err := c.journal.enqueue(ctx, n, stored); err != nil {
 		return fmt.Errorf("kafka: %s %s %s: %w", n.Verb, d.message.Type, d.message.Group, err)
 	}
 	return nil

@@ -48,6 +48,8 @@ type set struct {
 	types    map[events.Type]bool
 	claims   map[int]*claim // messages claimed before and not finished, by index of entry
 	finished []uint64       // a bit for each entry
+	dead     map[int]letter // finished as dead letters, by index of entry
+	rounds   map[int]again  // redelivered, by index of entry
 	fresh    int            // no entry before it is free and was never claimed
 	wanted   int            // entries of types
 	done     int            // of them finished
@@ -61,6 +63,18 @@ type claim struct {
 	turn    int       // changes so far
 	since   time.Time // when the last change was seen
 	due     time.Time // not to be claimed before
+}
+
+// letter is a dead letter: what it says is in its note.
+type letter struct {
+	round int
+	at    int64 // journal offset of its note
+}
+
+// again is the redelivery of a dead letter.
+type again struct {
+	round int   // of the letter
+	at    int64 // journal offset of the redelivery's note
 }
 
 func newLedger() *ledger {
@@ -84,7 +98,7 @@ func (l *ledger) apply(n *note, at int64, now time.Time) {
 	s := l.sets[n.Set]
 	if n.Verb == verbJoin {
 		if s == nil {
-			s = &set{claims: make(map[int]*claim)}
+			s = &set{claims: make(map[int]*claim), dead: make(map[int]letter), rounds: make(map[int]again)}
 			l.sets[n.Set] = s
 		}
 		s.join(n.Types, l.events)
@@ -95,12 +109,17 @@ func (l *ledger) apply(n *note, at int64, now time.Time) {
 	}
 	for _, it := range n.Items {
 		i, ok := l.index(it.At)
-		if !ok || !s.types[l.events[i].typ] || s.isFinished(i) {
+		if !ok || !s.types[l.events[i].typ] || s.isFinished(i) != (n.Verb == verbAgain) {
 			continue
 		}
-		if n.Verb == verbClaim {
+		switch n.Verb {
+		case verbClaim:
 			s.take(i, it.Turn, n, now)
-		} else {
+		case verbDead:
+			s.bury(i, n.Round, at)
+		case verbAgain:
+			s.revive(i, n.Round, at)
+		default:
 			s.answer(i, it.Turn, n, now)
 		}
 	}
@@ -196,19 +215,11 @@ func (s *set) take(i, turn int, n *note, now time.Time) {
 // answer changes message i. Whoever has it, finished is finished; everything
 // else is for its holder to say.
 func (s *set) answer(i, attempt int, n *note, now time.Time) {
-	c := s.claims[i]
 	if n.Verb == verbFinish {
-		if c != nil && c.holder != "" {
-			s.held--
-		}
-		delete(s.claims, i)
-		for i/64 >= len(s.finished) {
-			s.finished = append(s.finished, 0)
-		}
-		s.finished[i/64] |= 1 << (i % 64)
-		s.done++
+		s.finish(i)
 		return
 	}
+	c := s.claims[i]
 	if c == nil || c.holder != n.Member || c.attempt != attempt {
 		return
 	}
@@ -224,6 +235,41 @@ func (s *set) answer(i, attempt int, n *note, now time.Time) {
 		s.held--
 	}
 }
+
+func (s *set) finish(i int) {
+	if c := s.claims[i]; c != nil && c.holder != "" {
+		s.held--
+	}
+	delete(s.claims, i)
+	for i/64 >= len(s.finished) {
+		s.finished = append(s.finished, 0)
+	}
+	s.finished[i/64] |= 1 << (i % 64)
+	s.done++
+}
+
+// bury finishes message i as a dead letter, once a round, whoever has it.
+func (s *set) bury(i, round int, at int64) {
+	if round == s.round(i) {
+		s.finish(i)
+		s.dead[i] = letter{round, at}
+	}
+}
+
+// revive makes message i one that was never claimed, once a dead letter.
+func (s *set) revive(i, round int, at int64) {
+	if s.dead[i].round != round || round == 0 {
+		return
+	}
+	delete(s.dead, i)
+	s.rounds[i] = again{round, at}
+	s.finished[i/64] &^= 1 << (i % 64)
+	s.done--
+	s.fresh = min(s.fresh, i)
+}
+
+// round is that of the next dead letter about message i.
+func (s *set) round(i int) int { return s.rounds[i].round + 1 }
 
 // lag counts what is not finished.
 func (s *set) lag() events.Lag {
@@ -286,9 +332,10 @@ func (l *ledger) free(s *set, most, skip, maxInFlight int, ackWait time.Duration
 	return items, next
 }
 
-// holding is a message that a member holds, and its attempt.
+// holding is a message that a member holds, its round and its attempt.
 type holding struct {
 	entry
+	round   int
 	attempt int
 }
 
@@ -297,7 +344,7 @@ func (l *ledger) heldBy(s *set, member string) []holding {
 	var list []holding
 	for i, c := range s.claims {
 		if c.holder == member {
-			list = append(list, holding{l.events[i], c.attempt})
+			list = append(list, holding{l.events[i], s.round(i), c.attempt})
 		}
 	}
 	slices.SortFunc(list, func(a, b holding) int { return cmp.Compare(a.at, b.at) })

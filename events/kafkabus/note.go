@@ -19,6 +19,8 @@ const (
 	verbFinish  verb = "finish"  // they shall not be delivered again
 	verbRetry   verb = "retry"   // their holder gives them back, for later
 	verbRelease verb = "release" // their holder gives them back unseen
+	verbDead    verb = "dead"    // finished as a dead letter
+	verbAgain   verb = "again"   // a dead letter is redelivered: not finished any more
 )
 
 // note is one record of a journal.
@@ -41,6 +43,11 @@ type note struct {
 	MaxInFlight int           `json:"max,omitempty"` // of a claim: messages held by the set, at most
 	Wait        time.Duration `json:"wait_ns,omitempty"`
 	Items       []item        `json:"items,omitempty"`
+
+	// Of a dead letter, with Group.
+	Round  int       `json:"round,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	Time   time.Time `json:"time,omitzero"`
 }
 
 // item names a message of a set by the journal offset of its event note.
@@ -67,12 +74,15 @@ func parseNote(data []byte) (note, error) {
 		if n.Partition < 0 || n.Offset < 0 || n.Bytes < 0 || n.Bytes > events.MaxPayloadBytes {
 			return note{}, fmt.Errorf("%w: note: payload of %d bytes at %d:%d", events.ErrMalformed, n.Bytes, n.Partition, n.Offset)
 		}
-	case verbJoin, verbClaim, verbExtend, verbFinish, verbRetry, verbRelease:
+	case verbJoin, verbClaim, verbExtend, verbFinish, verbRetry, verbRelease, verbDead, verbAgain:
 		if err := events.ValidName(n.Set); err != nil {
 			return note{}, fmt.Errorf("note: %w", err)
 		}
 		if len(n.Items) > maxFetch {
 			return note{}, fmt.Errorf("%w: note: %d items, limit %d", events.ErrMalformed, len(n.Items), maxFetch)
+		}
+		if len(n.Reason) > events.MaxReasonBytes {
+			return note{}, fmt.Errorf("%w: note: a reason of %d bytes, limit %d", events.ErrMalformed, len(n.Reason), events.MaxReasonBytes)
 		}
 	default:
 		return note{}, fmt.Errorf("%w: note: unknown verb", events.ErrMalformed)

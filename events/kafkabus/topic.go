@@ -15,8 +15,11 @@ const prefix = "codea1."
 
 func payloadTopic(t events.Type) string { return prefix + string(t) }
 
-// journalTopic cannot be a payload topic: no event type begins with journal.
+// journalTopic and leaseTopic cannot be payload topics: no event type begins
+// with journal or lease.
 func journalTopic(run string) string { return prefix + "journal." + run }
+
+func leaseTopic(run string) string { return prefix + "lease." + run }
 
 func (b *Bus) topicConfig(name string, partitions int) kafka.TopicConfig {
 	config := kafka.TopicConfig{

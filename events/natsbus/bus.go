@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Bus is an events.Bus over NATS JetStream.
+// Bus is an events.Broker over NATS JetStream.
 type Bus struct {
 	config Config
 	logger *slog.Logger
@@ -29,10 +29,10 @@ type Bus struct {
 
 	mu      sync.Mutex
 	streams map[string]jetstream.Stream // by run
-	open    map[closer]struct{}         // consumers and readers
+	open    map[closer]struct{}         // consumers, readers and leases
 }
 
-var _ events.Bus = (*Bus)(nil)
+var _ events.Broker = (*Bus)(nil)
 
 type closer interface{ Close() error }
 

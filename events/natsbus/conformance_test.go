@@ -1,6 +1,7 @@
 package natsbus_test
 
 import (
+	"context"
 	"testing"
 
 	"codea1/events"
@@ -11,14 +12,20 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	bustest.Owner(func(ctx context.Context, address string) (events.Broker, error) {
+		return natsbus.Connect(ctx, natsbus.Config{URL: address})
+	})
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	server := natstest.Start(t)
 	bustest.Run(t, bustest.Features{
 		Restart:              func(testing.TB) { server.Restart() },
+		Address:              server.URL(),
 		RefusesContradiction: true,
-	}, func(t testing.TB) events.Bus {
+	}, func(t testing.TB) events.Broker {
 		return server.Connect(t, natsbus.Config{})
 	})
 }

@@ -52,14 +52,14 @@ func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.
 			AckWait:        config.AckWait,
 			MaxDeliver:     -1,
 			MaxAckPending:  config.MaxInFlight,
-			FilterSubjects: filterOf(config.Run, config.Types),
+			FilterSubjects: append(filterOf(config.Run, config.Types), letterSubjects(config.Run, retryToken, config.Name)),
 		})
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("nats: consume %s of run %s: %w", config.Name, config.Run, err)
 	}
-	c := &consumer{bus: b, durable: durable, turn: make(chan struct{}, 1)}
+	c := &consumer{bus: b, run: config.Run, name: config.Name, durable: durable, turn: make(chan struct{}, 1)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := b.track(c); err != nil {
 		return nil, err
@@ -69,6 +69,8 @@ func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.
 
 type consumer struct {
 	bus     *Bus
+	run     string
+	name    string
 	durable jetstream.Consumer
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -193,12 +195,21 @@ func (c *consumer) request(live context.Context) error {
 // deliver appends the delivery of msg. What is no event will not become one
 // by being delivered again: it is dropped here and reported.
 func (c *consumer) deliver(msg jetstream.Msg, into []events.Delivery) []events.Delivery {
-	m, err := fromNATS(msg)
+	meta, err := msg.Metadata()
 	if err == nil {
-		var meta *jetstream.MsgMetadata
-		if meta, err = msg.Metadata(); err == nil {
-			return append(into, &delivery{bus: c.bus, msg: msg, message: m, attempt: int(meta.NumDelivered)})
+		d := &delivery{bus: c.bus, msg: msg, name: c.name, round: 1, attempt: int(meta.NumDelivered)}
+		if isRedelivery(c.run, msg.Subject()) {
+			d.message, d.round, err = c.bus.redelivered(c.ctx, c.run, msg)
+		} else {
+			d.message, err = fromNATS(msg)
 		}
+		if err == nil {
+			return append(into, d)
+		}
+	}
+	if errors.Is(err, errLater) {
+		_ = msg.NakWithDelay(retryPause) // without an answer it comes again all the same
+		return into
 	}
 	c.bus.logger.Error("nats: dropped a message that is no event", "error", err)
 	if err := msg.Term(); err != nil {
@@ -252,6 +263,8 @@ type delivery struct {
 	bus     *Bus
 	msg     jetstream.Msg
 	message events.Message
+	name    string // the set
+	round   int    // 1, or one more than the dead letter that was redelivered
 	attempt int
 }
 

@@ -18,15 +18,19 @@ func toNATS(m *events.Message) *nats.Msg {
 	return &nats.Msg{Subject: subjectOf(m), Header: header, Data: m.Data}
 }
 
-// fromNATS returns the message of a JetStream message. It refuses one whose
-// headers name another event than its subject does.
+// fromNATS returns the message of a JetStream message.
 func fromNATS(msg jetstream.Msg) (events.Message, error) {
-	m, err := events.ParseMessage(headerPrefix, msg.Headers().Get, msg.Data())
+	return parse(msg.Subject(), msg.Headers(), msg.Data())
+}
+
+// parse refuses headers that name another event than the subject does.
+func parse(subject string, header nats.Header, data []byte) (events.Message, error) {
+	m, err := events.ParseMessage(headerPrefix, header.Get, data)
 	if err != nil {
-		return events.Message{}, fmt.Errorf("subject %s: %w", msg.Subject(), err)
+		return events.Message{}, fmt.Errorf("subject %s: %w: %w", subject, events.ErrMalformed, err)
 	}
-	if want := subjectOf(&m); want != msg.Subject() {
-		return events.Message{}, fmt.Errorf("subject %s: the headers belong on %s", msg.Subject(), want)
+	if want := subjectOf(&m); want != subject {
+		return events.Message{}, fmt.Errorf("subject %s: %w: the headers belong on %s", subject, events.ErrMalformed, want)
 	}
 	return m, nil
 }

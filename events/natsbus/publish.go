@@ -150,22 +150,11 @@ func isTaken(err error) bool {
 
 // checkStored returns nil when the subject of m holds the event m.
 func (b *Bus) checkStored(ctx context.Context, m *events.Message) error {
-	s, err := b.stream(ctx, m.Run)
-	if err != nil {
-		return err
-	}
-	var id string
-	err = b.ask(ctx, func(ctx context.Context) error {
-		stored, err := s.GetLastMsgForSubject(ctx, subjectOf(m))
-		if err == nil {
-			id = stored.Header.Get(headerPrefix + "id")
-		}
-		return err
-	})
+	stored, err := b.getLast(ctx, m.Run, subjectOf(m))
 	if err != nil {
 		return fmt.Errorf("nats: publish %s %s: look up the stored event: %w", m.Type, m.Group, err)
 	}
-	if id != m.ID {
+	if id := stored.Header.Get(headerPrefix + "id"); id != m.ID {
 		return fmt.Errorf("nats: publish %s %s: %w: stored %s, refused %s", m.Type, m.Group, events.ErrLineage, id, m.ID)
 	}
 	return nil

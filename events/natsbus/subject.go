@@ -2,6 +2,7 @@ package natsbus
 
 import (
 	"slices"
+	"strings"
 
 	"codea1/events"
 )
@@ -14,14 +15,42 @@ func streamName(run string) string { return prefix + "-" + run }
 func runSubjects(run string) string { return prefix + "." + run + ".>" }
 
 // subjectOf is where an event is stored: it alone, once.
-func subjectOf(m *events.Message) string {
-	return prefix + "." + m.Run + "." + string(m.Type) + "." + m.Group
+func subjectOf(m *events.Message) string { return eventSubject(m.Run, m.Type, m.Group) }
+
+func eventSubject(run string, t events.Type, group string) string {
+	return prefix + "." + run + "." + string(t) + "." + group
+}
+
+// Beside the events, whose types have two tokens each, a run's stream holds
+// what became of some of them, with an events.DeadLetterID of three tokens:
+//
+//	codea1.<run>.dead.<set>.<event>.<round>    a set gave up on an event
+//	codea1.<run>.retry.<set>.<event>.<round>   and was given it again
+const (
+	deadToken  = "dead"
+	retryToken = "retry"
+)
+
+func letterSubject(run, kind, id string) string { return prefix + "." + run + "." + kind + "." + id }
+
+// letterSubjects are those of a set; all with "*".
+func letterSubjects(run, kind, name string) string {
+	return letterSubject(run, kind, name) + ".*.*"
+}
+
+// letterID is the last three tokens of a subject.
+func letterID(subject string) string {
+	at := len(subject)
+	for range 3 {
+		at = max(strings.LastIndexByte(subject[:at], '.'), 0)
+	}
+	return strings.TrimPrefix(subject[at:], ".")
 }
 
 // filterOf returns the subjects that hold the given types; all for none.
 func filterOf(run string, types []events.Type) []string {
 	if len(types) == 0 {
-		return []string{runSubjects(run)}
+		return []string{prefix + "." + run + ".*.*.*"}
 	}
 	subjects := make([]string, len(types))
 	for i, t := range types {

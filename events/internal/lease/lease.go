@@ -1,0 +1,160 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"codea1/events"
+)
+
+const (
+	renewalsPerTTL = 3
+	// minAttempt is the shortest time that a renewal gets: a machine may be busy.
+	minAttempt = time.Second
+	// closeTimeout bounds giving a lease back; without it the TTL does.
+	closeTimeout = 2 * time.Second
+)
+
+// Lease is an events.Lease.
+type Lease struct {
+	register Register
+	ttl      time.Duration
+	cancel   context.CancelFunc // ends the renewals
+	renewing sync.WaitGroup
+	closing  sync.Once
+	lost     chan struct{}
+
+	// Of the renewals, then of Close.
+	record   Record
+	revision uint64
+
+	mu      sync.Mutex
+	until   time.Time     // nobody else can have the lease before
+	err     error         // why it is held no longer
+	renewed chan struct{} // closed at the next change of until or err
+}
+
+var _ events.Lease = (*Lease)(nil)
+
+func hold(register Register, config events.LeaseConfig, record Record, revision uint64, sent time.Time) *Lease {
+	l := &Lease{
+		register: register, ttl: config.TTL, lost: make(chan struct{}),
+		record: record, revision: revision, until: sent.Add(config.TTL), renewed: make(chan struct{}),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	l.renewing.Go(func() { l.renew(ctx) })
+	return l
+}
+
+// Confirm implements events.Lease.
+func (l *Lease) Confirm(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		until, err, renewed := l.until, l.err, l.renewed
+		l.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		// The monotonic clock stands still while a machine is suspended, the other
+		// may be set: either is enough for doubt.
+		if now := time.Now(); now.Before(until) && now.Round(0).Before(until.Round(0)) {
+			return nil
+		}
+		select {
+		case <-renewed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Lost implements events.Lease.
+func (l *Lease) Lost() <-chan struct{} { return l.lost }
+
+// Close implements events.Lease.
+func (l *Lease) Close() error {
+	l.closing.Do(func() {
+		l.cancel()
+		l.renewing.Wait()
+		if !l.end(events.ErrClosed) {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		l.record.Closed = true
+		// One renewal may have been stored without an answer; a second Swap then
+		// knows its revision. What fails here is left to the TTL.
+		if _, err := l.swap(ctx); err != nil {
+			_, _ = l.swap(ctx)
+		}
+	})
+	return nil
+}
+
+// end makes every further Confirm return err; it reports whether this is the
+// first end.
+func (l *Lease) end(err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return false
+	}
+	l.err = err
+	close(l.lost)
+	close(l.renewed)
+	l.renewed = make(chan struct{})
+	return true
+}
+
+// renew replaces the record until ctx ends or another owner has replaced it.
+func (l *Lease) renew(ctx context.Context) {
+	for wait := l.ttl / renewalsPerTTL; sleep(ctx, wait) == nil; {
+		limited, cancel := context.WithTimeout(ctx, max(l.ttl/renewalsPerTTL, minAttempt))
+		sent, err := l.swap(limited)
+		cancel()
+		switch {
+		case err == nil:
+			l.mu.Lock()
+			l.until = sent.Add(l.ttl)
+			close(l.renewed)
+			l.renewed = make(chan struct{})
+			l.mu.Unlock()
+			wait = l.ttl / renewalsPerTTL
+		case errors.Is(err, events.ErrLeaseLost):
+			l.end(err)
+			return
+		default:
+			wait = min(l.ttl/watchesPerTTL, maxWatch)
+		}
+	}
+}
+
+// swap replaces the record with itself and returns when it was sent. It
+// returns ErrLeaseLost when the present record is that of another owner.
+func (l *Lease) swap(ctx context.Context) (time.Time, error) {
+	sent := time.Now()
+	revision, err := l.register.Swap(ctx, l.revision, l.record)
+	if err == nil {
+		l.revision = revision
+		return sent, nil
+	}
+	if !errors.Is(err, ErrChanged) {
+		return sent, err
+	}
+	record, revision, loadErr := l.register.Load(ctx)
+	switch {
+	case loadErr != nil:
+		return sent, loadErr
+	case record.Session == l.record.Session:
+		// An earlier renewal was stored and its answer lost, or what was loaded is
+		// old: the next attempt will tell.
+		l.revision = max(revision, l.revision)
+		return sent, err
+	case revision < l.revision:
+		return sent, err // old
+	}
+	return sent, events.ErrLeaseLost
+}

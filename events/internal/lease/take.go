@@ -1,0 +1,98 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"codea1/events"
+)
+
+// Record is what a register holds: the last word of an owner.
+type Record struct {
+	Owner   string        `json:"owner"`
+	Session string        `json:"session"` // another one for every lease taken
+	Since   time.Time     `json:"since"`
+	TTL     time.Duration `json:"ttl_ns"`
+	Closed  bool          `json:"closed,omitempty"` // given back
+}
+
+// Register holds one Record.
+type Register interface {
+	// Load returns the record and its revision, or revision 0 when there is none.
+	// It may return an old one for a while.
+	Load(ctx context.Context) (Record, uint64, error)
+	// Swap replaces the record of a revision, 0 for none, and returns its own
+	// revision; or ErrChanged when the present record is another one. After any
+	// other error the record may have been replaced.
+	Swap(ctx context.Context, revision uint64, record Record) (uint64, error)
+}
+
+// ErrChanged is returned by Register.Swap for an outdated revision.
+var ErrChanged = errors.New("the record was replaced")
+
+const (
+	// A watcher looks watchesPerTTL times in a TTL, every maxWatch at least.
+	watchesPerTTL = 30
+	maxWatch      = 250 * time.Millisecond
+)
+
+// Take waits for the lease of a register, as events.Leases says, and keeps it
+// until Close.
+func Take(ctx context.Context, register Register, config events.LeaseConfig) (*Lease, error) {
+	var token [8]byte
+	_, _ = rand.Read(token[:])
+	mine := Record{Owner: config.Owner, Session: hex.EncodeToString(token[:]), TTL: config.TTL}
+	var (
+		watched uint64    // the revision that is watched
+		since   time.Time // when it was first seen
+		sent    time.Time // when mine was first sent
+	)
+	for {
+		record, revision, err := register.Load(ctx)
+		now, wait := time.Now(), min(max(record.TTL, events.MinLeaseTTL)/watchesPerTTL, maxWatch)
+		switch {
+		case err != nil:
+			// While the bus is away its owners cannot renew: watch them anew.
+			watched, wait = 0, maxWatch
+		case record.Session == mine.Session: // the answer to Swap was lost
+			return hold(register, config, mine, revision, sent), nil
+		case revision == 0 || record.Closed || revision == watched && now.Sub(since) >= record.TTL:
+			mine.Since = now.UTC()
+			if sent.IsZero() {
+				sent = now
+			}
+			revision, err = register.Swap(ctx, revision, mine)
+			if err == nil {
+				return hold(register, config, mine, revision, sent), nil
+			}
+			if errors.Is(err, ErrChanged) {
+				sent, err = time.Time{}, nil
+			}
+		case revision != watched:
+			if watched != 0 && !config.Wait {
+				return nil, &events.LeasedError{Run: config.Run, Name: config.Name, Owner: record.Owner, Since: record.Since}
+			}
+			watched, since = revision, now
+		}
+		if err != nil && (!config.Wait || errors.Is(err, events.ErrClosed)) {
+			return nil, err
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,148 @@
+package kafkabus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"codea1/events"
+
+	"github.com/segmentio/kafka-go"
+)
+
+const (
+	// followBytes bounds one request for records.
+	followBytes = 4 << 20
+	// followWait is how long a broker holds a request when no record has come.
+	followWait = 500 * time.Millisecond
+	// newTopicGrace is how long brokers may not know a topic that was just made:
+	// until they do that is no outage.
+	newTopicGrace = 5 * time.Second
+)
+
+// tail follows a topic of one partition from its first record and folds what
+// comes.
+type tail struct {
+	bus   *Bus
+	run   string
+	topic string
+
+	ctx    context.Context // ends the follower
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu      sync.Mutex
+	fold    func(*record) // called with mu held
+	end     int64         // offset after the last record folded
+	failed  error         // why the follower has ended
+	changed chan struct{} // closed at the next change
+}
+
+// newTail creates the topic where there is none and waits until it is known.
+func (b *Bus) newTail(ctx context.Context, run, topic string) (*tail, error) {
+	if err := b.create(ctx, b.topicConfig(topic, 1)); err != nil {
+		return nil, err
+	}
+	for {
+		_, err := b.end(ctx, topic)
+		if err == nil {
+			break
+		}
+		if err := ended(ctx, b.ctx); err != nil {
+			return nil, err
+		}
+		if !isUnknown(err) {
+			return nil, err
+		}
+		if err := pause(ctx, b.ctx, retryPause/4); err != nil {
+			return nil, err
+		}
+	}
+	t := &tail{bus: b, run: run, topic: topic, changed: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	return t, nil
+}
+
+// isUnknown reports whether a broker does not know a topic, or its leader, yet.
+func isUnknown(err error) bool {
+	return errors.Is(err, kafka.UnknownTopicOrPartition) || errors.Is(err, kafka.LeaderNotAvailable) ||
+		errors.Is(err, kafka.NotLeaderForPartition)
+}
+
+// wait blocks until the records before offset end are folded.
+func (t *tail) wait(ctx, owner context.Context, end int64) error {
+	for {
+		t.mu.Lock()
+		reached, failed, changed := t.end >= end, t.failed, t.changed
+		t.mu.Unlock()
+		if reached {
+			return nil
+		}
+		if failed != nil {
+			return failed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-owner.Done():
+			return events.ErrClosed
+		}
+	}
+}
+
+// follow folds records until ctx ends. It logs an outage once when it begins
+// and once when it ends.
+func (t *tail) follow() {
+	var since time.Time // of the outage
+	var said bool
+	for began, offset := time.Now(), int64(0); t.ctx.Err() == nil; {
+		list, err := t.bus.fetch(t.ctx, t.topic, 0, offset, followBytes, followWait)
+		switch {
+		case t.ctx.Err() != nil:
+			return
+		case errors.Is(err, kafka.OffsetOutOfRange):
+			t.fail(fmt.Errorf("kafka: run %s: %w: topic %s ends before offset %d", t.run, events.ErrPosition, t.topic, offset))
+			return
+		case err != nil:
+			if since.IsZero() {
+				since = time.Now()
+			}
+			if !said && (!isUnknown(err) || time.Since(began) > newTopicGrace) {
+				said = true
+				t.bus.logger.Warn("kafka: journal out of reach, trying again", "run", t.run, "topic", t.topic, "error", err)
+			}
+			_ = pause(t.ctx, t.ctx, retryPause)
+			continue
+		case said:
+			t.bus.logger.Info("kafka: journal followed again", "run", t.run, "topic", t.topic, "outage", time.Since(since).Round(time.Millisecond))
+			said = false
+		}
+		since = time.Time{}
+		if len(list) > 0 {
+			t.take(list)
+			offset = list[len(list)-1].offset + 1
+		}
+	}
+}
+
+func (t *tail) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failed = err
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+func (t *tail) take(list []record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range list {
+		t.fold(&list[i])
+	}
+	t.end = list[len(list)-1].offset + 1
+	close(t.changed)
+	t.changed = make(chan struct{})
+}

@@ -1,0 +1,250 @@
+package natsbus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"codea1/events"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// letter is what the message of a dead letter, and that of its redelivery, say
+// beside their subject: which event they are about.
+type letter struct {
+	Type     events.Type `json:"type"`
+	Group    string      `json:"group"`
+	Attempts int         `json:"attempts,omitempty"`
+	Reason   string      `json:"reason,omitempty"`
+	Time     time.Time   `json:"time"`
+}
+
+// putLetter stores a message on a subject that holds at most one; the error isTaken when
+// it holds one.
+func (b *Bus) putLetter(ctx context.Context, subject string, l *letter) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return b.ask(ctx, func(ctx context.Context) error {
+		_, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data},
+			jetstream.WithExpectLastSequencePerSubject(0))
+		return err
+	})
+}
+
+// getLast returns the message of a subject, or jetstream.ErrMsgNotFound.
+func (b *Bus) getLast(ctx context.Context, run, subject string) (*jetstream.RawStreamMsg, error) {
+	s, err := b.stream(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var msg *jetstream.RawStreamMsg
+	err = b.ask(ctx, func(ctx context.Context) error {
+		var err error
+		msg, err = s.GetLastMsgForSubject(ctx, subject)
+		return err
+	})
+	return msg, err
+}
+
+// getEvent returns the event of a type and group.
+func (b *Bus) getEvent(ctx context.Context, run string, t events.Type, group string) (events.Message, error) {
+	msg, err := b.getLast(ctx, run, eventSubject(run, t, group))
+	if err != nil {
+		return events.Message{}, err
+	}
+	return parse(msg.Subject, msg.Header, msg.Data)
+}
+
+// DeadLetters implements events.DeadLetters.
+func (b *Bus) DeadLetters(ctx context.Context, run string) ([]events.DeadLetter, error) {
+	fail := func(err error) ([]events.DeadLetter, error) {
+		return nil, fmt.Errorf("nats: dead letters of run %q: %w", run, err)
+	}
+	if err := ended(ctx, b.ctx); err != nil {
+		return nil, err
+	}
+	redelivered := make(map[string]bool)
+	if err := b.eachLetter(ctx, run, retryToken, func(msg *jetstream.RawStreamMsg) bool {
+		redelivered[letterID(msg.Subject)] = true
+		return true
+	}); err != nil {
+		return fail(err)
+	}
+	var list []events.DeadLetter
+	var bad error
+	err := b.eachLetter(ctx, run, deadToken, func(msg *jetstream.RawStreamMsg) bool {
+		if redelivered[letterID(msg.Subject)] {
+			return true
+		}
+		var found events.DeadLetter
+		if found, bad = parseLetter(msg); bad == nil {
+			list = append(list, found)
+		}
+		return bad == nil && len(list) < events.MaxDeadLetters
+	})
+	if err := errors.Join(err, bad); err != nil {
+		return fail(err)
+	}
+	return list, nil
+}
+
+// eachLetter calls f with the messages of a kind, oldest first, until it
+// returns false.
+func (b *Bus) eachLetter(ctx context.Context, run, kind string, f func(*jetstream.RawStreamMsg) bool) error {
+	s, err := b.stream(ctx, run)
+	if err != nil {
+		return err
+	}
+	for from := uint64(1); ; {
+		var msg *jetstream.RawStreamMsg
+		err := b.ask(ctx, func(ctx context.Context) error {
+			var err error
+			msg, err = s.GetMsg(ctx, from, jetstream.WithGetMsgSubject(letterSubjects(run, kind, "*")))
+			return err
+		})
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil
+		}
+		if err != nil || !f(msg) {
+			return err
+		}
+		from = msg.Sequence + 1
+	}
+}
+
+func parseLetter(msg *jetstream.RawStreamMsg) (events.DeadLetter, error) {
+	name, eventID, round, err := events.ParseDeadLetterID(letterID(msg.Subject))
+	if err != nil {
+		return events.DeadLetter{}, fmt.Errorf("subject %s: %w: %w", msg.Subject, events.ErrMalformed, err)
+	}
+	var l letter
+	if err := json.Unmarshal(msg.Data, &l); err != nil {
+		return events.DeadLetter{}, fmt.Errorf("subject %s: %w: %w", msg.Subject, events.ErrMalformed, err)
+	}
+	return events.DeadLetter{
+		ID: events.DeadLetterID(name, eventID, round), Name: name, EventID: eventID, Type: l.Type, Group: l.Group,
+		Round: round, Attempts: l.Attempts, Reason: l.Reason, Time: l.Time,
+	}, nil
+}
+
+// deadLetter returns a dead letter that is not redelivered.
+func (b *Bus) deadLetter(ctx context.Context, run, id string) (events.DeadLetter, error) {
+	if err := ended(ctx, b.ctx); err != nil {
+		return events.DeadLetter{}, err
+	}
+	if _, _, _, err := events.ParseDeadLetterID(id); err != nil {
+		return events.DeadLetter{}, err
+	}
+	msg, err := b.getLast(ctx, run, letterSubject(run, deadToken, id))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return events.DeadLetter{}, events.ErrNoDeadLetter
+	}
+	if err != nil {
+		return events.DeadLetter{}, err
+	}
+	switch _, err := b.getLast(ctx, run, letterSubject(run, retryToken, id)); {
+	case err == nil:
+		return events.DeadLetter{}, fmt.Errorf("%w: it was redelivered", events.ErrNoDeadLetter)
+	case !errors.Is(err, jetstream.ErrMsgNotFound):
+		return events.DeadLetter{}, err
+	}
+	return parseLetter(msg)
+}
+
+// DeadLetter implements events.DeadLetters.
+func (b *Bus) DeadLetter(ctx context.Context, run, id string) (events.DeadLetter, events.Message, error) {
+	var m events.Message
+	found, err := b.deadLetter(ctx, run, id)
+	if err == nil {
+		m, err = b.getEvent(ctx, run, found.Type, found.Group)
+	}
+	if err != nil {
+		return events.DeadLetter{}, events.Message{}, fmt.Errorf("nats: dead letter %s of run %q: %w", id, run, err)
+	}
+	return found, m, nil
+}
+
+// Redeliver implements events.DeadLetters: it stores a message that only the
+// set's consumer asks for, and that stands for the event.
+func (b *Bus) Redeliver(ctx context.Context, config events.RedeliverConfig) error {
+	if err := b.redeliver(ctx, &config); err != nil {
+		return fmt.Errorf("nats: redeliver %s of run %q: %w", config.ID, config.Run, err)
+	}
+	return nil
+}
+
+func (b *Bus) redeliver(ctx context.Context, config *events.RedeliverConfig) error {
+	found, err := b.deadLetter(ctx, config.Run, config.ID)
+	if err != nil {
+		return err
+	}
+	for _, end := range events.EndTypes() {
+		if config.Ended {
+			break
+		}
+		_, err := b.getLast(ctx, config.Run, eventSubject(config.Run, end, found.Group))
+		if err == nil {
+			return fmt.Errorf("%w: %s has its %s", events.ErrGroupEnded, found.Group, end)
+		}
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return err
+		}
+	}
+	err = b.putLetter(ctx, letterSubject(config.Run, retryToken, config.ID), &letter{Type: found.Type, Group: found.Group, Time: time.Now().UTC()})
+	if isTaken(err) {
+		return fmt.Errorf("%w: it was redelivered", events.ErrNoDeadLetter)
+	}
+	return err
+}
+
+// errLater is returned for an event that cannot be had now.
+var errLater = errors.New("the server does not answer")
+
+// redelivered returns the event that a redelivery stands for, and its round;
+// errLater when another attempt may do better.
+func (b *Bus) redelivered(ctx context.Context, run string, msg jetstream.Msg) (events.Message, int, error) {
+	_, eventID, round, err := events.ParseDeadLetterID(letterID(msg.Subject()))
+	var l letter
+	if err == nil {
+		err = json.Unmarshal(msg.Data(), &l)
+	}
+	if err != nil {
+		return events.Message{}, 0, fmt.Errorf("subject %s: %w: %w", msg.Subject(), events.ErrMalformed, err)
+	}
+	m, err := b.getEvent(ctx, run, l.Type, l.Group)
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) && !errors.Is(err, events.ErrMalformed) {
+		return events.Message{}, 0, fmt.Errorf("%w: %w", errLater, err)
+	}
+	if err == nil && m.ID != eventID {
+		err = fmt.Errorf("subject %s: %w: its event is %s", msg.Subject(), events.ErrMalformed, m.ID)
+	}
+	return m, round + 1, err
+}
+
+// DeadLetter implements events.Delivery.
+func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
+	m := &d.message
+	id := events.DeadLetterID(d.name, m.ID, d.round)
+	err := ended(ctx, d.bus.ctx)
+	if err == nil {
+		err = d.bus.putLetter(ctx, letterSubject(m.Run, deadToken, id), &letter{
+			Type: m.Type, Group: m.Group, Attempts: d.attempt, Reason: events.ClipReason(reason), Time: time.Now().UTC(),
+		})
+	}
+	if err != nil && !isTaken(err) {
+		return fmt.Errorf("nats: dead letter %s: %w", id, err)
+	}
+	return d.Drop(ctx)
+}
+
+// isRedelivery reports whether a subject is that of a dead letter's redelivery.
+func isRedelivery(run, subject string) bool {
+	return strings.HasPrefix(subject, prefix+"."+run+"."+retryToken+".")
+}

@@ -1,0 +1,137 @@
+package natsbus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"codea1/events"
+	"codea1/events/internal/lease"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// leaseBucketBytes bounds the leases of a run; a handful of some 200 bytes.
+	leaseBucketBytes = 1 << 20
+	leaseBytes       = 4 << 10
+)
+
+// leaseBucket is the key-value bucket of a run's leases, one key each; look at
+// it with `nats kv ls`.
+func leaseBucket(run string) string { return prefix + "-" + run }
+
+// Lease implements events.Leases.
+func (b *Bus) Lease(ctx context.Context, config events.LeaseConfig) (events.Lease, error) {
+	if err := ended(ctx, b.ctx); err != nil {
+		return nil, err
+	}
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("nats: lease: %w", err)
+	}
+	// The bus may close while this waits.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(b.ctx, cancel)
+	defer stop()
+	kv, err := b.leases(ctx, config.Run)
+	if err != nil {
+		return nil, b.leaseError(&config, err)
+	}
+	taken, err := lease.Take(ctx, &register{b, kv, config.Name}, config)
+	if err != nil {
+		return nil, b.leaseError(&config, err)
+	}
+	l := &busLease{taken, b}
+	if err := b.track(l); err != nil {
+		return nil, errors.Join(err, taken.Close())
+	}
+	return l, nil
+}
+
+func (b *Bus) leaseError(config *events.LeaseConfig, err error) error {
+	if b.ctx.Err() != nil {
+		return events.ErrClosed
+	}
+	return fmt.Errorf("nats: lease %s of run %s: %w", config.Name, config.Run, err)
+}
+
+// leases returns the bucket of a run and creates it when there is none.
+func (b *Bus) leases(ctx context.Context, run string) (jetstream.KeyValue, error) {
+	var kv jetstream.KeyValue
+	err := b.ask(ctx, func(ctx context.Context) error {
+		var err error
+		kv, err = b.js.KeyValue(ctx, leaseBucket(run))
+		if errors.Is(err, jetstream.ErrBucketNotFound) {
+			kv, err = b.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+				Bucket: leaseBucket(run), Description: "leases of codea1 run " + run,
+				History: 1, MaxValueSize: leaseBytes, MaxBytes: leaseBucketBytes,
+				Storage: jetstream.FileStorage, Replicas: b.config.Replicas,
+			})
+			if errors.Is(err, jetstream.ErrBucketExists) {
+				kv, err = b.js.KeyValue(ctx, leaseBucket(run))
+			}
+		}
+		return err
+	})
+	return kv, err
+}
+
+// busLease is a lease that its bus closes.
+type busLease struct {
+	*lease.Lease
+	bus *Bus
+}
+
+// Close implements events.Lease.
+func (l *busLease) Close() error {
+	defer l.bus.forget(l)
+	return l.Lease.Close()
+}
+
+// register is a key of the bucket; its revision is the stream's sequence.
+type register struct {
+	bus *Bus
+	kv  jetstream.KeyValue
+	key string
+}
+
+// Load implements lease.Register.
+func (r *register) Load(ctx context.Context) (lease.Record, uint64, error) {
+	var entry jetstream.KeyValueEntry
+	err := r.bus.ask(ctx, func(ctx context.Context) error {
+		var err error
+		entry, err = r.kv.Get(ctx, r.key)
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return lease.Record{}, 0, nil
+	}
+	if err != nil {
+		return lease.Record{}, 0, err
+	}
+	var record lease.Record
+	if err := json.Unmarshal(entry.Value(), &record); err != nil {
+		return lease.Record{}, 0, fmt.Errorf("bucket %s, key %s: %w: %w", r.kv.Bucket(), r.key, events.ErrMalformed, err)
+	}
+	return record, entry.Revision(), nil
+}
+
+// Swap implements lease.Register.
+func (r *register) Swap(ctx context.Context, revision uint64, record lease.Record) (uint64, error) {
+	data, err := json.Marshal(record)
+	if err != nil {
+		return 0, err
+	}
+	var swapped uint64
+	err = r.bus.ask(ctx, func(ctx context.Context) error {
+		var err error
+		swapped, err = r.kv.Update(ctx, r.key, data, revision)
+		return err
+	})
+	if isTaken(err) {
+		return 0, lease.ErrChanged
+	}
+	return swapped, err
+}
