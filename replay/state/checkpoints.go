@@ -1,0 +1,68 @@
+package state
+
+import "codea1/events"
+
+// Checkpoints is the index of a run's policy versions, in the order of the log.
+type Checkpoints []Checkpoint
+
+// Checkpoint is one policy version and where it is kept.
+type Checkpoint struct {
+	Role    events.Role `json:"role"`
+	Version int         `json:"version"` // 0 is where the run started
+	Step    int         `json:"step"`    // whose groups it was trained on; 0 for version 0
+	URI     string      `json:"uri"`
+	SHA256  string      `json:"sha256"` // of model.safetensors, hex
+	Groups  int         `json:"groups"` // consumed
+	LeftOut int         `json:"left_out"`
+	Seq     uint64      `json:"seq"` // the event that tells of it
+}
+
+// Newest returns the newest version of a role, or nil.
+func (c Checkpoints) Newest(role events.Role) *Checkpoint {
+	var newest *Checkpoint
+	for i := range c {
+		if c[i].Role == role && (newest == nil || c[i].Version >= newest.Version) {
+			newest = &c[i]
+		}
+	}
+	return newest
+}
+
+func (c *Checkpoints) apply(e *Event) {
+	switch p := e.Payload.(type) {
+	case *events.RunStarted:
+		if len(*c) == 0 { // a resumed run starts from the same
+			*c = append(*c,
+				Checkpoint{Role: events.RoleCode, URI: p.Code.URI, SHA256: p.Code.SHA256, Seq: e.Seq},
+				Checkpoint{Role: events.RoleTest, URI: p.Test.URI, SHA256: p.Test.SHA256, Seq: e.Seq})
+		}
+	case *events.PolicyUpdated:
+		*c = append(*c, Checkpoint{
+			Role: p.Role, Version: p.Version, Step: p.Step, URI: p.Checkpoint.URI, SHA256: p.Checkpoint.SHA256,
+			Groups: len(p.Groups), LeftOut: len(p.Dropped), Seq: e.Seq,
+		})
+	}
+}
+
+func (c *Checkpoints) encode(e *encoder) {
+	e.numbers(len(*c))
+	for i := range *c {
+		v := &(*c)[i]
+		e.text(string(v.Role))
+		e.numbers(v.Version, v.Step)
+		e.text(v.URI)
+		e.text(v.SHA256)
+		e.numbers(v.Groups, v.LeftOut, int(v.Seq))
+	}
+}
+
+func (c *Checkpoints) decode(d *decoder) {
+	for range d.count() {
+		v := Checkpoint{Role: events.Role(d.text())}
+		d.numbers(&v.Version, &v.Step)
+		v.URI, v.SHA256 = d.text(), d.text()
+		d.numbers(&v.Groups, &v.LeftOut)
+		v.Seq = uint64(d.number())
+		*c = append(*c, v)
+	}
+}
