@@ -38,7 +38,11 @@ var (
 	zstdDecoder = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(MaxPayloadBytes)))
 )
 
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+// Memory for one payload, to encode into and to decompress into.
+var (
+	buffers   = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+	scratches = sync.Pool{New: func() any { return new([]byte) }}
+)
 
 // Encode validates the event and returns its wire form. It fixes the event's
 // hash.
@@ -58,24 +62,40 @@ func Encode(e *Event) (Message, error) {
 	if n, ok := e.Payload.(interface{ normalize() }); ok {
 		n.normalize()
 	}
-	raw, err := marshal(e.Payload)
-	if err != nil {
+	buf := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buf)
+	if err := marshalInto(buf, e.Payload); err != nil {
 		return Message{}, fmt.Errorf("%s %s: encode: %w", e.Type, e.Group, err)
 	}
+	raw := buf.Bytes()
 	if len(raw) > MaxPayloadBytes {
 		return Message{}, fmt.Errorf("%s %s: %w: %d bytes, limit %d", e.Type, e.Group, ErrTooLarge, len(raw), MaxPayloadBytes)
 	}
 	e.hash = hashOf(raw)
-	m := Message{Envelope: e.Envelope, Data: raw}
+	m := Message{Envelope: e.Envelope}
 	if len(raw) >= ZstdThreshold {
-		m.Encoding = EncodingZstd
-		m.Data = zstdEncoder.EncodeAll(raw, make([]byte, 0, len(raw)/2))
+		m.Encoding, m.Data = EncodingZstd, compress(raw)
+	} else {
+		m.Data = bytes.Clone(raw)
 	}
 	return m, nil
 }
 
+// compress returns raw compressed, in no more memory than it takes: a message
+// may wait for long, and how well raw compresses is not known before.
+func compress(raw []byte) []byte {
+	buf := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buf)
+	buf.Reset()
+	buf.Grow(len(raw) + len(raw)>>8 + 64) // what cannot be compressed grows a little
+	return bytes.Clone(zstdEncoder.EncodeAll(raw, buf.AvailableBuffer()))
+}
+
 // Raw returns the payload's msgpack bytes, decompressed and bounded.
-func (m *Message) Raw() ([]byte, error) {
+func (m *Message) Raw() ([]byte, error) { return m.rawInto(nil) }
+
+// rawInto is Raw with memory to decompress into, if it is enough.
+func (m *Message) rawInto(scratch []byte) ([]byte, error) {
 	if len(m.Data) > MaxPayloadBytes {
 		return nil, fmt.Errorf("%s %s: %w: %d bytes, limit %d", m.Type, m.Group, ErrTooLarge, len(m.Data), MaxPayloadBytes)
 	}
@@ -83,7 +103,7 @@ func (m *Message) Raw() ([]byte, error) {
 	case EncodingNone:
 		return m.Data, nil
 	case EncodingZstd:
-		raw, err := zstdDecoder.DecodeAll(m.Data, nil)
+		raw, err := zstdDecoder.DecodeAll(m.Data, scratch)
 		if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
 			return nil, fmt.Errorf("%s %s: %w: decompresses to more than %d bytes", m.Type, m.Group, ErrTooLarge, MaxPayloadBytes)
 		}
@@ -106,9 +126,15 @@ func (m *Message) Decode() (*Event, error) {
 	if m.SchemaVersion > entry.version {
 		return nil, fmt.Errorf("%s %s: %w: version %d, this build knows %d", m.Type, m.Group, ErrNewerSchema, m.SchemaVersion, entry.version)
 	}
-	raw, err := m.Raw()
+	// The payload keeps nothing of raw.
+	scratch := scratches.Get().(*[]byte)
+	defer scratches.Put(scratch)
+	raw, err := m.rawInto((*scratch)[:0])
 	if err != nil {
 		return nil, err
+	}
+	if m.Encoding != EncodingNone {
+		*scratch = raw // it may have grown
 	}
 	if err := checkShape(raw); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
@@ -166,18 +192,19 @@ func upcast(t Type, from, to int, raw []byte) ([]byte, error) {
 }
 
 func marshal(v any) ([]byte, error) {
-	buf := buffers.Get().(*bytes.Buffer)
-	defer buffers.Put(buf)
+	var buf bytes.Buffer
+	err := marshalInto(&buf, v)
+	return buf.Bytes(), err
+}
+
+func marshalInto(buf *bytes.Buffer, v any) error {
 	buf.Reset()
 	enc := msgpack.GetEncoder()
 	defer msgpack.PutEncoder(enc)
 	enc.Reset(buf)
 	enc.SetSortMapKeys(true)
 	enc.UseCompactInts(true)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.Clone(buf.Bytes()), nil
+	return enc.Encode(v)
 }
 
 func unmarshal(raw []byte, v any) error {

@@ -1,0 +1,333 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"codea1/consumers/rewards"
+	"codea1/events"
+	"codea1/events/natsbus"
+	"codea1/events/stage"
+	"codea1/gpuworker"
+	"codea1/gpuworker/journal"
+	"codea1/producers/curriculum"
+	"codea1/replay"
+)
+
+// The sizes of a group at the paper's settings.
+const (
+	benchQuestions = 256 // of a step
+	benchAnswers   = 8   // M
+	benchSuites    = 8   // N, for each answer
+	benchTests     = 8   // K, in each suite
+	benchTokens    = 300 // of a completion
+
+)
+
+// BenchmarkPipeline is a training without models and sandbox: everything else
+// that a group goes through, with groups of real size. One operation is a step
+// of 256 groups. What it reports:
+//
+//	groups/s    through all stages, by the clock
+//	cpu-ms/group of the whole process, server included; two cores at full load
+//	            make 2000 of them a second
+//	KB/group    on the wire, all events of a group together
+func BenchmarkPipeline(b *testing.B) {
+	p := newBenchPipeline(b, b.N)
+	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
+	defer cancel()
+	circle, stop := newCircle(ctx)
+	p.start(b, circle)
+	cpu := processTime(b)
+	b.ResetTimer()
+	// The first append poses the first steps.
+	p.publish(b, ctx, "start-0001", &events.RunStarted{Attempt: 1, Steps: b.N, Build: "bench", Code: benchCheckpoint, Test: benchCheckpoint})
+	select {
+	case <-p.finished:
+	case <-circle.Done():
+		b.Fatal(stop())
+	}
+	b.StopTimer()
+	cpu = processTime(b) - cpu
+	if err := stop(); err != nil {
+		b.Fatal(err)
+	}
+	groups := float64(b.N * benchQuestions)
+	if n := p.rewarded.Load(); n != int64(groups) {
+		b.Fatalf("%d groups were rewarded, want %v", n, groups)
+	}
+	b.ReportMetric(groups/b.Elapsed().Seconds(), "groups/s")
+	b.ReportMetric(cpu.Seconds()*1e3/groups, "cpu-ms/group")
+	b.ReportMetric(float64(p.bytes.Load())/1e3/groups, "KB/group")
+}
+
+// processTime returns the CPU time this process has used.
+func processTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// benchPipeline is a run in one process.
+type benchPipeline struct {
+	dir      string
+	bus      *natsbus.Bus
+	log      *replay.Log
+	poser    *curriculum.Service
+	steps    int
+	finished chan struct{}
+	rewarded atomic.Int64 // groups in the log
+	bytes    atomic.Int64 // payload in the log
+}
+
+const benchRun = "bench"
+
+var benchCheckpoint = events.Checkpoint{URI: "file:///nowhere", SHA256: strings.Repeat("0", 64)}
+
+func newBenchPipeline(b *testing.B, steps int) *benchPipeline {
+	p := &benchPipeline{dir: b.TempDir(), steps: steps, finished: make(chan struct{})}
+	server, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: filepath.Join(p.dir, "nats"), SyncInterval: natsSyncInterval})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(server.Shutdown)
+	if p.bus, err = natsbus.Connect(b.Context(), natsbus.Config{Server: server}); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { p.bus.Close() })
+	if err := p.bus.EnsureStream(b.Context(), benchRun); err != nil {
+		b.Fatal(err)
+	}
+	if p.log, err = replay.Open(filepath.Join(p.dir, "log"), replay.Options{}); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { p.log.Close() })
+	set := make([]events.Problem, benchQuestions)
+	for i := range set {
+		set[i] = benchProblem(i)
+	}
+	schedule, err := curriculum.New(curriculum.Config{
+		Steps: steps, QuestionsPerStep: benchQuestions, MaxStaleness: 1, Historical: 8,
+		Answers: benchAnswers, Suites: benchSuites, Tests: benchTests,
+		Temperature: 1, CodeTokens: benchTokens, TestTokens: benchTokens,
+	}, set, p.log.Book(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.poser = &curriculum.Service{Curriculum: schedule, Bus: p.bus, Run: benchRun, Source: "curriculum-0", Now: time.Now}
+	return p
+}
+
+func (p *benchPipeline) publish(b *testing.B, ctx context.Context, group string, payload events.Payload) {
+	m, err := events.Encode(events.New(benchRun, group, "main", time.Now(), payload))
+	if err == nil {
+		err = p.bus.Publish(ctx, m)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// start runs all stages, as train does.
+func (p *benchPipeline) start(b *testing.B, c *circle) {
+	recorder, err := replay.NewRecorder(p.bus, p.log, replay.RecorderConfig{Run: benchRun, OnAppend: p.appended})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.Go(recorder.Run)
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		p.startRole(b, c, role)
+	}
+	recipe, err := rewards.New("a1", 0.5)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rewarder := &rewards.Handler{Recipe: recipe, Source: "rewards-0", Now: time.Now}
+	p.startStage(b, c, stage.Config{Name: "execution", Types: []events.Type{events.TypeTestsSampled}, Handler: stage.Each(executeNothing), Concurrency: 2})
+	p.startStage(b, c, stage.Config{Name: "rewards", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(rewarder.Handle)})
+}
+
+func (p *benchPipeline) startStage(b *testing.B, c *circle, config stage.Config) {
+	config.Bus, config.Run, config.AckWait, config.HeartbeatEvery = p.bus, benchRun, 5*time.Second, heartbeatEvery
+	s, err := stage.New(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.Go(s.Run)
+}
+
+func (p *benchPipeline) startRole(b *testing.B, c *circle, role events.Role) {
+	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: p.bus, Run: benchRun, Role: role, Sampler: nullEngine{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	sampled, err := journal.Open(filepath.Join(p.dir, "journal-"+string(role)), journal.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { sampled.Close() })
+	rollout, err := gpuworker.NewRollout(gpuworker.RolloutConfig{Role: role, Policy: policy, Journal: sampled, Source: "rollout-" + string(role)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	hyper := gpuworker.DefaultHyperparameters()
+	hyper.KLCoef, hyper.MaxStaleness, hyper.OptimizerSteps = 0, 1, 2*p.steps
+	trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
+		Bus: p.bus, Learner: nullEngine{}, Run: benchRun, Role: role, Source: "trainer-" + string(role),
+		Checkpoints: filepath.Join(p.dir, "checkpoints-"+string(role)), Initial: p.dir, Steps: p.steps, Hyper: hyper,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.Go(policy.Run)
+	c.Go(trainer.Run)
+	p.startStage(b, c, stage.Config{
+		Name: "rollout-" + string(role), Types: []events.Type{rollout.Consumes()}, Handler: rollout.Handle, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
+	})
+}
+
+func (p *benchPipeline) appended(ctx context.Context, appended []events.Message) error {
+	for i := range appended {
+		p.bytes.Add(int64(len(appended[i].Data)))
+		switch appended[i].Type {
+		case events.TypeGroupRewarded:
+			p.rewarded.Add(1)
+		case events.TypeGroupDropped:
+			return fmt.Errorf("group %s was dropped", appended[i].Group)
+		}
+	}
+	was := p.poser.Curriculum.Finished()
+	if err := p.poser.OnAppend(ctx, appended); err != nil {
+		return err
+	}
+	if p.poser.Curriculum.Finished() && !was {
+		close(p.finished)
+	}
+	return nil
+}
+
+// nullEngine samples completions that were there before, and learns nothing.
+type nullEngine struct{}
+
+var (
+	_ gpuworker.Sampler = nullEngine{}
+	_ gpuworker.Learner = nullEngine{}
+
+	benchCompletions = makeCompletions(2048)
+)
+
+func (nullEngine) EncodePrompt([]gpuworker.Message) ([]int32, error) {
+	return benchCompletions[0].Tokens[:benchTokens:benchTokens], nil
+}
+
+func (nullEngine) Sample(_ context.Context, requests []gpuworker.SampleRequest, _ gpuworker.SamplingParams) ([][]events.Completion, error) {
+	sampled := make([][]events.Completion, len(requests))
+	for i, r := range requests {
+		for _, seed := range r.Seeds {
+			sampled[i] = append(sampled[i], benchCompletions[seed%uint64(len(benchCompletions))])
+		}
+	}
+	return sampled, nil
+}
+
+func (nullEngine) LoadWeights(context.Context, string) error { return nil }
+
+func (nullEngine) LogProbs(_ context.Context, _ gpuworker.Policy, sequences []gpuworker.Sequence, _ float64) ([][]float32, error) {
+	return make([][]float32, len(sequences)), nil
+}
+
+func (nullEngine) Update(_ context.Context, sequences []gpuworker.Sequence, _ gpuworker.UpdateConfig) (gpuworker.UpdateStats, error) {
+	return gpuworker.UpdateStats{RatioMean: 1, GradNorm: 1}, nil
+}
+
+func (nullEngine) Save(_ context.Context, dir string) error {
+	return os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("null"), 0o644)
+}
+
+func (nullEngine) Load(context.Context, string) error          { return nil }
+func (nullEngine) LoadReference(context.Context, string) error { return nil }
+func (nullEngine) Close() error                                { return nil }
+
+// makeCompletions returns completions that compress as real ones do: token ids
+// follow Zipf's law over a vocabulary of 152,000, log-probs are mostly near 0
+// and have all their digits, and the text is a fenced block of assertions.
+func makeCompletions(n int) []events.Completion {
+	r := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(r, 1.1, 8, 151_999)
+	all := make([]events.Completion, n)
+	for i := range all {
+		c := &all[i]
+		c.Finish = events.FinishStop
+		for range benchTokens {
+			c.Tokens = append(c.Tokens, int32(zipf.Uint64()))
+			c.LogProbs = append(c.LogProbs, -float32(math.Pow(r.ExpFloat64(), 3)/4))
+		}
+		var text strings.Builder
+		text.WriteString("The candidate may fail on negative numbers and on long lists; these calls look at both.\n\n```python\n")
+		for range benchTests {
+			text.WriteString(benchTest(r.IntN(1e6)).Source + "\n")
+		}
+		text.WriteString("```\n")
+		c.Text = text.String()
+	}
+	return all
+}
+
+// benchTest is the test of a number, kept and passed.
+func benchTest(n int) events.ExecutedTest {
+	call := fmt.Sprintf("merge_intervals([[%d, %d], [%d, %d]], %d)", n%997, n%991+1000, n%983+500, n%977+2000, n%7)
+	value := fmt.Sprintf("[[%d, %d]]", n%997, n%977+2000)
+	return events.ExecutedTest{
+		Source: "assert " + call + " == " + value, Status: events.StatusKept, Call: call, Stated: value, Expected: value, Verdict: events.VerdictPass,
+	}
+}
+
+func benchProblem(i int) events.Problem {
+	return events.Problem{
+		ID: fmt.Sprintf("intervals-%d", i), EntryPoint: "merge_intervals",
+		Question: fmt.Sprintf("Problem %d. ", i) + strings.Repeat("Merge the intervals that overlap or lie closer together than the gap, and return them in order. ", 8),
+		Solution: "def merge_intervals(intervals, gap):\n" + strings.Repeat("    intervals = sorted(intervals)\n", 12) + "    return intervals\n",
+	}
+}
+
+// executeNothing is an execution stage whose sandbox takes no time: every test
+// is kept, and every fourth fails.
+func executeNothing(_ context.Context, e *events.Event) ([]*events.Event, error) {
+	sampled := e.Payload.(*events.TestsSampled)
+	posed := &sampled.Posed
+	executed := &events.CodeExecuted{
+		Plan: posed.Plan, ProblemID: posed.Problem.ID, CodeVersion: sampled.CodeVersion, TestVersion: sampled.Version, Historical: posed.Historical,
+	}
+	for m, suites := range sampled.Suites {
+		answer := events.ExecutedAnswer{Loads: true}
+		for range posed.Historical {
+			answer.Historical = append(answer.Historical, events.VerdictPass)
+		}
+		for n := range suites {
+			suite := events.ExecutedSuite{Chars: len(suites[n].Text)}
+			for k := range posed.Plan.Tests {
+				test := benchTest(posed.Plan.Slot<<9 | m<<6 | n<<3 | k)
+				if (m+n+k)%4 == 0 {
+					test.Verdict = events.VerdictFail
+				}
+				suite.Tests = append(suite.Tests, test)
+			}
+			answer.Suites = append(answer.Suites, suite)
+		}
+		executed.Answers = append(executed.Answers, answer)
+	}
+	return []*events.Event{events.Caused(e, "execution-0", time.Now(), executed)}, nil
+}
