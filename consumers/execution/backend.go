@@ -1,8 +1,6 @@
 package execution
 
-import (
-	"context"
-)
+import "context"
 
 // backend is where jobs are done. The rest of the package does not know which
 // one it has: a program, its calls and what they return mean the same in both.
@@ -28,3 +26,7 @@ func (p *Pool) run(ctx context.Context, j job) (session, error) {
 	}
 	return p.backend.run(ctx, j)
 }
+
+// jobModules are the parts of the harness that do jobs, in the order of their
+// imports. Those before child know nothing of descriptors or isolation.
+var jobModules = []string{"values", "suites", "pytests", "scripts", "programs", "objects", "proxies", "child"}

@@ -22,10 +22,6 @@ const (
 	answerBytes = 8 << 20
 )
 
-// remoteModules are the parts of the harness that harness/remote.py needs, in
-// the order of their imports.
-var remoteModules = []string{"values", "suites", "scripts", "programs", "proxies", "child"}
-
 // remoteSetup is what harness/remote.py reads.
 type remoteSetup struct {
 	Nonce       string           `json:"nonce"`
@@ -55,7 +51,7 @@ func (r *remote) request(j job, nonce string) *RunCodeRequest {
 		Items: j.items, Each: j.each.Seconds(), Budget: j.budget.Seconds(), StdoutBytes: stdoutBytes, MostBytes: answerBytes, FileName: nonce,
 		Limits: map[string]int64{"RLIMIT_AS": config.MemoryBytes, "RLIMIT_CORE": 0, "RLIMIT_FSIZE": config.FileBytes},
 	}
-	for _, name := range remoteModules {
+	for _, name := range jobModules {
 		setup.Modules = append(setup.Modules, [2]string{"codea1_" + name, readHarness(name + ".py")})
 	}
 	text, err := json.Marshal(setup)

@@ -12,14 +12,20 @@ it is fit for this way is decided then, and no program can change it.
 
 What differs from a script that runs inside the program: a value is a copy, so
 `f(x) is x` does not hold, though a list, dict or set that the program changed
-in place is changed here too; a value that no literal can express is an Opaque,
-which equals nothing and can only be iterated; an exception that is not a
-built-in one is a RuntimeError.
+in place is changed here too; a value that no literal can express is an Opaque
+(codea1_objects), which equals nothing; an exception that is not a built-in one
+is a RuntimeError.
+
+A script that uses anything else of the program's than its entry point, or that
+fails by itself before it has asked for anything, is unfit for this way. One
+that goes through without a call tests nothing, and has not passed.
 """
 
+import codea1_objects as objects
 import codea1_scripts as scripts
 import codea1_values as values
 import builtins
+import inspect
 import json
 import random
 import re
@@ -48,26 +54,44 @@ def run(item, entry, max_bytes):
     of calls: {expression: [kind, text]}. Returns the JSON object of the calls
     that it asked for; if there are none, end and detail are its verdict."""
     source, known = json.loads(item)
-    asked = {}
+    calls = Calls(known, max_bytes)
     random.seed(0)  # every pass goes the same way
     end, detail = "pass", ""
     try:
-        namespace = make_program(entry, Calls(known, asked, max_bytes))
-        scripts.run(source, namespace)
+        program = make_program(entry, calls)
+        defined = scripts.run_in(source, dict(program))
+        if not calls.made:
+            run_check(defined, entry, program)
+        if not calls.made:
+            end, detail = "not_run", "the script makes no call of " + entry
     except scripts.Failed as error:
         end, detail = "fail", scripts.describe(error.args[0])
     except Unfit as error:
         end, detail = "unfit", str(error)
     except Lost as error:
         end, detail = error.args
+    except SyntaxError as error:
+        end, detail = "raised", scripts.describe(error)
     except NameError as error:
         end, detail = ("raised" if known else "unfit"), scripts.describe(error)
     except BaseException as error:
-        end, detail = "raised", scripts.describe(error)
-    return json.dumps({"asked": list(asked), "end": end, "detail": detail})
+        alone = not calls.made and not known
+        end, detail = "unfit" if alone else "raised", scripts.describe(error)
+    return json.dumps({"asked": list(calls.asked), "end": end, "detail": detail})
+
+
+def run_check(defined, entry, program):
+    """Calls check(candidate), which some problem sets leave to whoever runs it."""
+    check = defined.get("check")
+    if inspect.isfunction(check) and list(inspect.signature(check).parameters) == ["candidate"]:
+        try:
+            check(eval(entry, program))
+        except AssertionError as error:
+            raise scripts.Failed(error)
 
 
 def make_program(entry, calls):
+    """Returns the namespace that stands for the program's."""
     match = ENTRY.fullmatch(entry)
     if match is None:
         raise Unfit("the entry point is neither a function nor a method")
@@ -75,20 +99,41 @@ def make_program(entry, calls):
     proxy = lambda *arguments, **keywords: calls.call(entry, arguments, keywords)
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
+    module.__getattr__ = refuse
     if owner is None:
         setattr(module, name, proxy)
     else:
-        setattr(module, owner, type(owner, (), {name: staticmethod(proxy)}))
+        setattr(module, owner, type(owner, (), {name: staticmethod(proxy), "__init__": start, "__getattr__": lambda _, n: refuse(n)}))
     return module.__dict__
+
+
+HOOKS = ("setUpModule", "tearDownModule", "load_tests")  # which unittest looks for
+
+
+def refuse(name):
+    if name.startswith("__") or name in HOOKS:
+        raise AttributeError(name)
+    raise Unfit("the script uses " + name + " of the program")
+
+
+def start(_, *arguments, **keywords):
+    if arguments or keywords:
+        raise Unfit("the script gives the class arguments")
 
 
 class Calls:
     """What is known of the program's calls, and what is still to be asked."""
 
-    def __init__(self, known, asked, max_bytes):
-        self.known, self.asked, self.max_bytes = known, asked, max_bytes
+    def __init__(self, known, max_bytes):
+        self.known, self.asked, self.max_bytes = known, {}, max_bytes
+        self.made = 0  # calls of the entry point
+
+    enough = staticmethod(lambda reason: Enough(reason))
 
     def call(self, entry, arguments, keywords):
+        self.made += 1
+        arguments = tuple(map(objects.plain, arguments))
+        keywords = {name: objects.plain(v) for name, v in keywords.items()}
         try:
             text = self.write(arguments, keywords)
         except values.Uncomparable as error:
@@ -97,7 +142,7 @@ class Calls:
         if not any(type(v) in (list, dict, set) or type(v) is tuple for v in (*arguments, *keywords.values())):
             return self.look_up(entry + "(" + text + ")")
         found = self.look_up("(lambda *_a, **_k: (" + entry + "(*_a, **_k), _a, _k))(" + text + ")")
-        if type(found) is Opaque:  # for the value; what became of the arguments is lost with it
+        if type(found) is objects.Opaque:  # for the value; what became of the arguments is lost with it
             return self.look_up(entry + "(" + text + ")")
         if type(found) is Unknown:
             return found
@@ -109,6 +154,8 @@ class Calls:
         return result
 
     def write(self, arguments, keywords):
+        arguments = tuple(map(objects.plain, arguments))
+        keywords = {name: objects.plain(v) for name, v in keywords.items()}
         if contains_unknown(arguments) or contains_unknown(tuple(keywords.values())):
             raise Enough("an argument is not known yet")
         parts = [self.literal(a) for a in arguments]
@@ -131,7 +178,7 @@ class Calls:
         if kind == "value":
             return eval(text, dict(LITERALS))
         if kind == "opaque":
-            return Opaque(self, expression, text)
+            return objects.Opaque(self, expression, text)
         if kind == "raised":
             name, _, message = text.partition(": ")
             error = getattr(builtins, name, None)
@@ -218,21 +265,3 @@ class Unknown:
         return 0.0
 
     __index__ = __int__
-
-
-class Opaque:
-    """A value that no literal can express."""
-
-    def __init__(self, calls, expression, what):
-        self.calls, self.expression, self.what = calls, expression, what
-
-    def __iter__(self):
-        return iter(self.calls.look_up("list(" + self.expression + ")"))
-
-    def __eq__(self, other):
-        return False
-
-    __hash__ = object.__hash__
-
-    def __repr__(self):
-        return "<" + self.what + ">"

@@ -1,11 +1,13 @@
 """Runs a golden test that is more than `assert call == literal` inside the
 candidate's own process, where it is weaker evidence: the pool labels it so.
 
-A script is one assert, a check(candidate) script, functions named test_* or
-unittest classes. It sees the program's names, and can import them from the
-module `solution`.
+A script is one assert, a check(candidate) script, functions named test_*,
+classes named Test* or unittest classes. It sees the program's names, and can
+import them from the module `solution`. Its `pytest` is codea1_pytests.
 """
 
+import codea1_pytests as pytests
+import inspect
 import sys
 
 
@@ -29,18 +31,32 @@ class Failed(Exception):
 def run(source, program):
     """Runs source in a copy of the program's namespace: what it defines
     changes neither the program nor the next script. Returns "True"."""
-    namespace = dict(program)
-    before = set(namespace)
-    try:
-        exec(compile(source, "test.py", "exec", 0, True), namespace)
-        for name in [n for n in namespace if n not in before or namespace[n] is not program[n]]:
-            run_test(name, namespace[name])
-    except AssertionError as error:
-        raise Failed(error)
+    run_in(source, dict(program))
     return "True"
 
 
-def run_test(name, value):
+def run_in(source, namespace):
+    """Runs source and the tests that it defines in namespace, and returns what
+    it defined."""
+    sys.modules["pytest"] = pytests
+    before = dict(namespace)
+    try:
+        exec(compile(source, "test.py", "exec", 0, True), namespace)
+        defined = {n: v for n, v in namespace.items() if n not in before or v is not before[n]}
+        fixtures = find_fixtures(defined)
+        for name, value in defined.items():
+            run_test(name, value, fixtures)
+    except AssertionError as error:
+        raise Failed(error)
+    return defined
+
+
+def find_fixtures(defined):
+    marks = [(getattr(v, "codea1_fixture", None), v) for v in defined.values() if inspect.isfunction(v)]
+    return {mark[0]: value for mark, value in marks if mark}
+
+
+def run_test(name, value, fixtures):
     unittest = sys.modules.get("unittest")  # there once the script has imported it
     if unittest and isinstance(value, type) and issubclass(value, unittest.TestCase):
         result = unittest.TestResult()
@@ -49,8 +65,23 @@ def run_test(name, value):
             raise Failed(AssertionError(last_line(result.failures[0][1])))
         if result.errors:
             raise RuntimeError(last_line(result.errors[0][1]))
-    elif name.startswith("test") and callable(value) and not isinstance(value, type):
-        value()
+    elif name.startswith("Test") and isinstance(value, type) and value.__module__ == "solution":
+        run_class(value, fixtures)
+    elif name.startswith("test") and inspect.isfunction(value):
+        pytests.run(value, fixtures)
+
+
+def run_class(value, fixtures):
+    """Runs the test_* methods of a class, each on an object of its own."""
+    members = {n: getattr(value, n) for n in dir(value)}
+    fixtures = dict(fixtures, **find_fixtures(members))
+    if "setup_class" in members:
+        members["setup_class"]()
+    for name, method in members.items():
+        if name.startswith("test") and inspect.isfunction(method):
+            pytests.run(method, fixtures, value)
+    if "teardown_class" in members:
+        members["teardown_class"]()
 
 
 def last_line(trace):

@@ -1,0 +1,136 @@
+"""An object of the program, as a test script apart from the program sees it.
+
+No literal expresses it, so it stays where the program is. What the script does
+with it becomes an expression that makes the object anew, does all that was done
+with it before, and then the next thing: that one's value, if a literal expresses
+it, is what the script gets. An object that the program's object hands out is
+one more such object, and a copy: what is done to it does not reach its owner.
+
+It equals nothing: whether it does would be the program's own word.
+"""
+
+MAX_STEPS = 200
+
+
+class Opaque:
+    __slots__ = ("_calls", "_origin", "_what", "_steps")
+
+    def __init__(self, calls, origin, what):
+        set_slot = object.__setattr__
+        set_slot(self, "_calls", calls)
+        set_slot(self, "_origin", origin)
+        set_slot(self, "_what", what)
+        set_slot(self, "_steps", [])
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Member(self, name)
+
+    def __setattr__(self, name, value):
+        step(self, "_o.%s = %s" % (name, write(self, value)), "None")
+
+    def __setitem__(self, key, value):
+        step(self, "_o[%s] = %s" % (write(self, key), write(self, value)), "None")
+
+    def __delitem__(self, key):
+        step(self, "del _o[%s]" % write(self, key), "None")
+
+    def __getitem__(self, key):
+        return step(self, "_r = _o[%s]" % write(self, key))
+
+    def __call__(self, *arguments, **keywords):
+        return step(self, "_r = _o(%s)" % self._calls.write(arguments, keywords))
+
+    def __contains__(self, value):
+        return step(self, "_r = %s in _o" % write(self, value))
+
+    def __iter__(self):
+        return iter(step(self, "_r = list(_o)"))
+
+    def __next__(self):
+        return step(self, "_r = next(_o)")
+
+    def __len__(self):
+        return step(self, "_r = len(_o)")
+
+    def __bool__(self):
+        return bool(step(self, "_r = bool(_o)"))
+
+    def __str__(self):
+        return str(step(self, "_r = str(_o)"))
+
+    def __repr__(self):
+        return "<" + self._what + ">"
+
+    def __eq__(self, other):
+        return False
+
+    __hash__ = object.__hash__
+
+
+def write(target, value):
+    return target._calls.write((value,), {})
+
+
+def step(target, statement, result=None):
+    """Does one more thing to the object and returns its value."""
+    lines = ["_o = " + target._origin]
+    for before in target._steps:
+        lines += ["try: " + before, "except Exception: pass"]
+    lines += [statement] if result is None else [statement, "_r = " + result]
+    if len(target._steps) >= MAX_STEPS:
+        raise target._calls.enough("too much is done to one object")
+    target._steps.append(statement)
+    return target._calls.look_up("(lambda _d: (exec(%r, _d), _d['_r'])[1])(dict(globals()))" % "\n".join(lines))
+
+
+class Member:
+    """An attribute of such an object: called, a method; used otherwise, a value
+    that is only then asked for."""
+
+    __slots__ = ("_owner", "_name", "_value")
+
+    def __init__(self, owner, name):
+        self._owner, self._name = owner, name
+
+    def __call__(self, *arguments, **keywords):
+        return step(self._owner, "_r = _o.%s(%s)" % (self._name, self._owner._calls.write(arguments, keywords)))
+
+    def value(self):
+        if not hasattr(self, "_value"):
+            self._value = step(self._owner, "_r = _o." + self._name)
+        return self._value
+
+    def __getattr__(self, name):
+        return getattr(self.value(), name)
+
+    def __hash__(self):
+        return hash(self.value())
+
+
+def plain(value):
+    """Returns what a script's value stands for."""
+    return value.value() if type(value) is Member else value
+
+
+def _forward(name):
+    import operator
+
+    call = getattr(operator, name, None)
+
+    def forward(self, *others):
+        if call is not None:
+            return call(self.value(), *map(plain, others))
+        found = getattr(type(self.value()), name)
+        return found(self.value(), *map(plain, others))
+
+    return forward
+
+
+for _name in "eq ne lt le gt ge add sub mul truediv floordiv mod pow and or xor neg pos abs invert getitem contains".split():
+    setattr(Member, "__%s__" % _name, _forward("__%s__" % _name))
+for _name in "radd rsub rmul rtruediv rmod iter len str repr bool int float index round".split():
+    setattr(Member, "__%s__" % _name, _forward("__%s__" % _name))
+Member.__bool__ = lambda self: bool(self.value())
+Member.__str__ = lambda self: str(self.value())
