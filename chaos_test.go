@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"codea1/events"
 )
@@ -30,7 +31,7 @@ func TestStagesInProcessesOfTheirOwn(t *testing.T) {
 		}
 		faults = n
 	}
-	steps := 4 + faults/10
+	steps := 3 + faults/4
 	args := train("--steps", strconv.Itoa(steps))
 	dir := t.TempDir()
 	must(t, dir, append(args, "--name", "r")...)
@@ -41,6 +42,12 @@ func TestStagesInProcessesOfTheirOwn(t *testing.T) {
 		dir := t.TempDir()
 		b := startBroker(t)
 		newCrew(t, dir, b.flags(t), args).wait()
+		same(t, dir, steps, want)
+	})
+	t.Run("Kafka", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		newCrew(t, dir, kafkaFlags(t), args).wait()
 		same(t, dir, steps, want)
 	})
 	t.Run("chaos", func(t *testing.T) {
@@ -75,7 +82,7 @@ func chaos(t *testing.T, args []string, wanted, steps int, want *history) {
 		faults := 0
 		// Faults are spread over the events of the run, so that it meets all of
 		// them however fast it is.
-		every := max(1, 2*want.events/(3*wanted))
+		every := max(1, want.events/(2*wanted))
 		b.tap(t, ended, func(n int, _ *events.Message) {
 			if n%every != 0 || faults == wanted {
 				return
@@ -110,4 +117,19 @@ func chaos(t *testing.T, args []string, wanted, steps int, want *history) {
 		t.Errorf("%d faults, wanted %d", faults, wanted)
 	}
 	same(t, dir, steps, want)
+}
+
+// kafkaFlags join the broker at CODEA1_KAFKA, or else one in this process.
+func kafkaFlags(t *testing.T) []string {
+	t.Helper()
+	address := os.Getenv("CODEA1_KAFKA")
+	if address == "" {
+		cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(cluster.Close)
+		address = cluster.ListenAddrs()[0]
+	}
+	return []string{"--bus", kafkaScheme + address}
 }
