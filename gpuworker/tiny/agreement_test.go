@@ -85,6 +85,9 @@ var asked = map[string][][2]string{
 // TestShippedCheckpointsAgreeWithFloat64 compares what the shipped models think
 // of answers given and of answers they sample.
 func TestShippedCheckpointsAgreeWithFloat64(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the reference takes its time under the race detector, and runs on one goroutine")
+	}
 	for _, role := range slices.Sorted(maps.Keys(asked)) {
 		t.Run(role, func(t *testing.T) {
 			fsys, err := Checkpoint(role)
