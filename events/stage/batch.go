@@ -3,7 +3,6 @@ package stage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -48,11 +47,14 @@ func (s *Stage) handle(ctx context.Context, deliveries []events.Delivery) {
 func (s *Stage) decode(deliveries []events.Delivery) []input {
 	inputs := make([]input, len(deliveries))
 	for i, d := range deliveries {
-		m := d.Message()
-		e, err := m.Decode()
-		inputs[i] = input{message: m, event: e, err: err, failures: s.failures.of(m.ID), now: s.config.Now()}
+		inputs[i] = s.input(d.Message())
 	}
 	return inputs
+}
+
+func (s *Stage) input(m events.Message) input {
+	e, err := m.Decode()
+	return input{message: m, event: e, err: err, failures: s.failures.of(m.ID), now: s.config.Now()}
 }
 
 // decideAll calls the handler and decides on its results. It returns nil when
@@ -108,20 +110,20 @@ func (s *Stage) call(ctx context.Context, batch []*events.Event) []Result {
 // callOnce turns a panic, and a number of results that does not fit, into an
 // error.
 func (s *Stage) callOnce(ctx context.Context, batch []*events.Event) (results []Result, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.config.HandleTimeout,
-		fmt.Errorf("handler ran over %v: %w", s.config.HandleTimeout, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.config.HandleTimeout, &TimeoutError{After: s.config.HandleTimeout})
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			s.logger.Error("handler panicked", "panic", p, "stack", string(debug.Stack()))
-			results, err = nil, fmt.Errorf("handler panicked: %v", p)
+			panicked := &PanicError{Value: p, Stack: debug.Stack()}
+			s.logger.Error("handler panicked", "panic", p, "stack", string(panicked.Stack))
+			results, err = nil, panicked
 		}
 	}()
 	began := time.Now()
 	defer func() { s.metrics.handler.Observe(time.Since(began).Seconds()) }()
 	results = s.config.Handler(ctx, slices.Clone(batch))
 	if len(results) != len(batch) {
-		return nil, fmt.Errorf("handler returned %d results for %d events", len(results), len(batch))
+		return nil, &ResultsError{Results: len(results), Events: len(batch)}
 	}
 	return results, nil
 }
@@ -201,8 +203,8 @@ func (s *Stage) settle(ctx context.Context, d events.Delivery, in input, what de
 			err = d.Ack(ctx)
 		case answerRetry:
 			err = d.Retry(ctx, what.after)
-		case answerDrop:
-			err = d.Drop(ctx)
+		case answerDeadLetter:
+			err = d.DeadLetter(ctx, what.letter)
 		}
 		s.asked(ctx, opAnswer, err)
 		if err == nil {
@@ -218,6 +220,8 @@ func (s *Stage) settle(ctx context.Context, d events.Delivery, in input, what de
 func (s *Stage) log(in input, what decision) {
 	l := s.logger.With("type", in.message.Type, "group", in.message.Group)
 	switch {
+	case what.answer == answerDeadLetter:
+		l.Error("gave up, the event is a dead letter", "group_dropped", what.reason != "", "error", what.failure)
 	case what.reason != "":
 		l.Warn("group dropped", "reason", what.reason, "error", what.failure)
 	case what.failure != nil:

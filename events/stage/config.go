@@ -34,12 +34,18 @@ type Config struct {
 	// instance handles at once if that is more.
 	MaxInFlight int
 
-	// MaxAttempts is how often this instance lets an event fail before the
-	// group is dropped; 5 by default. It counts failures it has seen itself,
-	// not deliveries: a snooze, a crash of the process or a lost
-	// acknowledgement deliver an event again without anything being wrong
-	// with it.
+	// MaxAttempts is how often this instance lets an event fail before it makes
+	// a dead letter of it and drops the group; 5 by default. It counts failures
+	// it has seen itself, not deliveries: a snooze, a crash of the process, a
+	// lost acknowledgement or an outage of the bus deliver an event again
+	// without anything being wrong with it.
 	MaxAttempts int
+	// HoldDeadLetters is how long the group of a dead letter is kept from being
+	// dropped, so that it can be tried again with a better build and still be
+	// part of its step, which waits for it. 0, the default, drops it at once.
+	// All instances of a stage use the same value, and the bus must be an
+	// events.DeadLetters.
+	HoldDeadLetters time.Duration
 	// Backoff is the wait after a failure, and between two attempts to publish.
 	Backoff Backoff
 	// HandleTimeout bounds one call of Handler; 10 min by default.
@@ -154,8 +160,11 @@ func (c Config) validate() error {
 			return fail("ack wait, handle timeout, drain timeout and lag interval must be positive")
 		}
 	}
-	if c.Linger < 0 || c.HeartbeatEvery < 0 {
-		return fail("linger and heartbeat interval must not be negative")
+	if c.Linger < 0 || c.HeartbeatEvery < 0 || c.HoldDeadLetters < 0 {
+		return fail("linger, heartbeat interval and hold of dead letters must not be negative")
+	}
+	if _, ok := c.Bus.(events.DeadLetters); c.HoldDeadLetters > 0 && !ok {
+		return fail("dead letters can only be held on a bus that keeps them")
 	}
 	if err := c.Backoff.validate(); err != nil {
 		return fail("%w", err)

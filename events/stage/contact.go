@@ -10,27 +10,6 @@ import (
 	"codea1/events"
 )
 
-// ErrNotRunning is what Stage.Health returns before Run has begun to consume
-// and after it has ended.
-var ErrNotRunning = errors.New("the loop is not running")
-
-// SilenceError is what Stage.Health returns when the bus has not answered for
-// too long.
-type SilenceError struct {
-	For time.Duration // since the bus answered last
-	Err error         // what the last request came to; nil when it is still under way
-}
-
-func (e *SilenceError) Error() string {
-	s := fmt.Sprintf("the bus has not answered for %v", e.For.Round(100*time.Millisecond))
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
-}
-
-func (e *SilenceError) Unwrap() error { return e.Err }
-
 // maxSilence is how many intervals of LagEvery the bus may leave unanswered
 // before a stage is unhealthy: one lost answer is no outage.
 const maxSilence = 3

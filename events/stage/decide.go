@@ -16,6 +16,7 @@ type decision struct {
 	after   time.Duration     // with answerRetry
 	reason  events.DropReason // set when the group leaves the pipeline here
 	failure error             // what went wrong, for log and metrics; nil for a success and a snooze
+	letter  string            // with answerDeadLetter: why the stage gives up, with the evidence
 }
 
 type answer string
@@ -23,7 +24,9 @@ type answer string
 const (
 	answerAck   answer = "ack"
 	answerRetry answer = "retry"
-	answerDrop  answer = "drop"
+	// answerDeadLetter keeps the event, and why it could not be handled, for
+	// people to look at and to try again.
+	answerDeadLetter answer = "dead letter"
 )
 
 // rules are the settings that decisions depend on. Decisions are pure: the
@@ -33,6 +36,7 @@ type rules struct {
 	source      string
 	maxAttempts int
 	backoff     Backoff
+	hold        bool // the group of a dead letter is not dropped yet
 }
 
 // input is a delivered message: decoded, or with the reason why it is not.
@@ -56,6 +60,9 @@ func (r rules) decide(in input, result Result) decision {
 		return r.drop(in, drop.reason, drop.detail)
 	case errors.As(result.Err, &snooze):
 		return decision{answer: answerRetry, after: snooze.after}
+	case errors.Is(result.Err, events.ErrClosed):
+		// The bus is gone, which says nothing about the event.
+		return decision{answer: answerRetry, after: r.backoff.delay(in.message.ID, in.failures+1)}
 	case result.Err != nil:
 		return r.fail(in, result.Err)
 	}
@@ -77,9 +84,7 @@ func (r rules) decide(in input, result Result) decision {
 func (r rules) fail(in input, err error) decision {
 	failures := in.failures + 1
 	if failures >= r.maxAttempts {
-		d := r.drop(in, events.DropRetries, fmt.Sprintf("failed %d times, last: %v", failures, err))
-		d.failure = err
-		return d
+		return r.giveUp(in, events.DropRetries, fmt.Sprintf("failed %d times, last: %v", failures, err), err)
 	}
 	return decision{answer: answerRetry, after: r.backoff.delay(in.message.ID, failures), failure: err}
 }
@@ -91,8 +96,21 @@ func (r rules) undecodable(in input) decision {
 	if errors.Is(in.err, events.ErrNewerSchema) {
 		return r.fail(in, in.err)
 	}
-	d := r.drop(in, events.DropMalformed, in.message.ID+": "+in.err.Error())
-	d.failure = in.err
+	return r.giveUp(in, events.DropMalformed, in.message.ID+": "+in.err.Error(), in.err)
+}
+
+// giveUp makes a dead letter of the event. Its group leaves the pipeline by
+// name, so that nobody waits for it, unless it is held.
+func (r rules) giveUp(in input, reason events.DropReason, detail string, err error) decision {
+	var d decision
+	if !r.hold {
+		d = r.drop(in, reason, detail)
+	}
+	d.answer, d.failure, d.letter = answerDeadLetter, err, detail
+	var panicked *PanicError
+	if errors.As(err, &panicked) {
+		d.letter += "\n" + string(panicked.Stack)
+	}
 	return d
 }
 
@@ -110,14 +128,14 @@ func (r rules) drop(in input, reason events.DropReason, detail string) decision 
 		var ok bool
 		payload.Purpose, payload.Step, payload.Slot, ok = parseGroup(in.message.Group)
 		if !ok {
-			return decision{answer: answerDrop, reason: reason}
+			return decision{answer: answerAck, reason: reason}
 		}
 		// The payload has no hash to be named by, so it cannot be a cause.
 		e = events.New(in.message.Run, in.message.Group, r.source, in.now, payload)
 	}
 	m, err := events.Encode(e)
 	if err != nil {
-		return decision{answer: answerDrop, reason: reason, failure: fmt.Errorf("encode group.dropped: %w", err)}
+		return decision{answer: answerDeadLetter, reason: reason, letter: "group.dropped cannot be encoded: " + err.Error(), failure: err}
 	}
 	return decision{publish: []events.Message{m}, answer: answerAck, reason: reason}
 }

@@ -27,6 +27,8 @@ func TestDecide(t *testing.T) {
 		d.MaybeScanArgs(t, "input", &kind)
 		d.MaybeScanArgs(t, "group", &group)
 		d.MaybeScanArgs(t, "failures", &in.failures)
+		r := r
+		r.hold = d.HasArg("hold")
 		in.message = bustest.Encode(bustest.Posed("r1", 2, 3))
 		if group != "" {
 			in.message.Group = group
@@ -55,6 +57,10 @@ func script(t *testing.T, in input, line string) Result {
 		return Result{}
 	case "error":
 		err = errors.New(rest)
+	case "panic":
+		err = &PanicError{Value: rest, Stack: []byte("goroutine 7 [running]:\nworker.handle()")}
+	case "closed":
+		err = fmt.Errorf("ask the bus: %w", events.ErrClosed)
 	case "snooze":
 		after, parseErr := time.ParseDuration(rest)
 		if parseErr != nil {
@@ -109,6 +115,9 @@ func describe(t *testing.T, d decision) string {
 		fmt.Fprintf(&b, " after %v", d.after)
 	}
 	b.WriteString("\n")
+	if d.letter != "" {
+		fmt.Fprintf(&b, "letter: %s\n", d.letter)
+	}
 	if d.failure != nil {
 		fmt.Fprintf(&b, "failure: %v\n", d.failure)
 	}

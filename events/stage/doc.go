@@ -6,7 +6,9 @@
 // an error (try again, with backoff, until MaxAttempts), Snooze (try again
 // later; nothing is wrong) and Drop (the group leaves the pipeline, and why).
 // A group that the stage gives up on becomes a group.dropped event: nothing
-// vanishes silently.
+// vanishes silently. An event that the stage itself could not get done (it
+// failed too often, its handler panicked, its bytes are no payload) is also
+// kept as a dead letter, which can be tried again while its group is held.
 //
 // An event may be handled more than once: after a crash, a lost
 // acknowledgement or a failure elsewhere in its batch. What follows from it is

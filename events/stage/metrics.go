@@ -30,7 +30,8 @@ type metrics struct {
 // Values of the label outcome.
 const (
 	outcomePassed  = "passed"  // what follows from the event was published
-	outcomeDropped = "dropped" // the group left the pipeline by name
+	outcomeDropped = "dropped" // the group left the pipeline by name, as the handler wanted
+	outcomeDead    = "dead"    // the stage gave up: the event is a dead letter
 )
 
 // operation is a value of the label operation: what the bus was asked for.
@@ -59,7 +60,7 @@ func newMetrics(registerer prometheus.Registerer, stage string) (*metrics, error
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10), // 1 ms to 262 s
 		}, []string{"stage"}))
 	}
-	handled := counter("handled_total", "Events answered for good, by outcome: passed or dropped.", "outcome")
+	handled := counter("handled_total", "Events answered for good, by outcome: passed on, dropped by name, or dead: made a dead letter.", "outcome")
 	published := counter("published_total", "Events published as what follows from others.", "type")
 	dropped := counter("dropped_total", "Groups that left the pipeline at this stage.", "reason")
 	busErrors := counter("bus_errors_total", "Times the bus did not do what it was asked for: fetch, publish, answer or lag. Never counted as a failure of an event.", "operation")
@@ -115,16 +116,21 @@ func (m *metrics) end(batch int, began, now time.Time) {
 	m.batch.Observe(now.Sub(began).Seconds())
 }
 
-func (m *metrics) count(d decision) {
+// leave counts what is published and the group that leaves the pipeline.
+func (m *metrics) leave(d decision) {
 	for i := range d.publish {
 		m.published.WithLabelValues(string(d.publish[i].Type)).Inc()
 	}
+	if d.reason != "" {
+		m.dropped.WithLabelValues(string(d.reason)).Inc()
+	}
+}
+
+func (m *metrics) count(d decision) {
+	m.leave(d)
 	if d.failure != nil {
 		m.failed.Inc()
 		m.failedCount.Add(1)
-	}
-	if d.reason != "" {
-		m.dropped.WithLabelValues(string(d.reason)).Inc()
 	}
 	switch {
 	case d.answer != answerRetry:
@@ -138,7 +144,10 @@ func (m *metrics) count(d decision) {
 }
 
 func (d *decision) outcome() string {
-	if d.reason != "" {
+	switch {
+	case d.answer == answerDeadLetter:
+		return outcomeDead
+	case d.reason != "":
 		return outcomeDropped
 	}
 	return outcomePassed

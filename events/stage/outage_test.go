@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // The server goes away several times while events stream through two
@@ -26,7 +27,8 @@ func TestServerRestarts(t *testing.T) {
 	server := natstest.Start(t)
 	const n, restarts = 120, 3
 	c := config(nil, stage.Each(answer))
-	c.AckWait, c.Concurrency, c.Batch = 2*time.Second, 2, 3
+	registry := prometheus.NewRegistry()
+	c.AckWait, c.Concurrency, c.Batch, c.MaxAttempts, c.Registerer = 2*time.Second, 2, 3, 1, registry
 	for i := range 2 {
 		c.Bus, c.Instance = server.Connect(t, natsbus.Config{}), fmt.Sprint(i)
 		start(t, c)
@@ -56,6 +58,13 @@ func TestServerRestarts(t *testing.T) {
 	}
 	if lag, err := bus.Lag(ctx, run, "worker"); err != nil || lag != (events.Lag{}) {
 		t.Errorf("lag %+v, error %v", lag, err)
+	}
+	// An outage is nobody's failure.
+	if list, err := bus.DeadLetters(ctx, run); err != nil || len(list) > 0 {
+		t.Errorf("dead letters %v, error %v", list, err)
+	}
+	if metrics := gather(t, registry); metrics["codea1_stage_failed_total worker"] != 0 || metrics["codea1_stage_handled_total passed worker"] < n {
+		t.Errorf("metrics: %v", metrics)
 	}
 }
 

@@ -81,7 +81,8 @@ func TestWhatBecomesOfAnEvent(t *testing.T) {
 	metrics := gather(t, registry)
 	for name, want := range map[string]float64{
 		"codea1_stage_handled_total passed worker":          4,
-		"codea1_stage_handled_total dropped worker":         4,
+		"codea1_stage_handled_total dropped worker":         1,
+		"codea1_stage_handled_total dead worker":            3,
 		"codea1_stage_retried_total worker":                 2 + 3*3,
 		"codea1_stage_redelivered_total worker":             9 + 2 + 3*3,
 		"codea1_stage_published_total worker code.sampled":  4,

@@ -37,9 +37,12 @@ func New(config Config) (*Stage, error) {
 		return nil, fmt.Errorf("stage %s: metrics: %w", config.Name, err)
 	}
 	return &Stage{
-		config:  config,
-		logger:  config.Logger.With("stage", config.source()),
-		rules:   rules{stage: config.Name, source: config.source(), maxAttempts: config.MaxAttempts, backoff: config.Backoff},
+		config: config,
+		logger: config.Logger.With("stage", config.source()),
+		rules: rules{
+			stage: config.Name, source: config.source(), maxAttempts: config.MaxAttempts, backoff: config.Backoff,
+			hold: config.HoldDeadLetters > 0,
+		},
 		metrics: m,
 		signals: g,
 	}, nil
@@ -74,6 +77,9 @@ func (s *Stage) Run(ctx context.Context) error {
 	beats.Go(func() { s.watch(beating) })
 	if s.config.HeartbeatEvery > 0 {
 		beats.Go(func() { s.heartbeat(beating) })
+	}
+	if s.config.HoldDeadLetters > 0 {
+		beats.Go(func() { s.releaseHeld(beating, s.config.Bus.(events.DeadLetters)) })
 	}
 	var batches sync.WaitGroup
 	consumer, err = s.fetch(ctx, consumer, func(deliveries []events.Delivery, done func()) {

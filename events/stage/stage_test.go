@@ -261,6 +261,8 @@ func TestConfigErrors(t *testing.T) {
 		"Batch":       func(c *stage.Config) { c.Batch = 1 << 20 },
 		"MaxAttempts": func(c *stage.Config) { c.MaxAttempts = -1 },
 		"AckWait":     func(c *stage.Config) { c.AckWait = -1 },
+		"Hold":        func(c *stage.Config) { c.HoldDeadLetters = -1 },
+		"HoldOnABus":  func(c *stage.Config) { c.Bus, c.HoldDeadLetters = struct{ events.Bus }{bus}, 1 },
 		"LagEvery":    func(c *stage.Config) { c.LagEvery = -1 },
 		"Linger":      func(c *stage.Config) { c.Linger = -1 },
 		"Backoff":     func(c *stage.Config) { c.Backoff = stage.Backoff{Initial: 2, Max: 1} },

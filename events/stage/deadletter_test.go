@@ -1,0 +1,201 @@
+package stage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/natsbus/natstest"
+	"codea1/events/stage"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// letters waits until there are n dead letters, and returns the first line of
+// each one's reason by group.
+func letters(t *testing.T, bus events.DeadLetters, n int) map[string]string {
+	t.Helper()
+	var list []events.DeadLetter
+	eventually(t, fmt.Sprintf("%d dead letters", n), func() bool {
+		var err error
+		if list, err = bus.DeadLetters(bounded(t), run); err != nil {
+			t.Fatal(err)
+		}
+		return len(list) >= n
+	})
+	reasons := make(map[string]string)
+	for _, l := range list {
+		if l.Name != "worker" || l.Type != events.TypeProblemPosed || l.Round != 1 {
+			t.Errorf("dead letter %+v", l)
+		}
+		first, _, _ := strings.Cut(l.Reason, "\n")
+		reasons[l.Group] = fmt.Sprintf("%d: %s", l.Attempts, first)
+	}
+	return reasons
+}
+
+func letterID(slot int) string {
+	return events.DeadLetterID("worker", bustest.Posed(run, 1, slot).ID, 1)
+}
+
+func dropped(t *testing.T, bus events.Bus, n int) map[string]string {
+	t.Helper()
+	reasons := make(map[string]string)
+	for _, e := range collect(t, bus, n, events.TypeGroupDropped) {
+		g := e.Payload.(*events.GroupDropped)
+		reasons[e.Group] = fmt.Sprintf("%s %s %d/%d", g.Stage, g.Reason, g.Step, g.Slot)
+	}
+	return reasons
+}
+
+// What a stage gives up on is a dead letter with the evidence, and its group is
+// dropped by name. What a handler drops or puts off is none.
+func TestDeadLetters(t *testing.T) {
+	bus := natstest.Bus(t)
+	broken := bustest.Encode(bustest.Posed(run, 1, 4))
+	broken.Encoding, broken.Data = events.EncodingNone, []byte("no msgpack")
+	newer := bustest.Encode(bustest.Posed(run, 1, 5))
+	newer.SchemaVersion = 99
+	if err := bus.Publish(bounded(t), broken, newer); err != nil {
+		t.Fatal(err)
+	}
+	var snoozes atomic.Int64
+	c := config(bus, stage.Each(func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
+		switch e.Payload.(*events.ProblemPosed).Plan.Slot {
+		case 0:
+			return nil, errors.New("no luck")
+		case 1:
+			var none map[string]int
+			none["x"] = 1
+		case 2:
+			return nil, stage.Drop(events.DropStale, "too old")
+		case 3:
+			if snoozes.Add(1) < 10 {
+				return nil, stage.Snooze(time.Millisecond)
+			}
+		}
+		return answer(ctx, e)
+	}))
+	registry := prometheus.NewRegistry()
+	c.MaxAttempts, c.Concurrency, c.Registerer = 3, 6, registry
+	stop := start(t, c)
+	post(t, bus, 4)
+	got := letters(t, bus, 4)
+	settled(t, bus)
+	slot := func(i int) string { return bustest.Posed(run, 1, i).Group }
+	if d := cmp.Diff(map[string]string{
+		slot(0): "3: failed 3 times, last: no luck",
+		slot(1): "3: failed 3 times, last: handler panicked: assignment to entry in nil map",
+		slot(4): "1: " + broken.ID + ": problem.posed " + slot(4) + ": malformed payload: byte 0: not a map",
+		slot(5): "3: failed 3 times, last: problem.posed " + slot(5) + ": payload schema is newer than this build: version 99, this build knows 1",
+	}, got); d != "" {
+		t.Errorf("dead letters (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(map[string]string{
+		slot(0): "worker retries 1/0", slot(1): "worker retries 1/1", slot(2): "worker stale 1/2",
+		slot(4): "worker malformed 1/4", slot(5): "worker retries 1/5",
+	}, dropped(t, bus, 5)); d != "" {
+		t.Errorf("dropped (-want +got):\n%s", d)
+	}
+	// The evidence: where it panicked, and the message itself.
+	l, _, err := bus.DeadLetter(bounded(t), run, letterID(1))
+	if err != nil || !strings.Contains(l.Reason, "deadletter_test.go") {
+		t.Errorf("the reason of a panic does not say where: %v, %v", l, err)
+	}
+	if _, m, err := bus.DeadLetter(bounded(t), run, letterID(4)); err != nil || cmp.Diff(broken, m) != "" {
+		t.Errorf("message of a dead letter: %v, %v", m, err)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	metrics := gather(t, registry)
+	for name, want := range map[string]float64{
+		"codea1_stage_handled_total dead worker": 4, "codea1_stage_handled_total dropped worker": 1, "codea1_stage_handled_total passed worker": 1,
+		"codea1_stage_failed_total worker": 3*3 + 1, "codea1_stage_dropped_total retries worker": 3, "codea1_stage_dropped_total malformed worker": 1,
+	} {
+		if metrics[name] != want {
+			t.Errorf("%s is %v, want %v", name, metrics[name], want)
+		}
+	}
+	// The group has ended: a second end would contradict the log.
+	if err := bus.Redeliver(bounded(t), events.RedeliverConfig{Run: run, ID: letterID(0)}); !errors.Is(err, events.ErrGroupEnded) {
+		t.Errorf("redeliver: %v, want ErrGroupEnded", err)
+	}
+}
+
+// A dead letter that is held can be tried again, and its group is then as if
+// nothing had happened.
+func TestHeldDeadLetterIsTriedAgain(t *testing.T) {
+	bus := natstest.Bus(t)
+	var fixed atomic.Bool
+	c := config(bus, stage.Each(func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
+		if !fixed.Load() {
+			return nil, errors.New("a bug")
+		}
+		return answer(ctx, e)
+	}))
+	c.MaxAttempts, c.HoldDeadLetters = 2, time.Hour
+	start(t, c)
+	post(t, bus, 2)
+	letters(t, bus, 2)
+	settled(t, bus)
+	fixed.Store(true)
+	if err := bus.Redeliver(bounded(t), events.RedeliverConfig{Run: run, ID: letterID(1)}); err != nil {
+		t.Fatal(err)
+	}
+	if e := collect(t, bus, 1, events.TypeCodeSampled, events.TypeGroupDropped)[0]; e.Type != events.TypeCodeSampled || e.Group != bustest.Posed(run, 1, 1).Group {
+		t.Errorf("%s of %s came of it", e.Type, e.Group)
+	}
+	settled(t, bus)
+	if got := letters(t, bus, 1); len(got) != 1 || got[bustest.Posed(run, 1, 0).Group] == "" {
+		t.Errorf("dead letters left: %v", got)
+	}
+}
+
+// A group whose dead letter was held for long enough is dropped, by whichever
+// instance is there then.
+func TestHeldDeadLetterIsReleased(t *testing.T) {
+	bus := natstest.Bus(t)
+	broken := bustest.Encode(bustest.Posed(run, 1, 1))
+	broken.Encoding, broken.Data = events.EncodingNone, []byte("no msgpack")
+	if err := bus.Publish(bounded(t), broken); err != nil {
+		t.Fatal(err)
+	}
+	post(t, bus, 1)
+	c := config(bus, stage.Each(func(context.Context, *events.Event) ([]*events.Event, error) { return nil, errors.New("a bug") }))
+	c.MaxAttempts, c.HoldDeadLetters = 1, time.Hour
+	stop := start(t, c)
+	letters(t, bus, 2)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	c.Instance, c.HoldDeadLetters, c.Registerer = "1", time.Millisecond, registry
+	stop = start(t, c)
+	if d := cmp.Diff(map[string]string{
+		bustest.Posed(run, 1, 0).Group: "worker retries 1/0", bustest.Posed(run, 1, 1).Group: "worker malformed 1/1",
+	}, dropped(t, bus, 2)); d != "" {
+		t.Errorf("dropped (-want +got):\n%s", d)
+	}
+	c.Instance = "2" // drops them again, which changes nothing
+	start(t, c)
+	eventually(t, "another instance has looked", func() bool {
+		return gather(t, registry)["codea1_stage_dropped_total retries worker"] == 2 // both instances count
+	})
+	if err := bus.Redeliver(bounded(t), events.RedeliverConfig{Run: run, ID: letterID(0)}); !errors.Is(err, events.ErrGroupEnded) {
+		t.Errorf("redeliver: %v, want ErrGroupEnded", err)
+	}
+	if got := letters(t, bus, 2); len(got) != 2 {
+		t.Errorf("dead letters kept as evidence: %v", got)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
