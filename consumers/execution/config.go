@@ -43,6 +43,8 @@ type Config struct {
 	Retries int
 	// Logger hears of fork servers that had to be replaced. Default: none.
 	Logger *slog.Logger
+
+	watchOnly bool // make no control groups: what other machines have to do with
 }
 
 func (c Config) withDefaults() Config {

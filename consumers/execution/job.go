@@ -123,7 +123,9 @@ func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, 
 	}
 	c := conversation{ctx: ctx, socket: socket, in: bufio.NewReader(socket), most: frameBytes(j.valueBytes)}
 	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
+	unwatch := z.watch()
 	talkErr := p.talk(&c, j, deadline, s)
+	unwatch()
 	stop()
 	closeErr := socket.Close()
 	endErr := z.end()

@@ -22,7 +22,9 @@ type Pool struct {
 	level   Level
 	cache   *cache
 	backend backend
+	bounds  bounds
 	root    string     // private directory, the fork servers' work directories below it
+	lock    *os.File   // of root
 	slots   chan *slot // the free ones
 
 	closing sync.Once
@@ -52,18 +54,18 @@ func open(ctx context.Context, config Config, levels []Level) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.MkdirTemp("", "codea1-sandbox-")
+	root, lock, err := makeRoot()
 	if err != nil {
 		return nil, &SandboxError{Op: "make the work directory", Err: err}
 	}
 	p := &Pool{
-		config: config, python: python, root: root, cache: newCache(config.CacheBytes),
+		config: config, python: python, bounds: newBounds(config), root: root, lock: lock, cache: newCache(config.CacheBytes),
 		slots: make(chan *slot, config.Workers), closed: make(chan struct{}),
 	}
 	p.backend = forkServers{p}
 	first, err := p.startFirst(levels)
 	if err != nil {
-		return nil, errors.Join(err, removeAll(root))
+		return nil, errors.Join(err, removeAll(root), lock.Close())
 	}
 	p.slots <- &slot{first}
 	var starting errgroup.Group
@@ -110,7 +112,7 @@ func (p *Pool) start() (*zygote, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startZygote(p.python, directory, p.level, p.config)
+	return startZygote(p.python, directory, p.level, p.config, p.bounds)
 }
 
 // Python returns the path of the interpreter in use.
@@ -118,6 +120,10 @@ func (p *Pool) Python() string { return p.python.Executable }
 
 // Level returns how candidates are isolated: at least as asked for.
 func (p *Pool) Level() Level { return p.level }
+
+// Bounds says what keeps a candidate's processes together within their memory
+// on this machine, in words.
+func (p *Pool) Bounds() string { return p.bounds.String() }
 
 // Close ends the fork servers and waits for jobs that are still running, so
 // cancel their contexts first to close at once. A second Close does nothing.
@@ -134,7 +140,7 @@ func (p *Pool) Close() error {
 		}
 		stopping.Wait()
 		p.backend.close()
-		err = removeAll(p.root)
+		err = errors.Join(removeAll(p.root), p.lock.Close())
 	})
 	return err
 }

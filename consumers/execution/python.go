@@ -22,13 +22,14 @@ type interpreter struct {
 }
 
 // visible returns what an isolated fork server sees of the machine's files:
-// Python, shared libraries, and devices that hold nothing. An entry of Path
+// Python, shared libraries, and devices that hold nothing (/dev/zero, mapped
+// shared, does). An entry of Path
 // elsewhere, such as a project installed for editing, is none of a candidate's
 // business.
 func (i interpreter) visible() []string {
 	paths := []string{
 		"/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives",
-		"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
+		"/dev/null", "/dev/random", "/dev/urandom",
 	}
 	for _, p := range i.Prefixes {
 		if filepath.IsAbs(p) && p != "/" {

@@ -38,8 +38,10 @@ type zygote struct {
 	command *exec.Cmd
 	control *net.UnixConn
 	stderr  *tail
-	next    *os.File // job socket of the child that waits for the next job; nil if there is none
-	owing   bool     // the fork server has not yet answered how the last child ended
+	bounds  bounds
+	group   *controlGroup // nil where there are no control groups
+	next    *os.File      // job socket of the child that waits for the next job; nil if there is none
+	owing   bool          // the fork server has not yet answered how the last child ended
 }
 
 // setup is what a fork server reads from its standard input.
@@ -54,12 +56,13 @@ type setup struct {
 	Filter       string   `json:"filter"`        // struct sock_filter in hexadecimal
 	Visible      []string `json:"visible"`       // what the private root shows of the machine's
 	ScratchBytes int64    `json:"scratch_bytes"` // of the private directory for files
+	Grouped      bool     `json:"grouped"`       // the memory limit is the fork server's and its children's together
 	UID          int      `json:"uid"`           // as seen inside
 }
 
 // startZygote starts a fork server that works in the given directory. The error
 // is an errNotGiven where the machine does not give the level.
-func startZygote(python interpreter, directory string, level Level, config Config) (*zygote, error) {
+func startZygote(python interpreter, directory string, level Level, config Config, bounds bounds) (_ *zygote, err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
@@ -70,6 +73,7 @@ func startZygote(python interpreter, directory string, level Level, config Confi
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	settings, err := newSetup(python, directory, level, config)
+	settings.Grouped = bounds.groups != nil
 	if err != nil {
 		return nil, errors.Join(err, control.Close())
 	}
@@ -77,7 +81,7 @@ func startZygote(python interpreter, directory string, level Level, config Confi
 	if err != nil {
 		return nil, errors.Join(err, control.Close())
 	}
-	z := &zygote{control: control, stderr: new(tail)}
+	z := &zygote{control: control, stderr: new(tail), bounds: bounds}
 	z.command = exec.Command(python.Executable, "-S", "-B", "-c", readHarness("zygote.py"))
 	// Not the work directory: Python imports from where it starts, and a
 	// candidate may have left a module there.
@@ -99,16 +103,23 @@ func startZygote(python interpreter, directory string, level Level, config Confi
 	z.command.ExtraFiles = []*os.File{theirs}
 	z.command.WaitDelay = time.Second
 	z.command.SysProcAttr = processAttributes(level)
+	if bounds.groups != nil {
+		if z.group, err = bounds.groups.create(bounds.memory, candidateProcesses+2); err != nil { // it and a child that waits
+			return nil, errors.Join(fmt.Errorf("control group: %w", err), control.Close())
+		}
+	}
 	if err := z.command.Start(); err != nil {
-		_ = control.Close()
-		err = fmt.Errorf("start %s: %w", python.Executable, err)
+		err = errors.Join(fmt.Errorf("start %s: %w", python.Executable, err), control.Close(), z.group.remove())
 		if level == LevelIsolated {
 			return nil, &notGivenError{level, err.Error()}
 		}
 		return nil, err
 	}
-	_ = theirs.Close() // or its end would never look closed
-	if err := errors.Join(z.greet(level), z.prepare()); err != nil {
+	_ = theirs.Close()  // or its end would never look closed
+	if z.group != nil { // before it has a child
+		err = z.group.admit(z.command.Process.Pid)
+	}
+	if err := errors.Join(err, z.greet(level), z.prepare()); err != nil {
 		z.kill()
 		return nil, err
 	}
@@ -154,7 +165,7 @@ func newSetup(python interpreter, directory string, level Level, config Config) 
 		"RLIMIT_NPROC":  4096, // counts all of the user's processes; root's are not counted
 	}
 	if level == LevelIsolated {
-		s.Limits["RLIMIT_NPROC"] = 64 // counts those of the fork server's user namespace
+		s.Limits["RLIMIT_NPROC"] = candidateProcesses // counts those of the fork server's user namespace
 	}
 	return s, nil
 }
@@ -242,19 +253,33 @@ func (z *zygote) read(answer []byte, within time.Duration) error {
 	return err
 }
 
+// watch looks after the memory of the next child, where no control group does.
+// The caller calls what it returns before it ends the child.
+func (z *zygote) watch() (stop func()) {
+	if z.group != nil || !canWatch() {
+		return func() {}
+	}
+	return startWatch(z.command.Process.Pid, z.bounds.memory).stop
+}
+
 // stop lets the fork server end its child and leave, and waits for it.
 func (z *zygote) stop() {
 	z.hangUp()
 	overdue := time.AfterFunc(endTimeout, func() { _ = z.command.Process.Kill() })
 	defer overdue.Stop()
-	_ = z.command.Wait() // its exit status says nothing any more
+	z.bury()
 }
 
 // kill ends the fork server at once; its child dies with it.
 func (z *zygote) kill() {
 	z.hangUp()
 	_ = z.command.Process.Kill()
-	_ = z.command.Wait()
+	z.bury()
+}
+
+func (z *zygote) bury() {
+	_ = z.command.Wait() // its exit status says nothing any more
+	_ = z.group.remove() // what stays is swept by the next pool
 }
 
 func (z *zygote) hangUp() {

@@ -43,11 +43,16 @@ def preload(names):
 
 
 def prefer_for_oom():
+    """Out of memory, the machine ends a sandbox before anything else, and its
+    child, which confine makes a better choice still, before the fork server.
+    Returns /proc, for the child to do so."""
     try:
-        with open("/proc/self/oom_score_adj", "w") as f:
-            f.write("1000")
+        processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with open("self/oom_score_adj", "w", opener=lambda path, flags: os.open(path, flags, dir_fd=processes)) as f:
+            f.write("500")
     except OSError:
-        pass
+        return None
+    return processes
 
 
 def tidy(directory, moves):
@@ -146,7 +151,7 @@ def main():
     control = socket.socket(fileno=3)
     sys.path[:] = setup["path"]
     load_modules(setup["modules"])
-    prefer_for_oom()
+    processes = prefer_for_oom()
     isolation = sys.modules["codea1_isolation"]
     try:
         keeper = isolation.enclose(setup)
@@ -162,6 +167,10 @@ def main():
     os.close(devnull)
     set_limits(setup["limits"])
     child = sys.modules["codea1_child"]
+    if setup["grouped"]:
+        child.processes = processes
+    elif processes is not None:
+        os.close(processes)
     child.rehearse()
     gc.collect()
     gc.freeze()

@@ -20,6 +20,9 @@ const (
 // candidate lacks the capability.
 var conditions = []condition{
 	{number: unix.SYS_CLONE, argument: 0, without: namespaceFlags},
+	// Shared memory without a file outlives its mapping and is in no process's
+	// account: a candidate could hide any amount there.
+	{number: unix.SYS_MMAP, argument: 3, notAll: unix.MAP_SHARED | unix.MAP_ANONYMOUS},
 	{number: unix.SYS_UNSHARE, argument: 0, values: []uint32{unix.CLONE_NEWPID}},
 	{number: unix.SYS_SETNS, argument: 1, values: []uint32{unix.CLONE_NEWPID}},
 	// A pair is a pipe in both directions; asyncio needs one. Nothing else of a
@@ -37,7 +40,7 @@ var conditions = []condition{
 // (memfd_create, shmget, mlock), mounts, keys, bpf, perf, io_uring, userfaultfd.
 var allowed = []uint32{
 	// memory
-	unix.SYS_BRK, unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_MINCORE, unix.SYS_MSYNC, unix.SYS_MEMBARRIER,
+	unix.SYS_BRK, unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_MINCORE, unix.SYS_MSYNC, unix.SYS_MEMBARRIER,
 	// files
 	unix.SYS_OPENAT, unix.SYS_CLOSE, unix.SYS_CLOSE_RANGE, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV,
 	unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_LSEEK, unix.SYS_FSTAT, unix.SYS_STATX,

@@ -25,7 +25,8 @@ type condition struct {
 	number   uint32
 	argument uint32
 	values   []uint32 // one of them exactly; if there are none:
-	without  uint32   // none of these bits
+	without  uint32   // none of these bits; if it is 0:
+	notAll   uint32   // not all of these bits
 }
 
 // Program returns the filter as the kernel's array of struct sock_filter, in
@@ -72,8 +73,12 @@ func instructions() []bpf.Instruction {
 		for _, value := range c.values {
 			test = append(test, equal(value), allow)
 		}
-		if len(c.values) == 0 {
+		switch {
+		case len(c.values) > 0:
+		case c.without != 0:
 			test = append(test, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: c.without, SkipTrue: 1}, allow)
+		default:
+			test = append(test, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: c.notAll}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.notAll, SkipTrue: 1}, allow)
 		}
 		program = append(program,
 			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.number, SkipTrue: uint8(len(test) + 2)},

@@ -1,0 +1,76 @@
+package execution
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const rootPrefix = "codea1-sandbox-"
+
+// makeRoot makes a private directory that is the pool's while the lock is open,
+// and removes what pools left behind that were killed.
+func makeRoot() (root string, lock *os.File, err error) {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), rootPrefix+"*"))
+	for _, directory := range left {
+		if abandoned(directory) {
+			_ = removeAll(directory) // if it cannot be removed, it is in nobody's way
+		}
+	}
+	return ownDirectory(func() (string, error) { return os.MkdirTemp("", rootPrefix) })
+}
+
+// ownDirectory makes a directory and locks it. The kernel gives the lock back
+// when the file is closed, or its process ends in whatever way.
+func ownDirectory(make func() (string, error)) (string, *os.File, error) {
+	for tries := 1; ; tries++ {
+		directory, err := make()
+		if err != nil {
+			return "", nil, err
+		}
+		lock, err := lockDirectory(directory)
+		if err == nil || tries == 10 {
+			return directory, lock, err
+		}
+		// Another process took it for abandoned before the lock was on it.
+	}
+}
+
+// lockDirectory returns an open file that holds the lock of a directory.
+func lockDirectory(path string) (*os.File, error) {
+	lock, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		var there, here os.FileInfo
+		if there, err = os.Lstat(path); err == nil {
+			if here, err = lock.Stat(); err == nil && !os.SameFile(here, there) {
+				err = os.ErrNotExist
+			}
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+// abandoned reports that a directory of this user belongs to no process.
+func abandoned(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() {
+		return false
+	}
+	lock, err := lockDirectory(path)
+	if err != nil {
+		return false
+	}
+	_ = lock.Close()
+	return true
+}
