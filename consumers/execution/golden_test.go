@@ -92,6 +92,97 @@ func TestLongScript(t *testing.T) {
 	}
 }
 
+// TestScriptStyles: scripts as pytest, unittest and problem sets write them, on
+// a program that is right and one that is wrong.
+func TestScriptStyles(t *testing.T) {
+	t.Parallel()
+	p := openPool(t, quick)
+	const right = "class Odd(ValueError): pass\nlimit = 3\ndef half(n):\n if n % 2: raise Odd(n)\n return n // 2\n" +
+		"def f(n):\n if n < 0: raise ValueError('below zero: %d' % n)\n return n / 10\n"
+	wrong := strings.NewReplacer("below zero", "negative", "n / 10", "n / 9").Replace(right)
+	for _, c := range []struct {
+		name, test string
+		inProcess  bool
+	}{
+		{"pytest class", "class TestF:\n def setup_method(self): self.n = 5\n def test_a(self): assert f(self.n) == 0.5", false},
+		{"pytest raises", "import pytest\ndef test_f():\n with pytest.raises(ValueError, match='below zero'): f(-1)", false},
+		{"pytest raises, the error itself", "import pytest\ndef test_f():\n with pytest.raises(ValueError) as e: f(-1)\n assert str(e.value) == 'below zero: -1'", false},
+		{"pytest approx", "from pytest import approx\ndef test_f(): assert f(3) == approx(0.3) and [f(1)] == approx([0.1], abs=1e-3)", false},
+		{"pytest parametrize", "import pytest\n@pytest.mark.parametrize('n, want', [(1, 0.1), pytest.param(2, 0.2, id='two')])\ndef test_f(n, want): assert f(n) == want", false},
+		{"pytest fixture", "import pytest\n@pytest.fixture\ndef five():\n yield 5\ndef test_f(five): assert f(five) == 0.5", false},
+		{"isclose", "import math\nassert math.isclose(f(3), 0.3, rel_tol=1e-3)", false},
+		{"a difference", "assert abs(f(3) - 0.3) < 1e-6", false},
+		{"almost equal", "import unittest\nclass T(unittest.TestCase):\n def test(self):\n  self.assertAlmostEqual(f(3), 0.3)\n  with self.assertRaisesRegex(ValueError, 'below'): f(-1)", false},
+		{"try and except", "try:\n f(-1)\n assert False\nexcept ValueError as e:\n assert e.args == ('below zero: -1',)", false},
+		{"check that nobody calls", "def check(candidate):\n assert candidate(3) == 0.3", false},
+		{"not ==", "assert f(3) < 0.31 and f(3) != 0.33 and f(30) is not None and 0.3 in [f(3)]", false},
+		{"solution module", "import solution\nassert solution.f(3) == 0.3", false},
+		{"an exception of the program", "from solution import Odd, f, half\ntry: half(3)\nexcept Odd: assert f(3) == 0.3", true},
+		{"a constant of the program", "import solution\nassert f(solution.limit) == 0.3", true},
+		{"another function", "assert half(4) == 2 and f(3) == 0.3", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for code, want := range map[string]events.Verdict{right: "pass", wrong: "fail"} {
+				got, err := p.Check(t.Context(), code, "f", []string{c.test})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got[0].Verdict != want || got[0].InProcess != c.inProcess {
+					t.Errorf("got %+v, want %s", got[0], want)
+				}
+			}
+		})
+	}
+}
+
+// TestObjects: a class as the entry point, whose objects stay with the program.
+func TestObjects(t *testing.T) {
+	t.Parallel()
+	p := openPool(t, quick)
+	const right = `
+class Cache:
+    def __init__(self, size): self.size, self.held = size, {}
+    def put(self, key, value):
+        self.held[key] = value
+        while len(self.held) > self.size: del self.held[next(iter(self.held))]
+        return self
+    def get(self, key): return self.held[key]
+    def names(self): return list(self.held)
+    def __len__(self): return len(self.held)
+    def __contains__(self, key): return key in self.held
+    def __iter__(self): return iter(self.held)
+    def __getitem__(self, key): return self.held[key]
+    def __setitem__(self, key, value): self.put(key, value)
+    def __eq__(self, other): return True
+`
+	wrong := strings.Replace(right, "next(iter(self.held))", "list(self.held)[-1]", 1)
+	for name, test := range map[string]string{
+		"methods":    "c = Cache(2)\nfor i in range(4): c.put(i, i * i)\nassert c.names() == [2, 3]",
+		"exceptions": "import pytest\ndef test():\n c = Cache(1)\n c.put('a', 1)\n c.put('b', 2)\n with pytest.raises(KeyError): c.get('a')\n assert c.get('b') == 2",
+		"operators":  "c = Cache(1)\nc['a'] = 1\nc['b'] = 2\nassert len(c) == 1 and 'b' in c and list(c) == ['b'] and c['b'] == 2",
+		"attributes": "c = Cache(1)\nassert c.size == 1 and c.size + 1 == 2 and c.size > 0\nc.size = 2\nfor k in 'abc': c.put(k, k)\nassert c.held == {'b': 'b', 'c': 'c'}",
+		"chained":    "assert Cache(1).put('a', 1).put('b', 2).names() == ['b']",
+		"unittest":   "import unittest\nclass T(unittest.TestCase):\n def setUp(self): self.c = Cache(1)\n def test(self):\n  self.c.put(1, 2)\n  self.c.put(2, 3)\n  self.assertEqual(self.c.get(2), 3)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for code, want := range map[string]events.Verdict{right: "pass", wrong: "fail"} {
+				got, err := p.Check(t.Context(), code, "Cache", []string{test})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v := got[0]; (v.Verdict == events.VerdictPass) != (want == events.VerdictPass) || v.InProcess {
+					t.Errorf("got %+v, want %s", v, want)
+				}
+			}
+		})
+	}
+	// Whether an object equals another is not the program's word.
+	got, err := p.Check(t.Context(), right, "Cache", []string{"assert Cache(1) == 1"})
+	if err != nil || got[0].Verdict != events.VerdictFail {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 // TestScriptsApart runs scripts on programs that only the process boundary keeps
 // from passing, or that need more than a value to be carried over it.
 func TestScriptsApart(t *testing.T) {

@@ -9,6 +9,9 @@ one more such object, and a copy: what is done to it does not reach its owner.
 It equals nothing: whether it does would be the program's own word.
 """
 
+import builtins
+import operator
+
 MAX_STEPS = 200
 
 
@@ -89,18 +92,18 @@ class Member:
     """An attribute of such an object: called, a method; used otherwise, a value
     that is only then asked for."""
 
-    __slots__ = ("_owner", "_name", "_value")
+    __slots__ = ("_owner", "_name", "_known")
 
     def __init__(self, owner, name):
-        self._owner, self._name = owner, name
+        self._owner, self._name, self._known = owner, name, []
 
     def __call__(self, *arguments, **keywords):
         return step(self._owner, "_r = _o.%s(%s)" % (self._name, self._owner._calls.write(arguments, keywords)))
 
     def value(self):
-        if not hasattr(self, "_value"):
-            self._value = step(self._owner, "_r = _o." + self._name)
-        return self._value
+        if not self._known:
+            self._known.append(step(self._owner, "_r = _o." + self._name))
+        return self._known[0]
 
     def __getattr__(self, name):
         return getattr(self.value(), name)
@@ -114,23 +117,20 @@ def plain(value):
     return value.value() if type(value) is Member else value
 
 
-def _forward(name):
-    import operator
-
-    call = getattr(operator, name, None)
-
-    def forward(self, *others):
-        if call is not None:
-            return call(self.value(), *map(plain, others))
-        found = getattr(type(self.value()), name)
-        return found(self.value(), *map(plain, others))
-
-    return forward
+def forward(name):
+    """Makes a special method that the value's own answers."""
+    call = getattr(operator, name, None) or getattr(builtins, name, None)
+    return lambda self, *others: call(self.value(), *map(plain, others))
 
 
-for _name in "eq ne lt le gt ge add sub mul truediv floordiv mod pow and or xor neg pos abs invert getitem contains".split():
-    setattr(Member, "__%s__" % _name, _forward("__%s__" % _name))
-for _name in "radd rsub rmul rtruediv rmod iter len str repr bool int float index round".split():
-    setattr(Member, "__%s__" % _name, _forward("__%s__" % _name))
-Member.__bool__ = lambda self: bool(self.value())
-Member.__str__ = lambda self: str(self.value())
+def reflect(name):
+    call = getattr(operator, name)
+    return lambda self, other: call(other, self.value())
+
+
+for special in "eq ne lt le gt ge add sub mul truediv floordiv mod pow and_ or_ xor neg pos abs invert getitem contains".split():
+    setattr(Member, "__%s__" % special.strip("_"), forward(special))
+for special in "iter len str repr bool int float round".split():
+    setattr(Member, "__%s__" % special, forward(special))
+for special in "add sub mul truediv floordiv mod".split():
+    setattr(Member, "__r%s__" % special, reflect(special))

@@ -11,6 +11,7 @@ import codea1_values as values
 MAX_STATEMENTS = 64
 MAX_SOURCE_CHARS = 400
 MAX_CALL_CHARS = 4096
+MAX_NODES = 2000  # of an expression once the suite's names in it are resolved
 
 # What a test's arguments and stated answer may use besides literals: built-in
 # functions that only compute. Anything else could tell one program from
@@ -34,15 +35,17 @@ def parse(text, entry, trusted, max_value_bytes):
     limits on which names a test may use, for tests that no model wrote.
     """
     target = ast.dump(ast.parse(entry, mode="eval").body) if entry else None
-    records = []
+    records, names = [], Names()
     for node, source in statements(text):
         if len(records) == MAX_STATEMENTS:
             break
+        if not trusted and names.take(node):
+            continue
         record = {"source": source[:MAX_SOURCE_CHARS]}
         try:
             if isinstance(node, str):
                 raise Refused(node)
-            record.update(test(node, target, trusted, max_value_bytes))
+            record.update(test(node, target, names, trusted, max_value_bytes))
         except Refused as error:
             record["reason"] = str(error)
         except (RecursionError, MemoryError, ValueError) as error:
@@ -93,13 +96,60 @@ def pieces(text):
     return found or [text]
 
 
-def test(node, target, trusted, max_value_bytes):
+class Names(ast.NodeTransformer):
+    """What a suite's assignments stand for. An assignment is no statement to
+    judge; where a test uses its name, the test is read as if the expression
+    stood there. So each use is a value of its own, that no other test changed."""
+
+    def __init__(self):
+        self.values, self.bound, self.size = {}, set(), 0
+
+    def take(self, node):
+        """Notes an assignment to one name, and reports whether node is one."""
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+        elif isinstance(node, ast.AnnAssign) and node.value:
+            target = node.target
+        else:
+            return False
+        if not isinstance(target, ast.Name):
+            return False
+        try:
+            self.values[target.id] = self.resolve(node.value)
+        except (Refused, RecursionError):
+            self.values.pop(target.id, None)
+        return True
+
+    def resolve(self, tree):
+        """Returns the expression with the names in it resolved."""
+        self.bound, self.size = bound_names(tree), sum(1 for _ in ast.walk(tree))
+        return self.visit(tree)
+
+    def visit_Name(self, node):
+        value = self.values.get(node.id)
+        if value is None or node.id in self.bound or not isinstance(node.ctx, ast.Load):
+            return node
+        self.size += sum(1 for _ in ast.walk(value))
+        if self.size > MAX_NODES:
+            raise Refused("too much behind the name " + node.id[:60])
+        return value
+
+
+def bound_names(tree):
+    """The names that comprehensions and lambdas in an expression make."""
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return bound | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+
+def test(node, target, names, trusted, max_value_bytes):
     if not isinstance(node, ast.Assert):
         raise Refused("not an assert statement")
     compare = node.test
     if not isinstance(compare, ast.Compare) or len(compare.ops) != 1 or not isinstance(compare.ops[0], ast.Eq):
         raise Refused("not one == comparison")
     call, stated = compare.left, compare.comparators[0]
+    if not trusted and isinstance(call, ast.Name):
+        call = names.resolve(call)
     if not isinstance(call, ast.Call):
         raise Refused("no call on the left of ==")
     if target is None:
@@ -108,6 +158,10 @@ def test(node, target, trusted, max_value_bytes):
     elif ast.dump(call.func) != target:
         raise Refused("the left side does not call the entry point")
     if not trusted:
+        # The function's own name is not one of the suite's.
+        call.args = [names.resolve(argument) for argument in call.args]
+        call.keywords = [ast.keyword(k.arg, names.resolve(k.value)) for k in call.keywords]
+        stated = names.resolve(stated)
         for argument in call.args + call.keywords:
             check_pure(argument)
     record = {"call": ast.unparse(call)}
@@ -124,16 +178,11 @@ def test(node, target, trusted, max_value_bytes):
 
 
 def check_pure(tree):
-    bound = set()
+    bound = bound_names(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            bound.add(node.id)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
             raise Refused("uses the private attribute " + node.attr)
-        elif isinstance(node, REFUSED_NODES):
+        if isinstance(node, REFUSED_NODES):
             raise Refused("uses " + type(node).__name__)
-    for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id not in bound and node.id not in PURE_BUILTINS and node.id not in ("inf", "nan"):
             raise Refused("uses the name " + node.id[:60])
