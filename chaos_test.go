@@ -44,6 +44,33 @@ func TestStagesInProcessesOfTheirOwn(t *testing.T) {
 		newCrew(t, dir, b.flags(t), args).wait()
 		same(t, dir, steps, want)
 	})
+	t.Run("a second recorder and trainer take over", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		b := startBroker(t)
+		c := newCrew(t, dir, b.flags(t), args)
+		first := []*member{c.member("recorder"), c.member("trainer-code")}
+		ended := make(chan struct{})
+		var tapping sync.WaitGroup
+		tapping.Go(func() {
+			b.tap(t, ended, func(_ int, m *events.Message) {
+				if m.Type == events.TypePolicyUpdated && first != nil {
+					for _, m := range first {
+						c.add(m.args[1], m.args[2:]...)
+						m.end()
+					}
+					first = nil
+				}
+			})
+		})
+		c.wait()
+		close(ended)
+		tapping.Wait()
+		if first != nil {
+			t.Error("nobody has ended")
+		}
+		same(t, dir, steps, want)
+	})
 	t.Run("Kafka", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()

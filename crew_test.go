@@ -78,6 +78,11 @@ func (c *crew) add(stage string, args ...string) *member {
 	return m
 }
 
+// member returns the first member of a stage.
+func (c *crew) member(stage string) *member {
+	return c.members[slices.IndexFunc(c.members, func(m *member) bool { return m.args[1] == stage })]
+}
+
 // next starts the member's next process, unless it shall have none.
 func (m *member) next(c *crew) bool {
 	m.mu.Lock()

@@ -29,7 +29,8 @@ type recording struct {
 	curriculum *curriculum.Curriculum
 	service    *curriculum.Service
 	start      map[events.Role]events.Checkpoint
-	attempt    int // from 1
+	attempt    int  // from 1
+	completed  bool // by the attempt before
 
 	trained  atomic.Int64  // steps; the curriculum itself belongs to the recorder
 	finished chan struct{} // closed when every planned step is trained
@@ -57,17 +58,16 @@ func (r *recording) open(ctx context.Context) error {
 		return err
 	}
 	r.owns(r.log.Close)
-	r.curriculum, err = curriculum.New(r.flags.schedule(len(training)), training, r.log.Book(), evals)
-	return err
+	if r.curriculum, err = curriculum.New(r.flags.schedule(len(training)), training, r.log.Book(), evals); err != nil {
+		return err
+	}
+	return r.countAttempts(ctx)
 }
 
 // begin starts the recorder and announces the attempt, with its configuration.
 // run.started is the first event of an attempt, and the one whose arrival in
 // the log makes the curriculum pose what is due.
 func (r *recording) begin(ctx context.Context, c *circle, config string) error {
-	if err := r.countAttempt(ctx); err != nil {
-		return err
-	}
 	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source("curriculum"), Now: time.Now}
 	if err := r.catchUp(ctx); err != nil {
 		return err
@@ -138,20 +138,25 @@ func (r *recording) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// countAttempt finds the number of this attempt at the run. It fails when the
-// run no longer has the checkpoints it started from: training on would give
-// another run than the one that was started.
-func (r *recording) countAttempt(ctx context.Context) error {
+// countAttempts finds what came of the attempts at the run before this one. It
+// fails when the run no longer has the checkpoints it started from: training on
+// would give another run than the one that was started.
+func (r *recording) countAttempts(ctx context.Context) error {
 	r.attempt = 1
-	for record, err := range r.log.Scan(ctx, replay.ScanOptions{Types: []events.Type{events.TypeRunStarted}}) {
+	for record, err := range r.log.Scan(ctx, replay.ScanOptions{Types: []events.Type{events.TypeRunStarted, events.TypeRunFinished}}) {
 		if err != nil {
 			return err
 		}
-		r.attempt++
 		e, err := record.Decode()
 		if err != nil {
 			return err
 		}
+		if finished, ok := e.Payload.(*events.RunFinished); ok {
+			r.completed = finished.Reason == events.RunCompleted && finished.Steps >= r.flags.steps(r.problems)
+			continue
+		}
+		r.attempt++
+		r.completed = false
 		started := e.Payload.(*events.RunStarted)
 		for role, was := range map[events.Role]events.Checkpoint{events.RoleCode: started.Code, events.RoleTest: started.Test} {
 			if was.SHA256 != r.start[role].SHA256 {

@@ -16,7 +16,7 @@ import (
 //	log/                     the event log and the Mistake Book (replay/FORMAT.md)
 //	nats/                    the embedded server's store
 //	checkpoints/ROLE/vNNNNNN Hugging Face directories, one per policy version; start is version 0
-//	journal/ROLE/            rollouts sampled and perhaps not yet published; ROLE-N with replicas
+//	journal/NAME/            what a stage has made and perhaps not yet published; NAME-N with replicas
 //	report.html              what came of it, with charts
 func reportPath(run string) string { return filepath.Join(run, "report.html") }
 func configPath(run string) string { return filepath.Join(run, "config.yaml") }
@@ -29,14 +29,12 @@ func checkpointPath(run string, role events.Role) string {
 	return filepath.Join(run, "checkpoints", string(role))
 }
 
-// journalPath returns where the replica n of a role's rollouts, from 0, keeps
-// its journal.
-func journalPath(run string, role events.Role, n int) string {
-	name := string(role)
+// journalPath returns where the replica n of a stage, from 0, keeps its journal.
+func journalPath(run, stage string, n int) string {
 	if n > 0 {
-		name = fmt.Sprintf("%s-%d", role, n)
+		stage = fmt.Sprintf("%s-%d", stage, n)
 	}
-	return filepath.Join(run, "journal", name)
+	return filepath.Join(run, "journal", stage)
 }
 
 // findRun returns the directory of a run given by path or by name below

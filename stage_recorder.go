@@ -68,6 +68,9 @@ func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 	if err := recording.open(ctx); err != nil {
 		return unlessEnded(ctx, err)
 	}
+	if recording.completed {
+		return nil // by another recorder, while this one waited
+	}
 	if err := recording.begin(ctx, c, config); err != nil {
 		return unlessEnded(ctx, err)
 	}

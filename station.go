@@ -25,8 +25,8 @@ const (
 	heartbeatEvery = 5 * time.Second
 	// rolloutBatch is the number of groups that one call of an engine samples.
 	rolloutBatch = 32
-	// maxReplicas bounds the rollout replicas that share a run directory: each
-	// has a journal of its own there.
+	// maxReplicas bounds the replicas of a stage that share a run directory:
+	// each has a journal of its own there.
 	maxReplicas = 256
 )
 
@@ -90,8 +90,15 @@ func (s *station) startExecution(c *circle, pool *execution.Pool) error {
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	handler := &execution.Handler{Pool: pool, Source: s.source("execution"), Now: time.Now}
-	return s.start(c, stage.Config{Name: "execution", Types: []events.Type{events.TypeTestsSampled}, Handler: stage.Each(handler.Handle), Concurrency: workers})
+	executed, err := s.openJournal(execution.StageName)
+	if err != nil {
+		return err
+	}
+	handler := &execution.Handler{Pool: pool, Source: s.source(execution.StageName), Now: time.Now}
+	return s.start(c, stage.Config{
+		Name: execution.StageName, Types: []events.Type{events.TypeTestsSampled}, Concurrency: workers,
+		Handler: stage.Each(stage.Journalled(executed, events.TypeCodeExecuted, handler.Handle)),
+	})
 }
 
 // startRewards starts the stage that turns verdicts into rewards.
@@ -118,11 +125,10 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 		return err
 	}
 	s.owns(sampler.Close)
-	sampled, err := openJournal(s.dir, role)
+	sampled, err := s.openJournal(string(role))
 	if err != nil {
 		return err
 	}
-	s.owns(sampled.Close)
 	name := "rollout-" + string(role)
 	logger := s.logger.With("role", role)
 	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: s.bus, Run: s.run, Role: role, Sampler: sampler, Logger: logger})
@@ -142,17 +148,21 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 	})
 }
 
-// openJournal opens the first journal of a role that no other replica holds. A
+// openJournal opens the first journal of a stage that no other replica holds. A
 // replica that starts again takes one that a dead one has left, and with it
-// what that one had sampled.
-func openJournal(run string, role events.Role) (*journal.Journal, error) {
+// what that one had made.
+func (s *station) openJournal(name string) (*journal.Journal, error) {
 	for n := range maxReplicas {
-		j, err := journal.Open(journalPath(run, role, n), journal.Options{})
-		if !errors.Is(err, journal.ErrInUse) {
-			return j, err
+		j, err := journal.Open(journalPath(s.dir, name, n), journal.Options{})
+		if errors.Is(err, journal.ErrInUse) {
+			continue
 		}
+		if err == nil {
+			s.owns(j.Close)
+		}
+		return j, err
 	}
-	return nil, fmt.Errorf("%d replicas of rollout-%s have a journal in %s already, and more are not supported", maxReplicas, role, run)
+	return nil, fmt.Errorf("%d replicas of %s have a journal in %s already, and more are not supported", maxReplicas, name, s.dir)
 }
 
 // startTrainer starts the one trainer of a model.
