@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"codea1/events"
+	"codea1/replay/state"
 	"github.com/dgraph-io/badger/v4"
 	"golang.org/x/sync/errgroup"
 )
@@ -28,6 +29,7 @@ type candidate struct {
 	id       eventID
 	payload  Hash                  // of the payload before compression, and before compaction
 	bare     *Hash                 // what the payload will hash to once it is compacted
+	decoded  events.Payload        // of the types that state reads; nil if nobody can
 	rewarded *events.GroupRewarded // what the Mistake Book applies, or nil
 	err      error                 // why it is rejected
 
@@ -69,17 +71,19 @@ func (c *candidate) read() error {
 		return fmt.Errorf("event %q: %w", m.ID, err)
 	}
 	c.id = parseID(m.ID)
-	if m.Type == events.TypeGroupRewarded {
+	if state.ReadsPayload(m.Type) {
 		e, err := m.Decode()
-		if errors.Is(err, events.ErrNewerSchema) {
-			return err // skipping it would make a book that lacks it
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, events.ErrNewerSchema):
+			return err // skipping it would make a book and a state that lack it
+		case err == nil:
+			c.payload, c.decoded = parseHash(e.Hash()), e.Payload
+			c.rewarded, _ = e.Payload.(*events.GroupRewarded)
+			return nil
+		case m.Type == events.TypeGroupRewarded:
 			c.outcome, c.err = rejected, err
 			return nil
 		}
-		c.payload, c.rewarded = parseHash(e.Hash()), e.Payload.(*events.GroupRewarded)
-		return nil
 	}
 	raw, err := m.Raw()
 	if err != nil {

@@ -113,6 +113,9 @@ func (l *Log) commitAll(ctx context.Context, rest []candidate) (Appended, error)
 		}
 		appended.add(rest[:size])
 		rest = rest[size:]
+		if l.failed = l.storeState(snapshotEvery); l.failed != nil {
+			return appended, l.failed
+		}
 	}
 	return appended, nil
 }
@@ -135,6 +138,7 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 	defer l.mu.Unlock()
 	next, bare := l.head, l.bare
 	var changes []mistakes.Change
+	byCandidate := make([][]mistakes.Change, len(part))
 	large := uint64(0) // last event that goes to the value log
 	write := func() error {
 		for i := range part {
@@ -161,7 +165,8 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 					if err := txn.Set(deltaKey(c.seq), encodeDeltas(c.rewarded)); err != nil {
 						return err
 					}
-					changes = append(changes, l.book.Apply(c.rewarded)...)
+					byCandidate[i] = l.book.Apply(c.rewarded)
+					changes = append(changes, byCandidate[i]...)
 				}
 			case refused:
 				if err := txn.Set(refusedKey(refusal{c.id, c.payload}), c.standing[:]); err != nil {
@@ -192,6 +197,7 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 		return err
 	}
 	l.head, l.bare = next, bare
+	l.fold(part, byCandidate)
 	return nil
 }
 

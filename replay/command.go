@@ -24,6 +24,7 @@ type Command struct {
 	Rescore RescoreCommand `cmd:"" help:"Reward the groups of a run under another recipe, and report what would have changed."`
 	Retrain RetrainCommand `cmd:"" help:"Train a run's models again from its log, and compare the weights of every version."`
 	Scan    ScanCommand    `cmd:"" help:"List the groups with an answer that matches, and the versions they have moved."`
+	State   StateCommand   `cmd:"" help:"Show where a run stands, or stood: what is on its way, what the steps came to, which versions there are."`
 	Verify  VerifyCommand  `cmd:"" help:"Check the event log of a run from end to end."`
 }
 

@@ -131,7 +131,7 @@ func TestInterruptedCommands(t *testing.T) {
 	for _, args := range []string{
 		"replay verify RUN", "replay explain RUN --group s000001-q0000", "replay explain RUN --step 1", "replay rescore RUN --reward share",
 		"replay export RUN", "replay export RUN --table golden", "replay scan RUN --code x", "replay retrain RUN", "replay rebuild RUN RUN-2",
-		"mistakes history RUN p0", "mistakes diff RUN --to step:1", "replay compact RUN --to step:1",
+		"mistakes history RUN p0", "mistakes diff RUN --to step:1", "replay compact RUN --to step:1", "replay state RUN",
 	} {
 		_, err := executeWith(interrupted, t, strings.Fields(strings.ReplaceAll(args, "RUN", run))...)
 		if !errors.Is(err, context.Canceled) {

@@ -22,6 +22,7 @@ var (
 	keyHead   = []byte("m/head")   // where the log ends
 	keyLarge  = []byte("m/large")  // sequence number of the last event in the value log
 	keyBook   = []byte("m/book")   // what the stored Mistake Book stands for
+	keyState  = []byte("m/state")  // where the run stands, as a snapshot
 	keyTokens = []byte("m/tokens") // up to where payloads have lost their tokens
 )
 

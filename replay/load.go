@@ -30,7 +30,10 @@ func (l *Log) load() error {
 			return err
 		}
 	}
-	return l.loadBook(txn)
+	if err := l.loadBook(txn); err != nil || l.options.ReadOnly {
+		return err
+	}
+	return l.loadState(txn)
 }
 
 // upgrade brings a log of an older format to this one. A crash in between

@@ -12,6 +12,7 @@ import (
 
 	"codea1/events"
 	"codea1/replay/mistakes"
+	"codea1/replay/state"
 	"github.com/dgraph-io/badger/v4"
 )
 
@@ -26,6 +27,7 @@ type Options struct {
 	// Logger hears what the store does; nil discards it.
 	Logger *slog.Logger
 
+	scratch   bool // a store that opens fast and syncs nothing, for tests of what does not depend on it
 	rehearsal bool // with ReadOnly: let the snapshot be repaired as a writer would
 }
 
@@ -56,6 +58,9 @@ type Log struct {
 	head head
 	bare bare
 	book *mistakes.Book
+
+	state  *state.State // at head; nil in a log that is open for reading. appending guards it, too
+	stored uint64       // event at which the stored state stands
 
 	usersMu sync.Mutex
 	users   sync.WaitGroup
@@ -136,7 +141,12 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.users.Wait()
-	if err := errors.Join(l.db.Close(), l.remove()); err != nil {
+	var err error
+	// Without it the next opener folds what is missing.
+	if l.failed == nil && l.checkSpace(0) == nil {
+		err = l.storeState(1)
+	}
+	if err := errors.Join(err, l.db.Close(), l.remove()); err != nil {
 		return fmt.Errorf("close log %s: %w", l.dir, err)
 	}
 	return nil

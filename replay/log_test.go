@@ -106,7 +106,7 @@ func TestAppendEqualsModel(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := t.TempDir()
-		l, err := Open(dir, Options{})
+		l, err := Open(dir, scratch)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestAppendEqualsModel(t *testing.T) {
 				if err := l.Close(); err != nil {
 					rt.Fatal(err)
 				}
-				again, err := Open(dir, Options{})
+				again, err := Open(dir, scratch)
 				if err != nil {
 					rt.Fatal(err)
 				}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,11 +17,27 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(writerDirVariable); dir != "" {
 		writeUntilKilled(dir)
 	}
+	// Opening a log is what a check of a property costs. More are asked for with
+	// -rapid.checks=1000.
+	flag.Parse()
+	checks := "25"
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "rapid.checks" {
+			checks = f.Value.String()
+		}
+	})
+	if err := flag.Set("rapid.checks", checks); err != nil {
+		panic(err)
+	}
 	// glog, which a cache of Badger's imports, flushes for ever.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/golang/glog.(*fileSink).flushDaemon"))
 }
 
 const testRun = "r1"
+
+// scratch opens a log in a fifth of the time and syncs nothing: for tests that
+// open many and lose none.
+var scratch = Options{scratch: true}
 
 var testTime = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 

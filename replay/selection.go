@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/replay/state"
 )
 
 // Selection chooses events by what their envelopes say, so that what is left
@@ -41,16 +42,13 @@ func (s *Selection) selects(m *events.Message) bool {
 	return ok && step >= s.FromStep && (s.ToStep == 0 || step <= s.ToStep)
 }
 
-// stepOf reads the training step off an event's group: events.Plan.GroupID and
-// the version that a policy.updated event is about begin and end with it.
+// stepOf reads the training step off an event's group, or off the version that
+// a policy.updated event is about.
 func stepOf(m *events.Message) (int, bool) {
-	var digits string
-	switch {
-	case m.Type == events.TypePolicyUpdated:
-		_, digits, _ = strings.Cut(m.Group, "-v")
-	case strings.HasPrefix(m.Group, "s"):
-		digits, _, _ = strings.Cut(m.Group[1:], "-q")
+	if m.Type != events.TypePolicyUpdated {
+		return state.TrainingStep(m.Group)
 	}
+	_, digits, _ := strings.Cut(m.Group, "-v")
 	step, err := strconv.Atoi(digits)
 	return step, err == nil
 }

@@ -20,7 +20,7 @@ const valueThreshold = 1 << 10
 // values within a small memory. Its defaults take over a gigabyte and do not
 // sync.
 func storeOptions(dir string, o *Options) badger.Options {
-	return badger.DefaultOptions(dir).
+	tuned := badger.DefaultOptions(dir).
 		WithReadOnly(o.ReadOnly).
 		WithSyncWrites(true).
 		WithDetectConflicts(false).    // one writer
@@ -36,6 +36,10 @@ func storeOptions(dir string, o *Options) badger.Options {
 		WithChecksumVerificationMode(options.OnTableAndBlockRead).
 		WithMetricsEnabled(false).
 		WithLogger(storeLogger{o.Logger})
+	if o.scratch {
+		return tuned.WithMemTableSize(1 << 20).WithSyncWrites(false)
+	}
+	return tuned
 }
 
 // openStore opens Badger, to read from a snapshot and to write in place.

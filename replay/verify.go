@@ -8,6 +8,7 @@ import (
 
 	"codea1/events"
 	"codea1/replay/mistakes"
+	"codea1/replay/state"
 	"github.com/dgraph-io/badger/v4"
 )
 
@@ -42,7 +43,10 @@ func (l *Log) Verify(ctx context.Context, progress func(done, total uint64)) (Re
 	if err != nil {
 		return Report{}, err
 	}
-	v := verifier{log: l, txn: txn, book: mistakes.New(), report: Report{ByType: make(map[events.Type]uint64)}}
+	v := verifier{log: l, txn: txn, book: mistakes.New(), state: state.New(), report: Report{ByType: make(map[events.Type]uint64)}}
+	if stored, at, err := l.readState(txn); err == nil { // another is made anew by the next writer
+		v.stored, v.storedAt = stored.Encode(), at
+	}
 	err = l.scan(ctx, txn, ScanOptions{}, func(item *badger.Item) (bool, error) {
 		if err := v.check(item); err != nil {
 			return false, err
@@ -80,6 +84,10 @@ type verifier struct {
 	book   *mistakes.Book
 	deltas uint64 // events with changes of the book
 	report Report
+
+	state    *state.State
+	stored   []byte // the state that is stored, if it fits the log, and the event at which it stands
+	storedAt uint64
 }
 
 func (v *verifier) check(item *badger.Item) error {
@@ -110,20 +118,11 @@ func (v *verifier) check(item *badger.Item) error {
 	if !ok || at.seq != r.Seq || at.payload != r.PayloadHash {
 		return fail(fmt.Sprintf("index of its id leads to event %d", at.seq), nil)
 	}
-	if r.Message.Type == events.TypeGroupRewarded {
-		e, err := r.Decode()
-		if err != nil {
-			return fail("payload", err)
-		}
-		rewarded := e.Payload.(*events.GroupRewarded)
-		v.book.Apply(rewarded)
-		if hasDeltas(rewarded) && v.log.format >= formatWithDeltas {
-			v.deltas++
-			kept, err := get(v.txn, deltaKey(r.Seq))
-			if err != nil || !bytes.Equal(kept, encodeDeltas(rewarded)) {
-				return fail("changes of the mistake book kept apart are not the event's", err)
-			}
-		}
+	if err := v.fold(&r); err != nil {
+		return fail("payload", err)
+	}
+	if r.Seq == v.storedAt && !bytes.Equal(v.stored, v.state.Encode()) {
+		return fail("the state stored here is not the one that follows from the events", nil)
 	}
 	if r.Compacted {
 		v.report.Compacted++
@@ -133,6 +132,35 @@ func (v *verifier) check(item *badger.Item) error {
 	v.report.ByType[r.Message.Type]++
 	return nil
 }
+
+// fold brings book and state past an event, and holds what is kept apart of it
+// to what it says.
+func (v *verifier) fold(r *Record) error {
+	x := state.Event{Seq: r.Seq, Type: r.Message.Type, Group: r.Message.Group}
+	if state.ReadsPayload(x.Type) {
+		e, err := r.Decode()
+		switch {
+		case err == nil:
+			x.Payload = e.Payload
+		case x.Type == events.TypeGroupRewarded || errors.Is(err, events.ErrNewerSchema):
+			return err
+		}
+	}
+	if rewarded, ok := x.Payload.(*events.GroupRewarded); ok {
+		x.Changes = v.book.Apply(rewarded)
+		if hasDeltas(rewarded) && v.log.format >= formatWithDeltas {
+			v.deltas++
+			kept, err := get(v.txn, deltaKey(r.Seq))
+			if err != nil || !bytes.Equal(kept, encodeDeltas(rewarded)) {
+				return errors.Join(errDeltas, err)
+			}
+		}
+	}
+	v.state.Apply(&x)
+	return nil
+}
+
+var errDeltas = errors.New("changes of the mistake book kept apart are not the event's")
 
 // checkIndex completes exactly-once: every event leads to itself through the
 // index, so with as many entries as events no event is there under two numbers.
