@@ -26,7 +26,7 @@ func (c *CheckCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "python  %s\nlevel   %s\nmemory  %s\n\n", pool.Python(), pool.Level(), pool.Bounds())
+	fmt.Fprintf(out, "python  %s\nlevel   %s: %s\nmemory  %s\n\n", pool.Python(), pool.Level(), pool.Isolation(), pool.Bounds())
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	succeeded := 0
 	for _, a := range attempts {

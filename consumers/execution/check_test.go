@@ -22,6 +22,16 @@ func TestBreakOut(t *testing.T) {
 			t.Errorf("a candidate %s: %s", a.Means, a.Detail)
 		}
 	}
+	// Landlock and control groups stop what namespaces stop.
+	confined := openAt(t, LevelConfined, quick)
+	if attempts, err = confined.BreakOut(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range attempts {
+		if !a.Failed && confined.landlock >= landlockSignals && (confined.bounds.groups != nil || a.Means != "starts processes without an end") {
+			t.Errorf("confined, a candidate %s: %s", a.Means, a.Detail)
+		}
+	}
 	// The attempts are real: without isolation, many succeed.
 	weak, err := openAt(t, LevelOpen, quick).BreakOut(t.Context())
 	if err != nil {

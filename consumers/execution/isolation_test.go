@@ -2,6 +2,9 @@ package execution
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -99,5 +102,59 @@ func TestConfined(t *testing.T) {
 	got := literal.Text(runOne(t, p, code, "fails(socket.socket), fails(os.execv, '/bin/true', ['true']), fails(os.unshare, 1) if hasattr(os, 'unshare') else True"))
 	if got != "(True, True, True)" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestLandlock: without namespaces, a candidate's files are its directory and
+// Python, and it signals nobody else.
+func TestLandlock(t *testing.T) {
+	p := openAt(t, LevelConfined, quick)
+	if p.landlock < landlockSignals {
+		t.Skip("this kernel's Landlock has version", p.landlock)
+	}
+	outside := filepath.Join(t.TempDir(), "outside")
+	if err := os.WriteFile(outside, []byte("text"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	code := `
+import errno, os, signal
+outside = ` + strconv.Quote(outside) + `
+
+def refused(what, *arguments):
+    try:
+        return what(*arguments)
+    except OSError as error:
+        return error.errno in (errno.EACCES, errno.EPERM, errno.EXDEV)
+
+def own():
+    os.mkdir("d")
+    open("d/f", "w").write("x")
+    os.rename("d/f", "g")
+    pid = os.fork()
+    if pid == 0: signal.pause()
+    os.kill(pid, signal.SIGTERM)
+    return os.waitpid(pid, 0)[1], sorted(os.listdir(".")), len(open(os.__file__).read()) > 100, open(os.devnull, "w").write("x")
+`
+	for call, want := range map[string]string{
+		"refused(open, outside)":                                 "True",
+		"refused(open, outside, 'w')":                            "True",
+		"refused(os.truncate, outside, 0)":                       "True",
+		"refused(os.unlink, outside)":                            "True",
+		"refused(os.link, outside, 'mine')":                      "True",
+		"refused(os.rename, outside, 'mine')":                    "True",
+		"refused(os.listdir, '/')":                               "True",
+		"refused(os.listdir, '/proc')":                           "True",
+		"refused(open, '/proc/self/environ')":                    "True",
+		"refused(os.rmdir, os.getcwd())":                         "True",
+		"refused(os.kill, os.getppid(), 0)":                      "True",
+		"refused(os.kill, " + strconv.Itoa(os.Getpid()) + ", 0)": "True",
+		"own()": "(15, ['d', 'g'], True, 1)",
+	} {
+		if got := literal.Text(runOne(t, p, code, call)); got != want {
+			t.Errorf("%s: got %s, want %s", call, got, want)
+		}
+	}
+	if text, err := os.ReadFile(outside); err != nil || string(text) != "text" {
+		t.Errorf("the file outside holds %q, %v", text, err)
 	}
 }

@@ -17,15 +17,17 @@ import (
 // Pool is a fixed number of Python fork servers. Its methods may be called
 // from any number of goroutines; each job waits for a free fork server.
 type Pool struct {
-	config  Config
-	python  interpreter
-	level   Level
-	cache   *cache
-	backend backend
-	bounds  bounds
-	root    string     // private directory, the fork servers' work directories below it
-	lock    *os.File   // of root
-	slots   chan *slot // the free ones
+	config Config
+	python interpreter
+	level  Level
+	cache  *cache
+	// landlock is the version of Landlock at LevelConfined; 0: none.
+	landlock int
+	backend  backend
+	bounds   bounds
+	root     string     // private directory, the fork servers' work directories below it
+	lock     *os.File   // of root
+	slots    chan *slot // the free ones
 
 	closing sync.Once
 	closed  chan struct{}
@@ -67,6 +69,7 @@ func open(ctx context.Context, config Config, levels []Level) (*Pool, error) {
 	if err != nil {
 		return nil, errors.Join(err, removeAll(root), lock.Close())
 	}
+	p.landlock = first.landlock
 	p.slots <- &slot{first}
 	var starting errgroup.Group
 	for range config.Workers - 1 {
@@ -120,6 +123,9 @@ func (p *Pool) Python() string { return p.python.Executable }
 
 // Level returns how candidates are isolated: at least as asked for.
 func (p *Pool) Level() Level { return p.level }
+
+// Isolation says what the level means on this machine, in words.
+func (p *Pool) Isolation() string { return p.level.describe(p.landlock) }
 
 // Bounds says what keeps a candidate's processes together within their memory
 // on this machine, in words.

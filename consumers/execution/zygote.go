@@ -42,6 +42,8 @@ type zygote struct {
 	group   *controlGroup // nil where there are no control groups
 	next    *os.File      // job socket of the child that waits for the next job; nil if there is none
 	owing   bool          // the fork server has not yet answered how the last child ended
+
+	landlock int // version that its children live under; 0: none
 }
 
 // setup is what a fork server reads from its standard input.
@@ -128,12 +130,14 @@ func startZygote(python interpreter, directory string, level Level, config Confi
 
 // greet waits until the fork server is ready, or says what the machine refused.
 func (z *zygote) greet(level Level) error {
-	var greeting [1]byte
+	var greeting, version [1]byte
 	if err := z.read(greeting[:], startTimeout); err != nil {
 		return fmt.Errorf("start %s: %w", z.command.Path, err)
 	}
 	if greeting[0] == 'R' {
-		return nil
+		err := z.read(version[:], startTimeout)
+		z.landlock = int(version[0])
+		return err
 	}
 	reason, err := io.ReadAll(io.LimitReader(z.control, tailBytes))
 	if err != nil {

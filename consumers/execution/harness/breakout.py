@@ -37,9 +37,8 @@ def write_tmp():
 
 def write_python():
     """changes the Python that others run"""
-    path = os.__file__
-    require(0 if os.access(path, os.W_OK) else -1)
-    return path
+    os.close(os.open(os.__file__, os.O_WRONLY))
+    return os.__file__
 
 
 def see_processes():

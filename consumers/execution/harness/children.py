@@ -12,6 +12,7 @@ import signal
 import time
 
 CLONE_NEWPID = 0x20000000
+SYS_LANDLOCK_RESTRICT_SELF = 446
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 GIVE_UP_SECONDS = 2.0
 
@@ -65,7 +66,8 @@ class ProcessGroups:
 
     moves = True
 
-    def __init__(self):
+    def __init__(self, ruleset=None):
+        self.ruleset = ruleset  # descriptor of the Landlock rules for children
         self.prctl = getattr(libc, "prctl", None)  # Linux has it
         if self.prctl is not None:
             self.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -80,6 +82,8 @@ class ProcessGroups:
         self.lead(0)
         if self.prctl is not None:
             self.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if self.ruleset is not None and libc.syscall(SYS_LANDLOCK_RESTRICT_SELF, self.ruleset, 0) == -1:
+            os._exit(72)
 
     def lead(self, pid):
         try:

@@ -3,6 +3,9 @@
 The pool starts the zygote as process 1 of new user, mount, pid, net, ipc, uts
 and cgroup namespaces (level "isolated"), or without any ("confined", "open").
 enclose does the rest and returns what forks and ends children there.
+
+Kernel calls go through ctypes: what a level needs has to be done by the process
+that it is for, and Python's os module lacks it.
 """
 
 import codea1_children as children
@@ -23,6 +26,10 @@ PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 SECCOMP_MODE_FILTER = 2
 CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_SETUID, CAP_SYS_ADMIN = 1, 3, 5, 7, 21
 CAPABILITY_VERSION = 0x20080522
+SYS_LANDLOCK_CREATE_RULESET, SYS_LANDLOCK_ADD_RULE = 444, 445  # likewise
+LANDLOCK_CREATE_RULESET_VERSION, LANDLOCK_RULE_PATH_BENEATH = 1, 1
+WRITE_FILE, READ_FILE, READ_DIR, MAKE_CHAR, MAKE_BLOCK, TRUNCATE, IOCTL_DEV = 2, 4, 8, 1 << 6, 1 << 11, 1 << 14, 1 << 15
+OF_FILES = 1 | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV  # the others are of directories
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -38,8 +45,9 @@ def check(what, result):
 
 
 def enclose(setup):
-    """Returns the keeper of children for the level of setup."""
-    level, directory = setup["level"], setup["directory"]
+    """Returns the keeper of children for the level of setup, and the version of
+    Landlock that its children live under, 0 for none."""
+    level, directory, landlock = setup["level"], setup["directory"], 0
     if level == "isolated":
         own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         change_root(directory, setup["visible"], setup["scratch_bytes"], setup["uid"])
@@ -47,10 +55,13 @@ def enclose(setup):
         keeper = children.PidNamespaces(own_pids, keep_little(setup["uid"]))
     else:
         os.chdir(directory)
-        keeper = children.ProcessGroups()
+        ruleset = None
+        if level == "confined":
+            landlock, ruleset = make_ruleset(setup["visible"], directory)
+        keeper = children.ProcessGroups(ruleset)
     if level != "open":
         forgo_privileges(bytes.fromhex(setup["filter"]))
-    return keeper
+    return keeper, landlock
 
 
 # The file system: a root in memory with read-only views of what Python needs.
@@ -99,6 +110,44 @@ def show(root, path):
         attributes = ATTR_RDONLY | ATTR_NOSUID | ATTR_NOEXEC
     mount(path, target, None, MS_BIND | MS_REC)
     set_attributes(target, attributes, True)
+
+
+# Landlock: files and signals, where there are no namespaces. The rules are made
+# once, and every child puts itself under them with one call: the fork server
+# stays free to tidy up, and out of its children's reach.
+
+
+def make_ruleset(visible, directory):
+    """Returns the kernel's version of Landlock and a descriptor of the rules: what
+    is visible can be read, directory is the child's own. (0, None) where the
+    kernel has no Landlock."""
+    version = libc.syscall(SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), LANDLOCK_CREATE_RULESET_VERSION)
+    if version < 1:
+        return 0, None
+    # Bits of files come with versions 1, 2, 3 and 5; then TCP with 4; then
+    # abstract sockets and signals to who is not under the same rules with 6.
+    files = (1 << (13 if version < 2 else 14 if version < 3 else 15 if version < 5 else 16)) - 1
+    handled = [files] + [3] * (version >= 4) + [3] * (version >= 6)
+    rules = (ctypes.c_uint64 * len(handled))(*handled)
+    ruleset = libc.syscall(SYS_LANDLOCK_CREATE_RULESET, rules, ctypes.c_size_t(ctypes.sizeof(rules)), 0)
+    check("landlock", ruleset)
+    for path in visible:
+        allow(ruleset, path, READ_FILE | READ_DIR)
+    allow(ruleset, os.devnull, (READ_FILE | WRITE_FILE | TRUNCATE) & files)
+    allow(ruleset, directory, files & ~MAKE_CHAR & ~MAKE_BLOCK)
+    return version, ruleset
+
+
+def allow(ruleset, path, access):
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # not every machine has everything
+    if not os.path.isdir(path):
+        access &= OF_FILES
+    rule = access.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
+    check("landlock " + path, libc.syscall(SYS_LANDLOCK_ADD_RULE, ruleset, LANDLOCK_RULE_PATH_BENEATH, rule, 0))
+    os.close(descriptor)
 
 
 # Privileges.

@@ -8,8 +8,9 @@ socket as descriptor 3. Each request is one byte:
     E  end that child and all it left behind; answers its wait status, int32
        little-endian, or -1 if there was no child
 
-Before the first request it answers R, or N and why the machine does not give
-the level of isolation that was asked for.
+Before the first request it answers R and the version of Landlock in use, a
+byte, or N and why the machine does not give the level of isolation that was
+asked for.
 
 The zygote never reads a job: the child does, from its own socket, so no
 candidate can find another's text in inherited memory.
@@ -154,7 +155,7 @@ def main():
     processes = prefer_for_oom()
     isolation = sys.modules["codea1_isolation"]
     try:
-        keeper = isolation.enclose(setup)
+        keeper, landlock = isolation.enclose(setup)
     except (isolation.Refused, OSError) as error:
         control.sendall(b"N" + str(error).encode())
         os._exit(0)
@@ -174,7 +175,7 @@ def main():
     child.rehearse()
     gc.collect()
     gc.freeze()
-    control.sendall(b"R")
+    control.sendall(bytes([ord("R"), landlock]))
     serve(control, child, keeper, os.getcwd())
     os._exit(0)
 

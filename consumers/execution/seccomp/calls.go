@@ -60,9 +60,9 @@ var allowed = []uint32{
 	unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_GETPARAM, unix.SYS_SCHED_GETSCHEDULER, unix.SYS_GETCPU, unix.SYS_GETPRIORITY,
 	// who, when, how much
 	unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_GETRESUID, unix.SYS_GETRESGID, unix.SYS_GETGROUPS, unix.SYS_CAPGET,
-	// Both can only give up: the permitted set never grows, and only the fork
-	// server has another uid to go to.
-	unix.SYS_CAPSET, unix.SYS_SETRESUID,
+	// All can only give up: the permitted set never grows, and only the fork
+	// server has another uid to go to, and a Landlock ruleset.
+	unix.SYS_CAPSET, unix.SYS_SETRESUID, unix.SYS_LANDLOCK_RESTRICT_SELF,
 	unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_GETRUSAGE, unix.SYS_GETRLIMIT, unix.SYS_SETRLIMIT, unix.SYS_PRLIMIT64, unix.SYS_TIMES, unix.SYS_GETRANDOM,
 	unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_GETTIMEOFDAY, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
 }

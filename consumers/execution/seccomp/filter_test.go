@@ -78,7 +78,8 @@ func TestFilter(t *testing.T) {
 		unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN, unix.SYS_MEMFD_CREATE, unix.SYS_MLOCK, unix.SYS_USERFAULTFD,
 		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_IO_URING_SETUP, unix.SYS_KEYCTL, unix.SYS_ADD_KEY,
 		unix.SYS_PERSONALITY, unix.SYS_SETHOSTNAME, unix.SYS_SETPRIORITY, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SETGID, unix.SYS_SETUID, unix.SYS_SETGROUPS,
-		unix.SYS_INIT_MODULE, unix.SYS_REBOOT, unix.SYS_MKNODAT, unix.SYS_FCHOWNAT, unix.SYS_NAME_TO_HANDLE_AT, 999,
+		unix.SYS_INIT_MODULE, unix.SYS_REBOOT, unix.SYS_MKNODAT, unix.SYS_FCHOWNAT, unix.SYS_NAME_TO_HANDLE_AT,
+		unix.SYS_LANDLOCK_CREATE_RULESET, unix.SYS_LANDLOCK_ADD_RULE, 999,
 	} {
 		if got := decide(t, architecture, number); got != refuse {
 			t.Errorf("call %d: got %#x, want it refused", number, got)
