@@ -52,7 +52,7 @@ func BenchmarkPipeline(b *testing.B) {
 	cpu := processTime(b)
 	b.ResetTimer()
 	// The first append poses the first steps.
-	p.publish(b, ctx, "start-0001", &events.RunStarted{Attempt: 1, Steps: b.N, Build: "bench", Code: benchCheckpoint, Test: benchCheckpoint})
+	p.publish(ctx, b, "start-0001", &events.RunStarted{Attempt: 1, Steps: b.N, Build: "bench", Code: benchCheckpoint, Test: benchCheckpoint})
 	select {
 	case <-p.finished:
 	case <-circle.Done():
@@ -131,7 +131,7 @@ func newBenchPipeline(b *testing.B, steps int) *benchPipeline {
 	return p
 }
 
-func (p *benchPipeline) publish(b *testing.B, ctx context.Context, group string, payload events.Payload) {
+func (p *benchPipeline) publish(ctx context.Context, b *testing.B, group string, payload events.Payload) {
 	m, err := events.Encode(events.New(benchRun, group, "main", time.Now(), payload))
 	if err == nil {
 		err = p.bus.Publish(ctx, m)

@@ -72,8 +72,7 @@ func TestDeadLetters(t *testing.T) {
 		case 0:
 			return nil, errors.New("no luck")
 		case 1:
-			var none map[string]int
-			none["x"] = 1
+			panic(errors.New("no entry for this problem"))
 		case 2:
 			return nil, stage.Drop(events.DropStale, "too old")
 		case 3:
@@ -92,7 +91,7 @@ func TestDeadLetters(t *testing.T) {
 	slot := func(i int) string { return bustest.Posed(run, 1, i).Group }
 	if d := cmp.Diff(map[string]string{
 		slot(0): "3: failed 3 times, last: no luck",
-		slot(1): "3: failed 3 times, last: handler panicked: assignment to entry in nil map",
+		slot(1): "3: failed 3 times, last: handler panicked: no entry for this problem",
 		slot(4): "1: " + broken.ID + ": problem.posed " + slot(4) + ": malformed payload: byte 0: not a map",
 		slot(5): "3: failed 3 times, last: problem.posed " + slot(5) + ": payload schema is newer than this build: version 99, this build knows 1",
 	}, got); d != "" {

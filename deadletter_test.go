@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/cockroachdb/datadriven"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/natsbus"
+	"codea1/events/natsbus/natstest"
+	"codea1/events/stage"
+)
+
+// TestDeadLetter runs the transcript testdata/deadletter; -rewrite writes its
+// answers.
+//
+//	pose slot=N [malformed] [newer]  publishes an event for a stage that handles no slot
+//	fix slot=N                       lets it handle one
+//	wait letters=N                   waits until there are that many dead letters
+//	answered slot=N                  waits until the stage has handled a slot
+//	drop slot=N                      ends the slot's group
+//	codea1                           runs a command line; SLOT3 stands for the event ID of slot 3
+func TestDeadLetter(t *testing.T) {
+	t.Parallel()
+	const name = "night"
+	server := natstest.Start(t)
+	bus := server.Connect(t, natsbus.Config{})
+	var fixed [8]atomic.Bool
+	runWorker(t, bus, name, func(slot int) error {
+		if fixed[slot].Load() {
+			return nil
+		}
+		return errors.New("the table has no entry for this problem")
+	})
+	ids := strings.NewReplacer(
+		"SLOT0", bustest.Posed(name, 1, 0).ID, "SLOT1", bustest.Posed(name, 1, 1).ID,
+		"SLOT2", bustest.Posed(name, 1, 2).ID, "SLOT3", bustest.Posed(name, 1, 3).ID, "SERVER", server.URL())
+	names := strings.NewReplacer(
+		bustest.Posed(name, 1, 0).ID, "SLOT0", bustest.Posed(name, 1, 1).ID, "SLOT1",
+		bustest.Posed(name, 1, 2).ID, "SLOT2", bustest.Posed(name, 1, 3).ID, "SLOT3", server.URL(), "SERVER")
+	// When a stage gave up is the only thing that no two runs agree on.
+	now := regexp.MustCompile(`20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	eventually := func(is func() bool) {
+		for ; !is(); time.Sleep(5 * time.Millisecond) {
+			if ctx.Err() != nil {
+				t.Fatal("it never happened")
+			}
+		}
+	}
+	datadriven.RunTest(t, "testdata/deadletter", func(t *testing.T, d *datadriven.TestData) string {
+		slot := 0
+		d.MaybeScanArgs(t, "slot", &slot)
+		switch d.Cmd {
+		case "pose":
+			m := bustest.Encode(bustest.Posed(name, 1, slot))
+			if d.HasArg("malformed") {
+				m.Encoding, m.Data = events.EncodingNone, []byte("no msgpack")
+			}
+			if d.HasArg("newer") {
+				m.SchemaVersion = 99
+			}
+			if err := bus.Publish(ctx, m); err != nil {
+				t.Fatal(err)
+			}
+		case "fix":
+			fixed[slot].Store(true)
+		case "wait":
+			n := 0
+			d.ScanArgs(t, "letters", &n)
+			eventually(func() bool {
+				list, err := bus.DeadLetters(ctx, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return len(list) == n
+			})
+		case "drop":
+			m := bustest.Encode(events.Caused(bustest.Posed(name, 1, slot), "worker-0", bustest.At,
+				&events.GroupDropped{Stage: "worker", Reason: events.DropRetries, Step: 1, Slot: slot}))
+			if err := bus.Publish(ctx, m); err != nil {
+				t.Fatal(err)
+			}
+		case "answered":
+			want := bustest.CodeSampled(bustest.Posed(name, 1, slot)).ID
+			r, err := bus.Read(ctx, events.ReadConfig{Run: name, Types: []events.Type{events.TypeCodeSampled}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			for m := (events.Message{}); m.ID != want; {
+				if m, _, err = r.Next(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+		case "codea1":
+			out, err := deadLetterCommand(t, strings.Fields(ids.Replace(d.Input)))
+			if err != nil {
+				out += "codea1: " + err.Error() + "\n"
+			}
+			return now.ReplaceAllString(names.Replace(out), "NOW")
+		default:
+			t.Fatalf("unknown command %q", d.Cmd)
+		}
+		return ""
+	})
+}
+
+// runWorker runs a stage that answers problem.posed unless fail says otherwise.
+// It holds its dead letters for longer than the test lasts.
+func runWorker(t *testing.T, bus events.Broker, name string, fail func(slot int) error) {
+	s, err := stage.New(stage.Config{
+		Bus: bus, Run: name, Name: "worker", Types: []events.Type{events.TypeProblemPosed}, MaxAttempts: 2, HoldDeadLetters: time.Hour,
+		Backoff: stage.Backoff{Initial: time.Millisecond, Max: time.Millisecond},
+		Handler: stage.Each(func(_ context.Context, e *events.Event) ([]*events.Event, error) {
+			if err := fail(e.Payload.(*events.ProblemPosed).Plan.Slot); err != nil {
+				return nil, err
+			}
+			return []*events.Event{bustest.CodeSampled(e)}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { stop(); running.Wait() })
+}
+
+// deadLetterCommand runs `codea1 deadletter`.
+func deadLetterCommand(t *testing.T, args []string) (string, error) {
+	var grammar struct {
+		Deadletter DeadLetterCommand `cmd:""`
+	}
+	var out buffer
+	parser, err := kong.New(&grammar, kong.Writers(&out, &out), kong.Exit(func(int) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return out.String(), err
+	}
+	command.BindTo(t.Context(), (*context.Context)(nil))
+	command.BindTo(&out, (*io.Writer)(nil))
+	command.Bind(slog.New(slog.DiscardHandler))
+	err = command.Run()
+	return out.String(), err
+}
