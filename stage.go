@@ -62,13 +62,13 @@ type ProcessFlags struct {
 }
 
 // station returns what the process gives to its stage.
-func (p *ProcessFlags) station(runsDir string, bus events.Broker, logger *slog.Logger) (*station, error) {
+func (p *ProcessFlags) station(runsDir string, logger *slog.Logger) (*station, error) {
 	dir, err := filepath.Abs(filepath.Join(runsDir, p.RunName))
 	if err != nil {
 		return nil, err
 	}
 	return &station{
-		run: p.RunName, dir: dir, instance: p.instance(), patient: true, leaseTTL: p.LeaseTTL, bus: bus,
+		run: p.RunName, dir: dir, instance: p.instance(), patient: true, leaseTTL: p.LeaseTTL,
 		metrics: prometheus.NewRegistry(), logger: logger,
 	}, nil
 }
@@ -83,6 +83,9 @@ func (p *ProcessFlags) instance() string {
 
 // Validate checks what no other package does.
 func (p *ProcessFlags) Validate() error {
+	if p.RunName == "" {
+		return nil // a missing flag is told as such
+	}
 	if err := events.ValidName(p.RunName); err != nil {
 		return fmt.Errorf("--run: %w", err)
 	}
@@ -124,7 +127,7 @@ func (w *WorkerStage) BeforeResolve(ctx *kong.Context) error {
 // Run holds the stage until the run is completed or ctx ends. Where the run
 // goes on with another configuration, the stage starts again.
 func (w *WorkerStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
-	bus, err := w.join(ctx, flags, logger)
+	bus, err := joinBus(ctx, &w.Bus, w.RunName, flags, logger)
 	if err != nil {
 		return err
 	}
@@ -147,11 +150,7 @@ func (w *WorkerStage) Run(ctx context.Context, flags *kong.Context, logger *slog
 	}
 }
 
-// join connects to the bus, under a name that says who this is.
-func (w *WorkerStage) join(ctx context.Context, flags *kong.Context, logger *slog.Logger) (events.Broker, error) {
-	return joinBus(ctx, &w.Bus, w.RunName, flags, logger)
-}
-
+// joinBus connects to the bus of a run, under a name that says who this is.
 func joinBus(ctx context.Context, bus *BusFlags, run string, flags *kong.Context, logger *slog.Logger) (events.Broker, error) {
 	if bus.URL == busEmbedded {
 		return nil, errors.New("--bus: a stage in a process of its own needs a server that the others reach too: nats://HOST:PORT or kafka://HOST:PORT")
@@ -162,10 +161,11 @@ func joinBus(ctx context.Context, bus *BusFlags, run string, flags *kong.Context
 // hold runs the stage as an attempt at the run wants it, until the run is
 // completed, goes on otherwise (errGoesOnOtherwise), or ctx ends.
 func (w *WorkerStage) hold(ctx context.Context, flags *kong.Context, started *events.RunStarted, attempts *attempts, bus events.Broker, logger *slog.Logger) (err error) {
-	s, err := w.station(w.RunsDir, bus, logger)
+	s, err := w.station(w.RunsDir, logger)
 	if err != nil {
 		return err
 	}
+	s.bus = bus
 	defer func() { err = errors.Join(err, s.close()) }()
 	if s.flags, err = startedFlags(started, givenToRun(flags)); err != nil {
 		return err
@@ -233,15 +233,14 @@ type DashboardStage struct {
 
 // Run shows the run until ctx ends.
 func (d *DashboardStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
-	bus, err := d.join(ctx, flags, logger)
+	s, err := d.station(d.RunsDir, logger)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bus.Close()) }()
-	s, err := d.station(d.RunsDir, bus, logger)
-	if err != nil {
+	if s.bus, err = joinBus(ctx, &d.Bus, d.RunName, flags, logger); err != nil {
 		return err
 	}
+	s.owns(s.bus.Close)
 	defer func() { err = errors.Join(err, s.close()) }()
 	views := dashboard.NewFollower()
 	page, err := listenPage(ctx, d.Dashboard.Address, views, s)
@@ -254,7 +253,7 @@ func (d *DashboardStage) Run(ctx context.Context, flags *kong.Context, logger *s
 		return err
 	}
 	fmt.Fprintf(flags.Stderr, "page  %s\n", page.URL())
-	s.serve(c, "dashboard", func(ctx context.Context) error { return views.Follow(ctx, bus, d.RunName, events.Start) })
+	s.serve(c, "dashboard", func(ctx context.Context) error { return views.Follow(ctx, s.bus, d.RunName, events.Start) })
 	c.Go(page.Serve)
 	c.Go(func(ctx context.Context) error { return s.report(ctx, views) })
 	<-c.Done()

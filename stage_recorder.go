@@ -43,15 +43,18 @@ func (r *RecorderStage) BeforeResolve(ctx *kong.Context) error {
 // completed or ctx ends. That a recorder ends is no end of the attempt: the
 // others work on, and the next recorder catches up.
 func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
-	bus, err := joinBus(ctx, &r.Bus, r.RunName, flags, logger)
+	s, err := r.station(r.RunsDir, logger)
 	if err != nil {
 		return err
 	}
-	s, err := r.station(r.RunsDir, bus, logger)
-	if err != nil {
-		return errors.Join(err, bus.Close())
+	// Mistakes are told before there is anything to wait for.
+	if _, _, _, err := recorderFlags(flags.Args, s.dir); err != nil {
+		return err
 	}
-	s.owns(bus.Close)
+	if s.bus, err = joinBus(ctx, &r.Bus, r.RunName, flags, logger); err != nil {
+		return err
+	}
+	s.owns(s.bus.Close)
 	c, stop := newCircle(context.WithoutCancel(ctx)) // the recorder keeps what it has read
 	defer func() { err = errors.Join(err, stop(), s.close()) }()
 	if err := s.openProbe(ctx, c, r.ProbeAddress); err != nil {
@@ -60,7 +63,7 @@ func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 	if _, err := s.lease(ctx, c, recorderStage); err != nil {
 		return unlessEnded(ctx, err)
 	}
-	config, err := r.directory(s, flags)
+	config, err := r.directory(s, flags.Args)
 	if err != nil {
 		return err
 	}
@@ -86,39 +89,11 @@ func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 	return recording.finish(closing, c, events.RunCompleted)
 }
 
-// directory makes the run's directory or finds it, and returns the
-// configuration that run.started states. The command line is read once more:
-// another recorder may have begun the run while this one waited.
-func (r *RecorderStage) directory(s *station, flags *kong.Context) (string, error) {
-	var cli CLI
-	parser, err := newParser(&cli)
-	if err != nil {
-		return "", err
-	}
-	flags, err = parser.Parse(flags.Args)
-	if err != nil {
-		return "", err
-	}
-	s.flags = &cli.Stage.Recorder.RunFlags
-	if _, err := rewards.New(s.flags.Reward, s.flags.Alpha); err != nil {
-		return "", err
-	}
-	saved, err := savedConfig(flags, s.dir)
-	begun := err == nil
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	for _, p := range flags.Path {
-		if p.Flag == nil || p.Resolved || !begun {
-			continue
-		}
-		l := layers{saved: saved}
-		if err := l.mayBe(p.Flag, "--"+p.Flag.Name, fmt.Sprint(flags.FlagValue(p.Flag))); err != nil {
-			return "", err
-		}
-	}
-	config, err := runYAML(flags)
-	if err != nil || begun {
+// directory makes the run's directory where there is none yet, and returns the
+// configuration that run.started states.
+func (r *RecorderStage) directory(s *station, args []string) (config string, err error) {
+	var begun bool
+	if s.flags, config, begun, err = recorderFlags(args, s.dir); err != nil || begun {
 		return config, err
 	}
 	if _, err := os.Stat(s.dir); err == nil {
@@ -126,4 +101,39 @@ func (r *RecorderStage) directory(s *station, flags *kong.Context) (string, erro
 	}
 	_, err = newRun(s.flags.RunsDir, s.run, config, time.Now())
 	return config, err
+}
+
+// recorderFlags reads a recorder's command line against the configuration in
+// the run's directory, as it is now: another recorder may begin the run while
+// this one waits. It returns the flags of the run, its configuration, and
+// whether it has begun.
+func recorderFlags(args []string, dir string) (*RunFlags, string, bool, error) {
+	var cli CLI
+	parser, err := newParser(&cli)
+	if err != nil {
+		return nil, "", false, err
+	}
+	flags, err := parser.Parse(args)
+	if err != nil {
+		return nil, "", false, err
+	}
+	run := &cli.Stage.Recorder.RunFlags
+	if _, err := rewards.New(run.Reward, run.Alpha); err != nil {
+		return nil, "", false, err
+	}
+	saved, err := savedConfig(flags, dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, "", false, err
+	}
+	l := layers{saved: saved}
+	for _, p := range flags.Path {
+		if p.Flag == nil || p.Resolved {
+			continue
+		}
+		if err := l.mayBe(p.Flag, "--"+p.Flag.Name, fmt.Sprint(flags.FlagValue(p.Flag))); err != nil {
+			return nil, "", false, err
+		}
+	}
+	config, err := runYAML(flags)
+	return run, config, saved != nil, err
 }
