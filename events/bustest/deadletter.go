@@ -236,3 +236,36 @@ func (s *suite) noDeadLetter(t *testing.T) {
 		}
 	}
 }
+
+func (s *suite) restartKeepsDeadLetters(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	list := posed(run, 2)
+	publish(ctx, t, bus, list...)
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
+	for _, d := range fetch(ctx, t, c, 2) {
+		bury(ctx, t, d, "failed")
+	}
+	s.features.Restart(t)
+	fresh := s.newBus(t)
+	want := []events.DeadLetter{letterOf(&list[0], 1, 1, "failed"), letterOf(&list[1], 1, 1, "failed")}
+	if d := cmp.Diff(want, letters(ctx, t, fresh, run), butTime); d != "" {
+		t.Errorf("dead letters (-want +got):\n%s", d)
+	}
+	if err := fresh.Redeliver(ctx, events.RedeliverConfig{Run: run, ID: want[0].ID}); err != nil {
+		t.Fatal(err)
+	}
+	s.features.Restart(t)
+	d := fetch(ctx, t, c, 1)[0]
+	if d.Message().ID != list[0].ID {
+		t.Errorf("redelivered %s, want %s", d.Message().Group, list[0].Group)
+	}
+	for err := d.Ack(ctx); err != nil; err = d.Ack(ctx) {
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if d := cmp.Diff(want[1:], letters(ctx, t, s.newBus(t), run), butTime); d != "" {
+		t.Errorf("dead letters after a redelivery (-want +got):\n%s", d)
+	}
+}

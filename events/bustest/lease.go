@@ -15,6 +15,10 @@ import (
 // given back.
 const longTTL = 2 * testTimeout
 
+// aliveTTL is long enough for an owner to renew in time on a busy machine. It
+// takes a third of it to see that.
+const aliveTTL = 5 * time.Second
+
 // shortTTL is what tests wait for that need an owner to be taken for dead.
 const shortTTL = 500 * time.Millisecond
 
@@ -52,22 +56,20 @@ func closeLease(t *testing.T, l events.Lease) {
 func (s *suite) leaseRefused(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	began := time.Now().Add(-time.Second)
-	first := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: 3 * shortTTL})
+	first := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: aliveTTL})
 	defer closeLease(t, first)
-	for range 2 {
-		for _, b := range []events.Broker{bus, s.newBus(t)} {
-			_, err := b.Lease(ctx, events.LeaseConfig{Run: run, Name: "log", Owner: "host:2", TTL: shortTTL})
-			var leased *events.LeasedError
-			if !errors.Is(err, events.ErrLeased) || !errors.As(err, &leased) {
-				t.Fatalf("second lease: %v, want a LeasedError", err)
-			}
-			if leased.Owner != "host:1" || leased.Name != "log" || leased.Run != run ||
-				leased.Since.Before(began) || leased.Since.After(time.Now().Add(time.Second)) {
-				t.Errorf("refused with %+v", leased)
-			}
-			if !strings.Contains(err.Error(), "host:1") {
-				t.Errorf("%q does not name the owner", err)
-			}
+	for _, b := range []events.Broker{bus, s.newBus(t)} {
+		_, err := b.Lease(ctx, events.LeaseConfig{Run: run, Name: "log", Owner: "host:2", TTL: shortTTL})
+		var leased *events.LeasedError
+		if !errors.Is(err, events.ErrLeased) || !errors.As(err, &leased) {
+			t.Fatalf("second lease: %v, want a LeasedError", err)
+		}
+		if leased.Owner != "host:1" || leased.Name != "log" || leased.Run != run ||
+			leased.Since.Before(began) || leased.Since.After(time.Now().Add(time.Second)) {
+			t.Errorf("refused with %+v", leased)
+		}
+		if !strings.Contains(err.Error(), "host:1") {
+			t.Errorf("%q does not name the owner", err)
 		}
 		confirm(ctx, t, first, nil)
 	}
@@ -148,9 +150,6 @@ func (s *suite) leaseWaitEnds(t *testing.T) {
 func (s *suite) leaseOfKilledOwner(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	child := s.owner(ctx, t, run, shortTTL)
-	if _, err := bus.Lease(ctx, events.LeaseConfig{Run: run, Name: "log", Owner: "host:2", TTL: shortTTL}); !errors.Is(err, events.ErrLeased) {
-		t.Errorf("second lease: %v, want ErrLeased", err)
-	}
 	child.confirm()
 	child.want("confirmed")
 	child.signal(syscall.SIGKILL)
@@ -193,5 +192,24 @@ func (s *suite) badLease(t *testing.T) {
 		if !errors.As(err, &field) {
 			t.Errorf("lease %+v: %v, want a FieldError", config, err)
 		}
+	}
+}
+
+// restartKeepsLease takes the service away for a part of the TTL and for longer
+// than it.
+func (s *suite) restartKeepsLease(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	for _, ttl := range []time.Duration{events.MinLeaseTTL, aliveTTL} {
+		l := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: ttl})
+		for range 2 {
+			s.features.Restart(t)
+			confirm(ctx, t, l, nil)
+		}
+		if ttl == aliveTTL {
+			if _, err := s.newBus(t).Lease(ctx, events.LeaseConfig{Run: run, Name: "log", Owner: "host:2", TTL: ttl}); !errors.Is(err, events.ErrLeased) {
+				t.Errorf("second lease: %v, want ErrLeased", err)
+			}
+		}
+		closeLease(t, l)
 	}
 }

@@ -92,6 +92,8 @@ func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Broke
 	})
 	if features.Restart != nil {
 		t.Run("Restart", s.restart)
+		t.Run("RestartKeepsLease", s.restartKeepsLease)
+		t.Run("RestartKeepsDeadLetters", s.restartKeepsDeadLetters)
 	}
 }
 

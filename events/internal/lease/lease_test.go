@@ -1,0 +1,302 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codea1/events"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// table is a Register in memory whose requests can fail.
+type table struct {
+	mu       sync.Mutex
+	record   Record
+	revision uint64
+	old      Record // what loads of a lagging copy give
+	away     bool   // requests fail
+	lost     int    // so many answers to Swap get lost
+	lagging  bool
+	swaps    int
+}
+
+var errAway = errors.New("the register is away")
+
+func (r *table) Load(context.Context) (Record, uint64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.away:
+		return Record{}, 0, errAway
+	case r.lagging:
+		return r.old, r.revision - 1, nil
+	}
+	return r.record, r.revision, nil
+}
+
+func (r *table) Swap(_ context.Context, revision uint64, record Record) (uint64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.away:
+		return 0, errAway
+	case revision != r.revision:
+		return 0, ErrChanged
+	}
+	r.swaps++
+	r.old, r.record = r.record, record
+	r.revision++
+	if r.lost > 0 {
+		r.lost--
+		return 0, errAway
+	}
+	return r.revision, nil
+}
+
+func (r *table) set(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+const ttl = 3 * time.Second
+
+func config(owner string) events.LeaseConfig {
+	return events.LeaseConfig{Run: "r", Name: "log", Owner: owner, TTL: ttl}
+}
+
+func take(t *testing.T, r Register, c events.LeaseConfig) *Lease {
+	t.Helper()
+	l, err := Take(t.Context(), r, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// owners is the number of leases that would do harm now.
+func owners(leases ...*Lease) int {
+	n := 0
+	for _, l := range leases {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		if l.Confirm(ended) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func TestOwnerRenewsAndIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := new(table)
+		first := take(t, r, config("a"))
+		time.Sleep(10*ttl + time.Millisecond)
+		r.set(func() {
+			if r.swaps != 31 {
+				t.Errorf("%d records, want 31: three a TTL", r.swaps)
+			}
+		})
+		began := time.Now()
+		_, err := Take(t.Context(), r, config("b"))
+		if !errors.Is(err, events.ErrLeased) || time.Since(began) > ttl/renewalsPerTTL+ttl/watchesPerTTL {
+			t.Errorf("second owner: %v after %v", err, time.Since(began))
+		}
+		if owners(first) != 1 {
+			t.Error("the first owner is in doubt")
+		}
+		_ = first.Close()
+	})
+}
+
+// An owner that cannot renew doubts before another takes over, in every order
+// of what gets lost.
+func TestOneOwnerAtATime(t *testing.T) {
+	for _, cut := range []time.Duration{0, time.Millisecond, time.Second, time.Second + time.Millisecond, 2500 * time.Millisecond} {
+		t.Run(fmt.Sprint(cut), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := new(table)
+				// The owner loses the register, the other does not.
+				link := &cable{Register: r}
+				first := take(t, link, config("a"))
+				time.Sleep(cut)
+				link.set(true)
+				waiting := config("b")
+				waiting.Wait = true
+				taken := make(chan *Lease)
+				go func() {
+					second, err := Take(t.Context(), r, waiting)
+					if err != nil {
+						t.Error(err)
+					}
+					taken <- second
+				}()
+				var second *Lease
+				for second == nil {
+					select {
+					case second = <-taken:
+					case <-time.After(time.Millisecond):
+					}
+				}
+				if n := owners(first, second); n != 1 {
+					t.Errorf("%d owners", n)
+				}
+				link.set(false)
+				<-first.Lost()
+				if err := first.Confirm(t.Context()); !errors.Is(err, events.ErrLeaseLost) {
+					t.Errorf("confirm: %v", err)
+				}
+				_ = first.Close()
+				if owners(second) != 1 {
+					t.Error("the first owner's end disturbed the second")
+				}
+				_ = second.Close()
+			})
+		})
+	}
+}
+
+// cable is a way to a register that can be cut.
+type cable struct {
+	Register
+	mu  sync.Mutex
+	cut bool
+}
+
+func (c *cable) set(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = cut
+}
+
+func (c *cable) isCut() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cut
+}
+
+func (c *cable) Load(ctx context.Context) (Record, uint64, error) {
+	if c.isCut() {
+		return Record{}, 0, errAway
+	}
+	return c.Register.Load(ctx)
+}
+
+func (c *cable) Swap(ctx context.Context, revision uint64, record Record) (uint64, error) {
+	if c.isCut() {
+		return 0, errAway
+	}
+	return c.Register.Swap(ctx, revision, record)
+}
+
+// An outage for everybody moves no lease: when it ends, the owner goes on and
+// who waits begins to watch anew.
+func TestOutageMovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := new(table)
+		first := take(t, r, config("a"))
+		waiting := config("b")
+		waiting.Wait = true
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := Take(ctx, r, waiting)
+			ended <- err
+		}()
+		for range 5 {
+			time.Sleep(ttl / 2)
+			r.set(func() { r.away = true })
+			time.Sleep(10 * ttl)
+			if owners(first) != 0 {
+				t.Error("an owner without its bus has no doubt")
+			}
+			r.set(func() { r.away = false })
+			if err := first.Confirm(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("who waited: %v", err)
+		}
+		_ = first.Close()
+	})
+}
+
+// A record that was stored and whose answer was lost is the owner's own.
+func TestLostAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &table{lost: 2}
+		c := config("a")
+		c.Wait = true
+		l := take(t, r, c)
+		for range 10 {
+			r.set(func() { r.lost = 2 })
+			time.Sleep(ttl)
+			if owners(l) != 1 {
+				t.Error("a lost answer put the owner in doubt")
+			}
+		}
+		// A copy that lags behind has old records.
+		r.set(func() { r.lost, r.lagging = 1, true })
+		time.Sleep(ttl / 2)
+		r.set(func() { r.lagging = false })
+		if err := l.Confirm(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.set(func() { r.lost = 1 })
+		_ = l.Close()
+		began := time.Now()
+		next := take(t, r, config("b"))
+		if time.Since(began) > 0 {
+			t.Errorf("taken %v after it was given back", time.Since(began))
+		}
+		_ = next.Close()
+	})
+}
+
+func TestManyWaitOneGets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := new(table)
+		const n = 8
+		leases := make(chan *Lease, n)
+		var waiting sync.WaitGroup
+		for i := range n {
+			waiting.Go(func() {
+				c := config(fmt.Sprint(i))
+				c.Wait = true
+				l, err := Take(t.Context(), r, c)
+				if err != nil {
+					t.Error(err)
+				}
+				leases <- l
+			})
+		}
+		for range n {
+			l := <-leases
+			time.Sleep(2 * ttl)
+			if len(leases) > 0 {
+				t.Error("two owners")
+			}
+			if owners(l) != 1 {
+				t.Error("the owner is in doubt")
+			}
+			_ = l.Close()
+		}
+		waiting.Wait()
+	})
+}
+
+func TestUnreachable(t *testing.T) {
+	if _, err := Take(t.Context(), &table{away: true}, config("a")); !errors.Is(err, errAway) {
+		t.Errorf("take: %v", err)
+	}
+}
