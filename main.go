@@ -33,15 +33,16 @@ import (
 type CLI struct {
 	LogLevel slog.Level `help:"Least level of the log lines on standard error: debug, info, warn or error." default:"warn"`
 
-	Train    TrainCommand      `cmd:"" help:"Train both models against each other."`
-	Stage    StageCommand      `cmd:"" help:"Run one stage of a run in a process of its own, on a bus that its processes share."`
-	Config   ConfigCommand     `cmd:"" help:"Print a commented configuration file for train."`
-	Problems problems.Command  `cmd:"" help:"List, show and check problem sets."`
-	Sandbox  execution.Command `cmd:"" help:"Check the sandbox, and use it by itself."`
-	Mistakes replay.Mistakes   `cmd:"" help:"Read the Mistake Book of a run."`
-	Replay   replay.Command    `cmd:"" help:"Question, check and re-score the event log of a run."`
-	TrainSFT tiny.SFTCommand   `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
-	Version  VersionCommand    `cmd:"" help:"Print the version."`
+	Train      TrainCommand      `cmd:"" help:"Train both models against each other."`
+	Stage      StageCommand      `cmd:"" help:"Run one stage of a run in a process of its own, on a bus that its processes share."`
+	DeadLetter DeadLetterCommand `cmd:"" name:"deadletter" help:"List, show and retry the events that stages gave up on."`
+	Config     ConfigCommand     `cmd:"" help:"Print a commented configuration file for train."`
+	Problems   problems.Command  `cmd:"" help:"List, show and check problem sets."`
+	Sandbox    execution.Command `cmd:"" help:"Check the sandbox, and use it by itself."`
+	Mistakes   replay.Mistakes   `cmd:"" help:"Read the Mistake Book of a run."`
+	Replay     replay.Command    `cmd:"" help:"Question, check and re-score the event log of a run."`
+	TrainSFT   tiny.SFTCommand   `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
+	Version    VersionCommand    `cmd:"" help:"Print the version."`
 }
 
 func main() {
