@@ -18,9 +18,10 @@ import (
 // GradeCommand runs the tests of problems on answers.
 type GradeCommand struct {
 	Problems string `arg:"" help:"Problems: a JSON line each with id, entry_point and tests; .gz is unpacked." type:"existingfile"`
-	Answers  string `help:"Answers: a JSON line each with id and code." required:"" type:"existingfile"`
+	Answers  string `help:"Answers: a JSON line each with id and code, any number per problem; .gz is unpacked." required:"" type:"existingfile" placeholder:"FILE"`
 	JSON     bool   `name:"json" help:"Print a JSON line per answer instead of a table."`
-	Out      string `help:"File to add a JSON line per answer to. Answers that it already has are not graded again, so a grading that was stopped goes on."`
+	Tests    bool   `help:"In the table, print every test's verdict below its answer."`
+	Out      string `help:"File to add a JSON line per answer to. Answers that it already has are not graded again, so a grading that was stopped goes on." placeholder:"FILE"`
 	Flags
 }
 
@@ -32,6 +33,12 @@ func (c *GradeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 	if err != nil {
 		return err
 	}
+	// Every row is read before the first is graded: a mistake in the last is
+	// found at once.
+	answers := 0
+	if err := c.feed(problems, func(GradingAnswer) error { answers++; return nil }); err != nil {
+		return err
+	}
 	var summary gradeSummary
 	g := &grader{problems: problems, counts: map[string]int{}, done: map[string]bool{}}
 	sink, err := c.resume(g.done, &summary)
@@ -39,10 +46,6 @@ func (c *GradeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 		return err
 	}
 	defer func() { err = errors.Join(err, sink.Close()) }()
-	answers := 0
-	if err := readLines(c.Answers, func([]byte) error { answers++; return nil }); err != nil {
-		return err
-	}
 	if g.pool, err = Open(ctx, c.Config(logger)); err != nil {
 		return err
 	}
@@ -54,7 +57,11 @@ func (c *GradeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 	if err := bar.Set(len(g.done)); err != nil {
 		return err
 	}
-	err = g.run(ctx, c.feed, func(grade *Grade) error {
+	if !c.JSON {
+		fmt.Fprintf(out, "%-32s %6s  %7s  %s\n", "PROBLEM", "ANSWER", "PASSED", "FIRST FAILURE")
+	}
+	feed := func(each func(GradingAnswer) error) error { return c.feed(problems, each) }
+	err = g.run(ctx, feed, func(grade *Grade) error {
 		line, err := json.Marshal(grade)
 		if err != nil {
 			return err
@@ -67,11 +74,15 @@ func (c *GradeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 		if c.JSON {
 			_, err = out.Write(line)
 		} else {
-			_, err = fmt.Fprintf(out, "%-32s %3d  %3d/%-3d  %s\n", grade.ID, grade.Answer, grade.Passed, len(problems[grade.ID].Tests), grade.firstReason())
+			err = c.print(out, grade, len(problems[grade.ID].Tests))
 		}
 		return errors.Join(err, bar.Add(1))
 	})
-	if err := errors.Join(err, bar.Finish()); err != nil {
+	err = errors.Join(err, bar.Finish())
+	if ctx.Err() != nil {
+		return fmt.Errorf("stopped after %d of %d answers; %s: %w", summary.answers, answers, c.remedy(), ctx.Err())
+	}
+	if err != nil {
 		return err
 	}
 	if !c.JSON {
@@ -83,13 +94,37 @@ func (c *GradeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 	return nil
 }
 
-func (c *GradeCommand) feed(each func(GradingAnswer) error) error {
+// remedy says how to go on with a grading that was stopped.
+func (c *GradeCommand) remedy() string {
+	if c.Out == "" {
+		return "with --out FILE, a grading can go on where it was stopped"
+	}
+	return "the same command goes on from there"
+}
+
+func (c *GradeCommand) print(out io.Writer, grade *Grade, tests int) error {
+	_, err := fmt.Fprintf(out, "%-32s %6d  %3d/%-3d  %s\n", grade.ID, grade.Answer, grade.Passed, tests, grade.firstReason())
+	if !c.Tests {
+		return err
+	}
+	for i, v := range grade.Verdicts {
+		inProcess := ""
+		if v.InProcess {
+			inProcess = "in process "
+		}
+		_, oneErr := fmt.Fprintf(out, "    test %-4d %-8s %s%s\n", i, v.Verdict, inProcess, v.Detail)
+		err = errors.Join(err, oneErr)
+	}
+	return err
+}
+
+func (c *GradeCommand) feed(problems map[string]*GradingProblem, each func(GradingAnswer) error) error {
 	return readLines(c.Answers, func(line []byte) error {
-		var a GradingAnswer
-		if err := json.Unmarshal(line, &a); err != nil {
+		answer, err := readAnswer(line, problems)
+		if err != nil {
 			return err
 		}
-		return each(a)
+		return each(answer)
 	})
 }
 

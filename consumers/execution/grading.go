@@ -97,7 +97,7 @@ func readGradingProblems(path string) (map[string]*GradingProblem, error) {
 	err := readLines(path, func(line []byte) error {
 		p := new(GradingProblem)
 		if err := json.Unmarshal(line, p); err != nil {
-			return err
+			return fmt.Errorf("want a JSON object with id, entry_point and tests: %w", err)
 		}
 		switch {
 		case p.ID == "":
@@ -113,6 +113,25 @@ func readGradingProblems(path string) (map[string]*GradingProblem, error) {
 	return problems, err
 }
 
+// readAnswer decodes a row of an answer file. The error says what is wrong with
+// the row.
+func readAnswer(line []byte, problems map[string]*GradingProblem) (GradingAnswer, error) {
+	var row struct {
+		ID   *string `json:"id"`
+		Code *string `json:"code"`
+	}
+	err := json.Unmarshal(line, &row)
+	switch {
+	case err != nil:
+		return GradingAnswer{}, fmt.Errorf("want a JSON object with id and code: %w", err)
+	case row.ID == nil || row.Code == nil:
+		return GradingAnswer{}, errors.New("want both id and code")
+	case problems[*row.ID] == nil:
+		return GradingAnswer{}, fmt.Errorf("there is no problem %q", *row.ID)
+	}
+	return GradingAnswer{ID: *row.ID, Code: *row.Code}, nil
+}
+
 // grader grades answers in the order they come, several at a time.
 type grader struct {
 	pool     *Pool
@@ -124,7 +143,7 @@ type grader struct {
 // key tells an answer from all others of its file.
 func (g *Grade) key() string { return fmt.Sprintf("%s\x00%d\x00%s", g.ID, g.Answer, g.Code) }
 
-// run grades each answer that feed hands over, and hands each grade to emit in
+// run grades each answer that feed hands over, whose problems there are, and hands each grade to emit in
 // the answers' order.
 func (g *grader) run(ctx context.Context, feed func(each func(GradingAnswer) error) error, emit func(*Grade) error) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -140,10 +159,6 @@ func (g *grader) run(ctx context.Context, feed func(each func(GradingAnswer) err
 			if g.done[grade.key()] {
 				return nil
 			}
-			problem := g.problems[answer.ID]
-			if problem == nil {
-				return fmt.Errorf("answer %d of %s: there is no such problem", grade.Answer, answer.ID)
-			}
 			place := make(chan *Grade, 1)
 			select {
 			case ordered <- place:
@@ -151,7 +166,7 @@ func (g *grader) run(ctx context.Context, feed func(each func(GradingAnswer) err
 				return ctx.Err()
 			}
 			working.Go(func() error {
-				g.grade(ctx, problem, answer.Code, grade)
+				g.grade(ctx, g.problems[answer.ID], answer.Code, grade)
 				place <- grade
 				return nil
 			})

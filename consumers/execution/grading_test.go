@@ -2,7 +2,9 @@ package execution
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -54,10 +56,19 @@ func TestGradeCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
-	for i, want := range []string{"2/2", "1/2    test 1: fail returned 2", "1/1", "0/2    does not load: NameError", "1/2    test 1: timeout", "", "5 answers: 80.0% load, 40.0% pass all tests, mean pass rate 60.0%"} {
+	for i, want := range []string{"PROBLEM", "2/2", "1/2    test 1: fail returned 2", "1/1", "0/2    does not load: NameError", "1/2    test 1: timeout", "", "5 answers: 80.0% load, 40.0% pass all tests, mean pass rate 60.0%"} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("line %d: %q, want %q", i, lines[i], want)
 		}
+	}
+	var tests bytes.Buffer
+	again := *c
+	again.Out, again.Tests = "", true
+	if err := again.Run(t.Context(), &tests, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if want := "    test 0    pass     \n    test 1    fail     returned 2\n"; !strings.Contains(tests.String(), want) {
+		t.Errorf("got %s, want %s", &tests, want)
 	}
 	whole, err := os.ReadFile(c.Out)
 	if err != nil {
@@ -76,22 +87,28 @@ func TestGradeCommand(t *testing.T) {
 	if got := strings.Count(out.String(), "\n"); got != 3 {
 		t.Errorf("%d graded again, want 3", got)
 	}
-	again, err := os.ReadFile(c.Out)
+	resumed, err := os.ReadFile(c.Out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(again, whole) {
-		t.Errorf("got\n%s\nwant\n%s", again, whole)
+	if !bytes.Equal(resumed, whole) {
+		t.Errorf("got\n%s\nwant\n%s", resumed, whole)
 	}
 }
 
 func TestGradeNamesBadInput(t *testing.T) {
 	for name, change := range map[string]func(*GradeCommand) (path, text string){
-		"answers.jsonl:1: answer 0 of none: there is no such problem": func(c *GradeCommand) (string, string) { return c.Answers, `{"id":"none","code":""}` },
-		"answers.jsonl:2: unexpected end of JSON input":               func(c *GradeCommand) (string, string) { return c.Answers, "\n{" },
-		"problems.jsonl:1: a problem without an id":                   func(c *GradeCommand) (string, string) { return c.Problems, "{}" },
-		"problem a has no tests":                                      func(c *GradeCommand) (string, string) { return c.Problems, `{"id":"a"}` },
-		"grades.jsonl:1: not a line of grades":                        func(c *GradeCommand) (string, string) { return c.Out, "x\n" },
+		`answers.jsonl:1: there is no problem "none"`: func(c *GradeCommand) (string, string) {
+			return c.Answers, `{"id":"none","code":""}`
+		},
+		"answers.jsonl:2: want a JSON object with id and code: unexpected end of JSON input": func(c *GradeCommand) (string, string) { return c.Answers, "\n{" },
+		"answers.jsonl:2: want both id and code": func(c *GradeCommand) (string, string) {
+			return c.Answers, `{"id":"is","code":""}` + "\n" + `{"id":"is","solution":""}`
+		},
+		"problems.jsonl:1: want a JSON object with id, entry_point and tests": func(c *GradeCommand) (string, string) { return c.Problems, `{"id":1}` },
+		"problems.jsonl:1: a problem without an id":                           func(c *GradeCommand) (string, string) { return c.Problems, "{}" },
+		"problem a has no tests":                                              func(c *GradeCommand) (string, string) { return c.Problems, `{"id":"a"}` },
+		"grades.jsonl:1: not a line of grades":                                func(c *GradeCommand) (string, string) { return c.Out, "x\n" },
 	} {
 		c := gradeFiles(t)
 		path, text := change(c)
@@ -102,5 +119,24 @@ func TestGradeNamesBadInput(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("got %v, want %q", err, name)
 		}
+	}
+}
+
+// TestGradeStops: an interrupted grading says how it goes on, and does.
+func TestGradeStops(t *testing.T) {
+	c := gradeFiles(t)
+	ctx, stop := context.WithCancel(t.Context())
+	stopAtOnce := writerFunc(func(p []byte) {
+		if bytes.HasPrefix(p, []byte("double")) {
+			stop()
+		}
+	})
+	err := c.Run(ctx, stopAtOnce, slog.New(slog.DiscardHandler))
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "of 5 answers; the same command goes on from there") {
+		t.Errorf("got %v", err)
+	}
+	var out bytes.Buffer
+	if err := c.Run(t.Context(), &out, slog.New(slog.DiscardHandler)); err != nil || !strings.Contains(out.String(), "5 answers: 80.0% load") {
+		t.Errorf("got %v, %s", err, &out)
 	}
 }
