@@ -200,7 +200,8 @@ func (s *suite) badLease(t *testing.T) {
 func (s *suite) restartKeepsLease(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	for _, ttl := range []time.Duration{events.MinLeaseTTL, aliveTTL} {
-		l := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: ttl})
+		// Who waits waits out the end of the last outage, too.
+		l := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: ttl, Wait: true})
 		for range 2 {
 			s.features.Restart(t)
 			confirm(ctx, t, l, nil)

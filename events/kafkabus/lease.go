@@ -48,26 +48,18 @@ func (b *Bus) Lease(ctx context.Context, config events.LeaseConfig) (events.Leas
 	defer cancel()
 	stop := context.AfterFunc(b.ctx, cancel)
 	defer stop()
-	book, err := b.leaseBook(ctx, config.Run)
+	taken, err := lease.Take(ctx, &register{bus: b, run: config.Run, name: config.Name}, config)
 	if err != nil {
-		return nil, b.leaseError(&config, err)
-	}
-	taken, err := lease.Take(ctx, &register{book, config.Name}, config)
-	if err != nil {
-		return nil, b.leaseError(&config, err)
+		if b.ctx.Err() != nil {
+			return nil, events.ErrClosed
+		}
+		return nil, fmt.Errorf("kafka: lease %s of run %s: %w", config.Name, config.Run, err)
 	}
 	l := &busLease{taken, b}
 	if err := b.track(l); err != nil {
 		return nil, errors.Join(err, taken.Close())
 	}
 	return l, nil
-}
-
-func (b *Bus) leaseError(config *events.LeaseConfig, err error) error {
-	if b.ctx.Err() != nil {
-		return events.ErrClosed
-	}
-	return fmt.Errorf("kafka: lease %s of run %s: %w", config.Name, config.Run, err)
 }
 
 // leaseBook returns the leases of a run, creates their topic when there is
@@ -128,14 +120,23 @@ func (l *busLease) Close() error {
 
 // register is one name of the book.
 type register struct {
-	*leaseBook
+	bus  *Bus
+	run  string
 	name string
+	book *leaseBook // since the first Load
 }
 
 // Load implements lease.Register. It asks the broker how far the topic goes: in
 // an outage no owner can renew, and silence says nothing.
 func (r *register) Load(ctx context.Context) (lease.Record, uint64, error) {
-	end, err := r.bus.end(ctx, r.topic)
+	if r.book == nil {
+		book, err := r.bus.leaseBook(ctx, r.run)
+		if err != nil {
+			return lease.Record{}, 0, err
+		}
+		r.book = book
+	}
+	end, err := r.bus.end(ctx, r.book.topic)
 	if err != nil {
 		return lease.Record{}, 0, err
 	}
@@ -149,7 +150,7 @@ func (r *register) Swap(ctx context.Context, revision uint64, record lease.Recor
 	if err != nil {
 		return 0, err
 	}
-	base, err := r.bus.produce(ctx, r.topic, 0, []kafka.Record{{Value: kafka.NewBytes(value)}})
+	base, err := r.bus.produce(ctx, r.book.topic, 0, []kafka.Record{{Value: kafka.NewBytes(value)}})
 	if err != nil {
 		return 0, err
 	}
@@ -165,10 +166,10 @@ func (r *register) Swap(ctx context.Context, revision uint64, record lease.Recor
 
 // at returns the present record, of the records before offset end at least.
 func (r *register) at(ctx context.Context, end int64) (held, error) {
-	if err := r.wait(ctx, r.ctx, end); err != nil {
+	if err := r.book.wait(ctx, r.book.ctx, end); err != nil {
 		return held{}, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.held[r.name], nil
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	return r.book.held[r.name], nil
 }

@@ -35,26 +35,18 @@ func (b *Bus) Lease(ctx context.Context, config events.LeaseConfig) (events.Leas
 	defer cancel()
 	stop := context.AfterFunc(b.ctx, cancel)
 	defer stop()
-	kv, err := b.leases(ctx, config.Run)
+	taken, err := lease.Take(ctx, &register{bus: b, run: config.Run, key: config.Name}, config)
 	if err != nil {
-		return nil, b.leaseError(&config, err)
-	}
-	taken, err := lease.Take(ctx, &register{b, kv, config.Name}, config)
-	if err != nil {
-		return nil, b.leaseError(&config, err)
+		if b.ctx.Err() != nil {
+			return nil, events.ErrClosed
+		}
+		return nil, fmt.Errorf("nats: lease %s of run %s: %w", config.Name, config.Run, err)
 	}
 	l := &busLease{taken, b}
 	if err := b.track(l); err != nil {
 		return nil, errors.Join(err, taken.Close())
 	}
 	return l, nil
-}
-
-func (b *Bus) leaseError(config *events.LeaseConfig, err error) error {
-	if b.ctx.Err() != nil {
-		return events.ErrClosed
-	}
-	return fmt.Errorf("nats: lease %s of run %s: %w", config.Name, config.Run, err)
 }
 
 // leases returns the bucket of a run and creates it when there is none.
@@ -93,12 +85,20 @@ func (l *busLease) Close() error {
 // register is a key of the bucket; its revision is the stream's sequence.
 type register struct {
 	bus *Bus
-	kv  jetstream.KeyValue
+	run string
 	key string
+	kv  jetstream.KeyValue // since the first Load
 }
 
 // Load implements lease.Register.
 func (r *register) Load(ctx context.Context) (lease.Record, uint64, error) {
+	if r.kv == nil {
+		kv, err := r.bus.leases(ctx, r.run)
+		if err != nil {
+			return lease.Record{}, 0, err
+		}
+		r.kv = kv
+	}
 	var entry jetstream.KeyValueEntry
 	err := r.bus.ask(ctx, func(ctx context.Context) error {
 		var err error
