@@ -3,6 +3,7 @@
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.9.0
+COMPOSE_GO_VERSION := v2.16.2
 export GOFLAGS ?= -buildvcs=false
 
 .PHONY: help
