@@ -50,6 +50,11 @@ var mayChange = []string{
 	"keep-checkpoints", "keep-every", "help", "log-level", "resume", "run", "probe-address", "instance", "lease-ttl",
 }
 
+// ofMachine are the flags that a process never takes from a run.started: what
+// runs on a machine, and how well it is confined, is said on that machine, not
+// by whoever can publish on the bus.
+var ofMachine = []string{"runs-dir", "python", "sandbox", "sandbox-level", "sandboxes"}
+
 // runYAML returns the configuration of a run, as the flags of a command line
 // have it, as a file that --config accepts.
 func runYAML(flags *kong.Context) (string, error) {

@@ -139,13 +139,13 @@ func (w *WorkerStage) Run(ctx context.Context, flags *kong.Context, logger *slog
 	for {
 		now, err := attempts.settled(following.ctx)
 		if err != nil {
-			return unlessEnded(ctx, err)
+			return unlessEnded(following.ctx, err)
 		}
 		if now.completed {
 			return nil
 		}
 		if err := w.hold(following.ctx, flags, now.started, attempts, bus, logger); !errors.Is(err, errGoesOnOtherwise) {
-			return unlessEnded(ctx, err)
+			return err
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (w *WorkerStage) hold(ctx context.Context, flags *kong.Context, started *ev
 	}
 	start := workerStages[flags.Selected().Name]
 	c.Go(func(ctx context.Context) error { return start(ctx, s, c) })
-	return attempts.outlast(c.ctx, started)
+	return unlessEnded(c.ctx, attempts.outlast(c.ctx, started))
 }
 
 // givenToRun returns, as arguments, the flags of this command line that a run
@@ -211,7 +211,8 @@ func startedFlags(started *events.RunStarted, args []string) (*RunFlags, error) 
 	return &cli.Train.RunFlags, nil
 }
 
-// unlessEnded returns err, or nil when it is only that ctx has ended.
+// unlessEnded returns err, or nil when it is only that ctx has ended. Why the
+// context of a circle has ended, stopping the circle says.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil

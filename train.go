@@ -36,6 +36,9 @@ func (t *TrainCommand) BeforeResolve(ctx *kong.Context) error {
 		if err != nil {
 			return err
 		}
+		for _, key := range ofMachine {
+			delete(saved, key)
+		}
 		return addLayers(ctx, "", saved)
 	}
 	path, resume := given(ctx, "config"), given(ctx, "resume")
