@@ -1,6 +1,7 @@
 package bustest
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -68,13 +69,46 @@ func (s *suite) closeEndsEverything(t *testing.T) {
 // restart takes the service away under open consumers and readers.
 func (s *suite) restart(t *testing.T) {
 	ctx, bus, run := s.start(t)
-	list := posed(run, 30)
+	list := s.stream(ctx, t, bus, run, 3, func(int) { s.features.Restart(t) })
+	fresh := s.newBus(t)
+	publish(ctx, t, fresh, list...)
+	if d := cmp.Diff(idsOf(list), stored(ctx, t, fresh, run)); d != "" {
+		t.Errorf("stored (-want +got):\n%s", d)
+	}
+}
+
+// loseNode takes a node away under an open consumer, a reader and an owner, and
+// another one when that is back.
+func (s *suite) loseNode(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	owner := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: aliveTTL})
+	defer closeLease(t, owner)
+	back := func() {}
+	list := s.stream(ctx, t, bus, run, 3, func(part int) {
+		confirm(ctx, t, owner, nil)
+		back()
+		if back = func() {}; part < 2 {
+			back = s.features.LoseNode(t, run)
+		}
+	})
+	confirm(ctx, t, owner, nil)
+	if d := cmp.Diff(idsOf(list), stored(ctx, t, s.newBus(t), run)); d != "" {
+		t.Errorf("stored (-want +got):\n%s", d)
+	}
+}
+
+// stream publishes events, reads them and handles them, part by part, with
+// something happening after each, and returns them.
+func (s *suite) stream(ctx context.Context, t *testing.T, bus events.Bus, run string, parts int, after func(part int)) []events.Message {
+	t.Helper()
+	const each = 10
+	list := posed(run, parts*each)
 	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run, AckWait: 2 * time.Second})
 	r := read(ctx, t, bus, events.ReadConfig{Run: run})
 	var got []string
 	seen := make(map[string]bool)
-	for i := range 3 {
-		from, to := i*10, (i+1)*10
+	for part := range parts {
+		from, to := part*each, (part+1)*each
 		// Everything from the start: the bus has to remember.
 		for err := bus.Publish(ctx, list[:to]...); err != nil; err = bus.Publish(ctx, list[:to]...) {
 			if ctx.Err() != nil {
@@ -95,14 +129,10 @@ func (s *suite) restart(t *testing.T) {
 				}
 			}
 		}
-		s.features.Restart(t)
+		after(part)
 	}
 	if d := cmp.Diff(idsOf(list), got); d != "" {
-		t.Errorf("read across restarts (-want +got):\n%s", d)
+		t.Errorf("read (-want +got):\n%s", d)
 	}
-	fresh := s.newBus(t)
-	publish(ctx, t, fresh, list...)
-	if d := cmp.Diff(idsOf(list), stored(ctx, t, fresh, run)); d != "" {
-		t.Errorf("stored (-want +got):\n%s", d)
-	}
+	return list
 }

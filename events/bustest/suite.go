@@ -17,6 +17,10 @@ type Features struct {
 	// Restart stops the service behind the bus and starts it again with what
 	// it had stored. Open buses stay open. nil skips the tests that need it.
 	Restart func(t testing.TB)
+	// LoseNode takes away a part of the service that it can do without, the one
+	// that a run rests on now, and returns how to bring it back. nil skips the
+	// test of it.
+	LoseNode func(t testing.TB, run string) (back func())
 	// Address is where another process reaches the service: see Owner.
 	Address string
 	// RefusesContradiction says that the bus returns ErrLineage for another
@@ -90,6 +94,9 @@ func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Broke
 			})
 		}
 	})
+	if features.LoseNode != nil {
+		t.Run("LoseNode", s.loseNode)
+	}
 	if features.Restart != nil {
 		t.Run("Restart", s.restart)
 		t.Run("RestartKeepsLease", s.restartKeepsLease)

@@ -42,8 +42,11 @@ const (
 	publishWindow = 256
 	// publishWindowBytes bounds the payload of all unconfirmed messages.
 	publishWindowBytes = 64 << 20
-	// publishTimeout ends the wait for one confirmation.
-	publishTimeout = 30 * time.Second
+	// publishTimeout ends the wait for one confirmation: a node of a cluster may
+	// have died with it.
+	publishTimeout = 10 * time.Second
+	// electionTimeout is how long a stream may be without a leader.
+	electionTimeout = 10 * time.Second
 	// requestTimeout ends the wait for an answer of JetStream's API.
 	requestTimeout = 10 * time.Second
 	// closeTimeout is how long Close waits for what was written to reach the

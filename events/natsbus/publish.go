@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"codea1/events"
 
@@ -60,6 +61,7 @@ type publication struct {
 type sent struct {
 	message *events.Message
 	future  jetstream.PubAckFuture
+	silent  time.Time // since when nobody takes the message; zero while it is not known
 }
 
 func groupKey(m *events.Message) string { return m.Run + "." + m.Group }
@@ -86,38 +88,69 @@ func (p *publication) send(ctx context.Context, m *events.Message) error {
 			return err
 		}
 	}
-	future, err := p.bus.js.PublishMsgAsync(toNATS(m),
-		jetstream.WithMsgID(m.ID),
-		jetstream.WithExpectLastSequencePerSubject(0),
-		// The client's own retry would send this message after later ones.
-		jetstream.WithRetryAttempts(0))
+	future, err := p.bus.publishAsync(m)
 	if err != nil {
 		p.bus.window.Release(weight(m))
 		return p.fail(m, err)
 	}
-	p.queue = append(p.queue, sent{m, future})
+	p.queue = append(p.queue, sent{message: m, future: future})
 	p.groups[groupKey(m)] = true
 	return nil
 }
 
+func (b *Bus) publishAsync(m *events.Message) (jetstream.PubAckFuture, error) {
+	return b.js.PublishMsgAsync(toNATS(m),
+		jetstream.WithMsgID(m.ID),
+		jetstream.WithExpectLastSequencePerSubject(0),
+		// The client's own retry would send this message after later ones.
+		jetstream.WithRetryAttempts(0))
+}
+
 // settleOldest waits for the confirmation of the oldest message.
 func (p *publication) settleOldest(ctx context.Context) error {
-	s := p.queue[0]
-	select {
-	case <-s.future.Ok():
-		p.drop()
-		return nil
-	case err := <-s.future.Err():
-		p.drop()
-		if isTaken(err) {
-			return p.bus.checkStored(ctx, s.message)
+	s := &p.queue[0]
+	for {
+		select {
+		case <-s.future.Ok():
+			p.drop()
+			return nil
+		case err := <-s.future.Err():
+			again, err := p.again(ctx, s, err)
+			if again {
+				continue
+			}
+			m := s.message
+			p.drop()
+			if isTaken(err) {
+				return p.bus.checkStored(ctx, m)
+			}
+			return p.fail(m, err)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.bus.ctx.Done():
+			return events.ErrClosed
 		}
-		return p.fail(s.message, err)
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-p.bus.ctx.Done():
-		return events.ErrClosed
 	}
+}
+
+// again sends a message once more that nobody has taken: in a cluster a stream
+// is between two leaders for a moment, and a new one is not known everywhere
+// at once. Another message of its group is not on its way.
+func (p *publication) again(ctx context.Context, s *sent, err error) (bool, error) {
+	if !errors.Is(err, jetstream.ErrNoStreamResponse) {
+		return false, err
+	}
+	if s.silent.IsZero() {
+		s.silent = time.Now()
+	}
+	if time.Since(s.silent) > electionTimeout || !p.bus.conn.IsConnected() {
+		return false, err
+	}
+	if err := pause(ctx, p.bus.ctx, retryPause); err != nil {
+		return false, err
+	}
+	s.future, err = p.bus.publishAsync(s.message)
+	return err == nil, err
 }
 
 func (p *publication) drop() {

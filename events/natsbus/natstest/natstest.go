@@ -48,6 +48,11 @@ func Bus(t testing.TB) *natsbus.Bus {
 func (s *Server) Connect(t testing.TB, config natsbus.Config) *natsbus.Bus {
 	t.Helper()
 	config.URL = s.URL()
+	return connect(t, config)
+}
+
+func connect(t testing.TB, config natsbus.Config) *natsbus.Bus {
+	t.Helper()
 	bus, err := natsbus.Connect(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
