@@ -286,6 +286,14 @@ func makeCompletions(n int) []events.Completion {
 	return all
 }
 
+// benchExecuted are the tests that a sandbox that runs nothing can tell of.
+var benchExecuted = func() (tests [4096]events.ExecutedTest) {
+	for i := range tests {
+		tests[i] = benchTest(i * 31)
+	}
+	return tests
+}()
+
 // benchTest is the test of a number, kept and passed.
 func benchTest(n int) events.ExecutedTest {
 	call := fmt.Sprintf("merge_intervals([[%d, %d], [%d, %d]], %d)", n%997, n%991+1000, n%983+500, n%977+2000, n%7)
@@ -319,7 +327,7 @@ func executeNothing(_ context.Context, e *events.Event) ([]*events.Event, error)
 		for n := range suites {
 			suite := events.ExecutedSuite{Chars: len(suites[n].Text)}
 			for k := range posed.Plan.Tests {
-				test := benchTest(posed.Plan.Slot<<9 | m<<6 | n<<3 | k)
+				test := benchExecuted[(posed.Plan.Slot<<9|m<<6|n<<3|k)%len(benchExecuted)]
 				if (m+n+k)%4 == 0 {
 					test.Verdict = events.VerdictFail
 				}

@@ -81,6 +81,19 @@ func Encode(e *Event) (Message, error) {
 	return m, nil
 }
 
+// EncodeOnce is Encode for an event that several will encode and nobody will
+// change: the first call does the work, and all return the same message.
+func EncodeOnce(e *Event) (Message, error) {
+	if e.encoded == nil {
+		m, err := Encode(e)
+		if err != nil {
+			return Message{}, err
+		}
+		e.encoded = &m
+	}
+	return *e.encoded, nil
+}
+
 // compress returns raw compressed, in no more memory than it takes: a message
 // may wait for long, and how well raw compresses is not known before.
 func compress(raw []byte) []byte {

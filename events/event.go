@@ -65,7 +65,8 @@ type Event struct {
 	Envelope
 	Payload Payload
 
-	hash string
+	hash    string
+	encoded *Message // by EncodeOnce
 }
 
 // Hash returns the SHA-256 of the encoded payload before compression, in hex.

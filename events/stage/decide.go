@@ -68,7 +68,7 @@ func (r rules) decide(in input, result Result) decision {
 	}
 	d := decision{answer: answerAck}
 	for _, e := range result.Events {
-		m, err := events.Encode(e)
+		m, err := events.EncodeOnce(e)
 		switch {
 		case errors.Is(err, events.ErrTooLarge):
 			return r.drop(in, events.DropTooLarge, err.Error())

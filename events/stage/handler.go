@@ -15,7 +15,7 @@ type Handler func(ctx context.Context, batch []*events.Event) []Result
 
 // Result is what became of one event.
 type Result struct {
-	Events []*events.Event // what follows; published only when Err is nil
+	Events []*events.Event // what follows, not to be changed any more; published only when Err is nil
 	Err    error           // nil, Drop, Snooze, or a failure to be retried
 }
 

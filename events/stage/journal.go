@@ -40,7 +40,7 @@ func Journalled(journal Journal, t events.Type, handle func(context.Context, *ev
 		}
 		messages := make([]events.Message, len(made))
 		for i, m := range made {
-			if messages[i], err = events.Encode(m); errors.Is(err, events.ErrTooLarge) {
+			if messages[i], err = events.EncodeOnce(m); errors.Is(err, events.ErrTooLarge) {
 				return made, nil // the stage drops it by name
 			} else if err != nil {
 				return nil, err

@@ -1,0 +1,36 @@
+package events_test
+
+import (
+	"testing"
+
+	"codea1/events"
+	"codea1/events/bustest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Who encodes an event again gets the same message, for nothing.
+func TestEncodeOnce(t *testing.T) {
+	e := bustest.CodeSampled(bustest.Posed("r1", 1, 0))
+	want, err := events.Encode(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		got, err := events.EncodeOnce(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("(-Encode +EncodeOnce):\n%s", d)
+		}
+	}
+	if n := testing.AllocsPerRun(10, func() { _, _ = events.EncodeOnce(e) }); n > 0 {
+		t.Errorf("encoding once more takes %v allocations", n)
+	}
+	broken := *bustest.Posed("r1", 1, 2)
+	broken.Run = "a.b"
+	if _, err := events.EncodeOnce(&broken); err == nil {
+		t.Error("an event that is not valid was encoded")
+	}
+}
