@@ -113,7 +113,7 @@ func (l *Log) commitAll(ctx context.Context, rest []candidate) (Appended, error)
 		}
 		appended.add(rest[:size])
 		rest = rest[size:]
-		if l.failed = l.storeState(snapshotEvery); l.failed != nil {
+		if l.failed = l.storeState(false); l.failed != nil {
 			return appended, l.failed
 		}
 	}

@@ -3,6 +3,10 @@ package replay
 import (
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
 	"testing"
 
 	"codea1/events"
@@ -88,24 +92,102 @@ func BenchmarkBare(b *testing.B) {
 	}
 }
 
-// benchLog is a log of whole groups; one event in three is a reward.
-func benchLog(b *testing.B) (l *Log, events int) {
-	l = openLog(b, b.TempDir(), Options{})
-	const groups = 10_000
-	batch := make([]Entry, 0, 300)
-	for slot := range groups {
-		batch = append(batch, at(3*slot, group(b, slot)...)...)
-		if len(batch) == cap(batch) {
+// benchEvents is how many events the logs of BenchmarkRead and BenchmarkOpen
+// have: CODEA1_BENCH_EVENTS, or few.
+func benchEvents(b *testing.B) int {
+	text := os.Getenv("CODEA1_BENCH_EVENTS")
+	if text == "" {
+		return 30_000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		b.Fatalf("CODEA1_BENCH_EVENTS=%q is no number of events", text)
+	}
+	return n
+}
+
+// benchLog fills a log with groups, three events each, and trains every step of
+// a thousand.
+func benchLog(b *testing.B, dir string) (events int) {
+	l := openLog(b, dir, Options{})
+	n := benchEvents(b)
+	batch := make([]Entry, 0, 320)
+	s := newStory(b)
+	for slot := 0; events < n; slot++ {
+		batch = append(batch, at(events, group(b, slot)...)...)
+		events += 3
+		if slot%1000 == 999 {
+			s.messages = nil
+			step := testPlan(slot).Step
+			s.update("code", step, nil)
+			s.update("test", step, nil)
+			batch = append(batch, at(events, s.messages...)...)
+			events += 2
+		}
+		if len(batch) >= 300 {
 			mustAppend(b, l, batch)
 			batch = batch[:0]
 		}
 	}
 	mustAppend(b, l, batch)
-	return l, 3 * groups
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return events
+}
+
+// BenchmarkOpen opens a log as it was closed. Memory is that of the process
+// once the log is open: what is its own, and with the mapped files.
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	n := benchLog(b, dir)
+	for _, options := range []Options{{}, {ReadOnly: true}} {
+		name := "write"
+		if options.ReadOnly {
+			name = "read"
+		}
+		b.Run(name, func(b *testing.B) {
+			var own, all int
+			for b.Loop() {
+				b.StopTimer()
+				debug.FreeOSMemory()
+				b.StartTimer()
+				l, err := Open(dir, options)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				own, all = max(own, memory(b, "RssAnon")), max(all, memory(b, "VmRSS"))
+				if err := l.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(n), "events")
+			b.ReportMetric(float64(own)/1000, "own-MB")
+			b.ReportMetric(float64(all)/1000, "resident-MB")
+		})
+	}
+}
+
+// memory returns a line of /proc/self/status, in kilobytes; 0 where there is no
+// such file.
+func memory(b *testing.B, key string) (kilobytes int) {
+	raw, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(raw), key+":")
+	if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
+		b.Fatal(err)
+	}
+	return kilobytes
 }
 
 func BenchmarkRead(b *testing.B) {
-	l, n := benchLog(b)
+	dir := b.TempDir()
+	n := benchLog(b, dir)
+	l := openLog(b, dir, Options{ReadOnly: true})
 	report := func(b *testing.B) {
 		b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 	}

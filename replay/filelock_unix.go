@@ -34,3 +34,14 @@ func lockFiles(dir string, alone bool) (unlock func(), ok bool, err error) {
 	}
 	return nil, false, errors.Join(err, file.Close())
 }
+
+// isWritten reports whether a writer has a log open. Its lock is Badger's, of
+// the directory.
+func isWritten(dir string) bool {
+	file, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }()
+	return errors.Is(unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}

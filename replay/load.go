@@ -22,7 +22,7 @@ func (l *Log) load() error {
 	if l.bare, err = l.readBare(txn); err != nil {
 		return err
 	}
-	if err := l.checkTail(txn); err != nil {
+	if err := l.checkTail(txn); err != nil || l.options.rehearsal {
 		return err
 	}
 	if l.format < FormatVersion && !l.options.ReadOnly {

@@ -61,6 +61,8 @@ type Log struct {
 
 	state  *state.State // at head; nil in a log that is open for reading. appending guards it, too
 	stored uint64       // event at which the stored state stands
+	// storedBytes is its size, 0 until this log has stored it.
+	storedBytes uint64
 
 	usersMu sync.Mutex
 	users   sync.WaitGroup
@@ -117,6 +119,9 @@ func Open(dir string, options Options) (*Log, error) {
 		if err := l.checkSpace(0); err != nil {
 			return nil, err
 		}
+		if isWritten(dir) {
+			return nil, &InUseError{Dir: dir, PID: lockHolder(dir)}
+		}
 		if err := rehearse(dir, options); err != nil {
 			return nil, err
 		}
@@ -143,8 +148,8 @@ func (l *Log) Close() error {
 	l.users.Wait()
 	var err error
 	// Without it the next opener folds what is missing.
-	if l.failed == nil && l.checkSpace(0) == nil {
-		err = l.storeState(1)
+	if l.state != nil && l.failed == nil && l.checkSpace(0) == nil {
+		err = l.storeState(true)
 	}
 	if err := errors.Join(err, l.db.Close(), l.remove()); err != nil {
 		return fmt.Errorf("close log %s: %w", l.dir, err)

@@ -105,7 +105,7 @@ func copyStore(from, to string, repair, locked bool) (live bool, err error) {
 		}
 	}
 	live = repair || len(memTables) > 0
-	place := copyFile
+	place := copyTable
 	if repair {
 		place = linkFile
 	}
@@ -195,6 +195,21 @@ func linkFile(from, to, name string) error {
 		return err
 	}
 	return copyFile(from, to, name)
+}
+
+// copyTable copies a file that has no holes: the kernel does it, and on some
+// file systems without copying.
+func copyTable(from, to, name string) error {
+	in, err := os.Open(filepath.Join(from, name))
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(filepath.Join(to, name))
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, in.Close(), out.Close())
 }
 
 // copyFile copies a file and keeps its holes: Badger makes files larger than

@@ -17,9 +17,14 @@ import (
 // it as a snapshot that says at which event it stands. What came after is folded
 // in when the log is opened, or when someone asks how things stood.
 
-// snapshotEvery is after how many events the state is stored again; it also is
-// when the log closes. It bounds what is folded after a crash.
-const snapshotEvery = 8192
+const (
+	// snapshotEvery is after how many events at least the state is stored again;
+	// it also is when the log closes. It bounds what is folded after a crash.
+	snapshotEvery = 8192
+	// snapshotBytes bounds what an event pays for that: a large state is stored
+	// less often.
+	snapshotBytes = 32
+)
 
 var typeOf = func() (types [256]events.Type) {
 	for t, code := range typeCodes {
@@ -161,15 +166,17 @@ func (l *Log) loadState(txn *badger.Txn) error {
 	return nil
 }
 
-// storeState stores the state if it has come far enough since.
-func (l *Log) storeState(least uint64) error {
-	if l.state == nil || l.head.seq < l.stored+max(least, 1) {
+// storeState stores the state if it is due: often enough, and seldom enough for
+// its size. A state that is stored once more in the end is due after any event.
+func (l *Log) storeState(end bool) error {
+	since := l.head.seq - l.stored
+	if since == 0 || !end && since < max(snapshotEvery, l.storedBytes/snapshotBytes) {
 		return nil
 	}
 	value := encodeState(l.state, l.head.seq, l.head.chain)
 	if err := l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyState, value) }); err != nil {
 		return fmt.Errorf("store the state of log %s: %w", l.dir, err)
 	}
-	l.stored = l.head.seq
+	l.stored, l.storedBytes = l.head.seq, uint64(len(value))
 	return nil
 }

@@ -90,7 +90,7 @@ func TestStateAtEveryPosition(t *testing.T) {
 					rt.Fatal(err)
 				}
 			case 1, 2: // stored, so that a tail is left behind it
-				if err := l.storeState(1); err != nil {
+				if err := l.storeState(true); err != nil {
 					rt.Fatal(err)
 				}
 			case 3: // compacted
