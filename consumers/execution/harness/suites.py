@@ -34,7 +34,7 @@ def parse(text, entry, trusted, max_value_bytes):
     `Solution().solve`; empty accepts any function's name. trusted lifts the
     limits on which names a test may use, for tests that no model wrote.
     """
-    target = ast.dump(ast.parse(entry, mode="eval").body) if entry else None
+    target = Target(entry) if entry else None
     records, names = [], Names()
     for node, source in statements(text):
         if len(records) == MAX_STATEMENTS:
@@ -122,6 +122,8 @@ class Names(ast.NodeTransformer):
 
     def resolve(self, tree):
         """Returns the expression with the names in it resolved."""
+        if not self.values:
+            return tree
         self.bound, self.size = bound_names(tree), sum(1 for _ in ast.walk(tree))
         return self.visit(tree)
 
@@ -133,6 +135,20 @@ class Names(ast.NodeTransformer):
         if self.size > MAX_NODES:
             raise Refused("too much behind the name " + node.id[:60])
         return value
+
+
+class Target:
+    """The entry point as an expression."""
+
+    def __init__(self, entry):
+        tree = ast.parse(entry, mode="eval").body
+        self.name = tree.id if isinstance(tree, ast.Name) else None
+        self.text, self.dump = ast.unparse(tree), ast.dump(tree)
+
+    def is_called_by(self, call):
+        if isinstance(call.func, ast.Name):
+            return call.func.id == self.name
+        return self.name is None and ast.dump(call.func) == self.dump
 
 
 def bound_names(tree):
@@ -155,18 +171,20 @@ def test(node, target, names, trusted, max_value_bytes):
     if target is None:
         if not isinstance(call.func, ast.Name):
             raise Refused("the left side does not call a function by its name")
-    elif ast.dump(call.func) != target:
+    elif not target.is_called_by(call):
         raise Refused("the left side does not call the entry point")
     if not trusted:
         # The function's own name is not one of the suite's.
         call.args = [names.resolve(argument) for argument in call.args]
         call.keywords = [ast.keyword(k.arg, names.resolve(k.value)) for k in call.keywords]
         stated = names.resolve(stated)
-        for argument in call.args + call.keywords:
-            check_pure(argument)
-    record = {"call": ast.unparse(call)}
+    record = {"call": call_text(call, target, trusted)}
     if not trusted and len(record["call"]) > MAX_CALL_CHARS:
         raise Refused("the call is over the size limit")
+    text = literal_text(stated)
+    if text is not None and len(text) <= max_value_bytes:
+        record["stated"] = text
+        return record
     try:
         record["stated"] = values.encode(ast.literal_eval(stated), max_value_bytes)
     except values.Uncomparable as error:
@@ -175,6 +193,57 @@ def test(node, target, names, trusted, max_value_bytes):
         check_pure(stated)
         record["expression"] = ast.unparse(stated)
     return record
+
+
+def call_text(call, target, trusted):
+    """Returns the call as ast.unparse writes it, and checks its arguments."""
+    parts = [literal_text(argument) for argument in call.args]
+    parts += [k.arg and prefix(k.arg + "=", literal_text(k.value)) for k in call.keywords]
+    if None not in parts:
+        return (target.text if target else call.func.id) + "(" + ", ".join(parts) + ")"
+    if not trusted:
+        for argument in call.args + call.keywords:
+            check_pure(argument)
+    return ast.unparse(call)
+
+
+def prefix(before, text):
+    return None if text is None else before + text
+
+
+PLAIN = (int, str, bytes, bool, type(None))
+
+
+def literal_text(node, depth=values.MAX_DEPTH):
+    """Returns the text of a plain literal, as ast.unparse writes it, or None for
+    any other expression. Most arguments and answers are plain, and ast.unparse
+    takes ten times as long."""
+    kind = type(node)
+    if kind is ast.Constant:
+        value = node.value
+        if type(value) in PLAIN or type(value) is float and value - value == 0:
+            return repr(value)
+        return None
+    if kind is ast.UnaryOp:
+        operand = node.operand
+        number = type(operand) is ast.Constant and type(operand.value) in (int, float)
+        return prefix("-", literal_text(operand)) if number and type(node.op) is ast.USub else None
+    if depth == 0:
+        return None
+    if kind is ast.List or kind is ast.Tuple:
+        parts = [literal_text(item, depth - 1) for item in node.elts]
+        if None in parts:
+            return None
+        if kind is ast.List:
+            return "[" + ", ".join(parts) + "]"
+        return "(" + ", ".join(parts) + (",)" if len(parts) == 1 else ")")
+    if kind is ast.Dict and None not in node.keys:
+        keys = [literal_text(key, depth - 1) for key in node.keys]
+        items = [literal_text(item, depth - 1) for item in node.values]
+        if None in keys or None in items:
+            return None
+        return "{" + ", ".join(map(": ".join, zip(keys, items))) + "}"
+    return None
 
 
 def check_pure(tree):

@@ -1,0 +1,315 @@
+package execution
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"codea1/events"
+)
+
+// The benchmarks here pair this package with another way of doing the same job:
+// turn by turn, in one run, on the same interpreter, with as many at a time. On
+// a machine that others use, the ratios hold where the figures do not; x-cpu,
+// of CPU seconds of all processes concerned, holds best.
+//
+//	go test ./consumers/execution -run '^$' -bench 'AnswerJobs|SmallJobs'
+//
+// Limits. Ours cannot take less than a fork and the compiling of the program
+// (about half a millisecond of one core on an idle machine) and of each call
+// (about 10 us); theirs not less than the start of Python (about 10 ms with the
+// site module). What a program itself does is the same on both sides and brings
+// the ratio down to 1 as it grows; here it is next to nothing, as in most tests
+// of functions.
+//
+// CODEA1_SANDBOXFUSION names a checkout of SandboxFusion, whose own runner is
+// then run instead of the one that testdata/compare/fusion.py rebuilds, and
+// CODEA1_SANDBOXFUSION_PYTHON a Python that has the modules that it imports.
+
+const importHeader = "import math\nimport re\nimport heapq\nimport itertools\nfrom typing import List, Dict, Optional\nfrom collections import Counter, defaultdict, deque\n"
+
+// BenchmarkAnswerJobs is the execution of a training group (8 answers with 8
+// suites of 8 tests each, and 8 historical tests), reading the suites and running
+// the ground truth included, per answer. Against it stands
+// testdata/compare/reference.py, one process per answer that isolates nothing.
+func BenchmarkAnswerJobs(b *testing.B) {
+	for name, header := range map[string]string{"plain": "", "imports": importHeader} {
+		b.Run(name, func(b *testing.B) {
+			p := openPool(b, Config{CacheBytes: -1})
+			in := answerGroup(header)
+			group := map[string]any{"truth": in.Posed.Problem.Solution, "codes": in.Codes}
+			var suites [][]string
+			for _, row := range in.Suites {
+				var texts []string
+				for _, suite := range row {
+					texts = append(texts, suite.Text)
+				}
+				suites = append(suites, texts)
+			}
+			var historical [][2]string
+			for _, h := range in.Posed.Historical {
+				historical = append(historical, [2]string{h.Call, h.Expected})
+			}
+			group["suites"], group["historical"] = suites, historical
+			reference := startRunner(b, "reference.py", p.python.Executable, group)
+			var ours, theirs effort
+			for b.Loop() {
+				theirs.add(b, reference.cpu, func() {
+					answers := len(in.Codes)
+					if got, want := reference.ask(b, "go", 2), []int{answers * 64, answers * (64 + 8 - 1)}; !slices.Equal(got, want) {
+						b.Fatalf("valid and passed: %d, want %d", got, want)
+					}
+				})
+				ours.add(b, func() time.Duration { return cpuOfPool(b, p) }, func() {
+					out, err := p.Execute(b.Context(), in)
+					if err != nil {
+						b.Fatal(err)
+					}
+					requireAllKept(b, out)
+				})
+			}
+			report(b, "answers", len(in.Codes), &ours, &theirs)
+		})
+	}
+}
+
+// answerGroup is a group whose tests are all different and all right, and whose
+// answers each fail some.
+func answerGroup(header string) *events.TestsSampled {
+	const answers, suites, tests = 8, 8, 8
+	truth := header + "def f(xs, k=1):\n    return [x * k for x in sorted(xs, reverse=True)]\n"
+	var historical []events.HistoricalTest
+	for i := range tests {
+		historical = append(historical, events.HistoricalTest{Call: fmt.Sprintf("f([%d, 1])", 1000+i), Expected: fmt.Sprintf("[%d, 1]", 1000+i), Count: 1})
+	}
+	var codes []string
+	var rows [][]string
+	for i := range answers {
+		codes = append(codes, strings.Replace(truth, "sorted(xs", fmt.Sprintf("sorted(xs if %d not in xs else []", 2+64*i), 1))
+		var row []string
+		for j := range suites {
+			text := "```python\n"
+			for k := range tests {
+				n := (i*suites+j)*tests + k + 2
+				text += fmt.Sprintf("assert f([0, %d, 1], k=2) == [%d, 2, 0]\n", n, 2*n)
+			}
+			row = append(row, text+"```\n")
+		}
+		rows = append(rows, row)
+	}
+	return sampled(truth, historical, codes, rows)
+}
+
+func requireAllKept(b *testing.B, out *events.CodeExecuted) {
+	for _, answer := range out.Answers {
+		failed := 0
+		for _, suite := range answer.Suites {
+			for _, test := range suite.Tests {
+				if test.Status != events.StatusKept || test.Wrong {
+					b.Fatalf("%s: %s %s", test.Source, test.Status, test.Detail)
+				}
+				if test.Verdict != events.VerdictPass {
+					failed++
+				}
+			}
+		}
+		if failed != 1 {
+			b.Fatalf("an answer fails %d tests, want 1", failed)
+		}
+	}
+}
+
+// BenchmarkSmallJobs is the smallest job: define a function, eight asserts.
+// Against it stands SandboxFusion's way of running Python, without its HTTP server.
+func BenchmarkSmallJobs(b *testing.B) {
+	for name, header := range map[string]string{"plain": "", "imports": importHeader} {
+		b.Run(name, func(b *testing.B) {
+			p := openPool(b, Config{CacheBytes: -1})
+			const batch = 64
+			definition := header + "def f(x):\n    return [x] * 3\n"
+			source := definition
+			var tests []string
+			for i := range 8 {
+				tests = append(tests, fmt.Sprintf("assert f(%d) == [%d, %d, %d]", i, i, i, i))
+				source += tests[i] + "\n"
+			}
+			program := Program{Code: definition, EntryPoint: "f"}
+			plan, err := p.PlanGolden(b.Context(), "f", tests)
+			if err != nil {
+				b.Fatal(err)
+			}
+			fusion := startRunner(b, "fusion.py", p.python.Executable, source)
+			var ours, theirs effort
+			for b.Loop() {
+				theirs.add(b, fusion.cpu, func() {
+					if succeeded := fusion.ask(b, strconv.Itoa(batch), 1); succeeded[0] != batch {
+						b.Fatalf("%d of %d jobs succeeded", succeeded, batch)
+					}
+				})
+				ours.add(b, func() time.Duration { return cpuOfPool(b, p) }, func() { runSmall(b, p, program, plan, batch) })
+			}
+			report(b, "jobs", batch, &ours, &theirs)
+		})
+	}
+}
+
+func runSmall(b *testing.B, p *Pool, program Program, plan *GoldenPlan, jobs int) {
+	var running errgroup.Group
+	running.SetLimit(2 * runtime.GOMAXPROCS(0)) // one runs, one is judged
+	for range jobs {
+		running.Go(func() error {
+			verdicts, err := p.Grade(b.Context(), program, plan)
+			if err != nil {
+				return err
+			}
+			for _, v := range verdicts {
+				if v.Verdict != events.VerdictPass {
+					return fmt.Errorf("%s %s", v.Verdict, v.Detail)
+				}
+			}
+			return nil
+		})
+	}
+	if err := running.Wait(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// runner is one of the programs of testdata/compare, running.
+type runner struct {
+	in   io.Writer
+	out  *bufio.Reader
+	used time.Duration // of CPU, so far
+}
+
+func startRunner(b *testing.B, name, python string, work any) *runner {
+	arguments := []string{"testdata/compare/" + name, python, strconv.Itoa(runtime.GOMAXPROCS(0))}
+	host := python
+	if checkout := os.Getenv("CODEA1_SANDBOXFUSION"); checkout != "" {
+		arguments = append(arguments, checkout)
+		if own := os.Getenv("CODEA1_SANDBOXFUSION_PYTHON"); own != "" {
+			host = own
+		}
+	}
+	// Not b.Context, which is done before the cleanup that waits.
+	command := exec.CommandContext(context.WithoutCancel(b.Context()), host, arguments...)
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = in.Close() // which ends it
+		if err := command.Wait(); err != nil {
+			b.Error(err)
+		}
+	})
+	if err := json.NewEncoder(in).Encode(work); err != nil {
+		b.Fatal(err)
+	}
+	return &runner{in: in, out: bufio.NewReader(out)}
+}
+
+func (r *runner) cpu() time.Duration { return r.used }
+
+// ask sends a line and returns the counts of the answer.
+func (r *runner) ask(b *testing.B, line string, counts int) []int {
+	if _, err := fmt.Fprintln(r.in, line); err != nil {
+		b.Fatal(err)
+	}
+	answer, err := r.out.ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	words := strings.Fields(answer)
+	if len(words) != counts+1 {
+		b.Fatalf("it answers %q", answer)
+	}
+	var found []int
+	for _, word := range words[:counts] {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			b.Fatal(err)
+		}
+		found = append(found, n)
+	}
+	seconds, err := strconv.ParseFloat(words[counts], 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.used += time.Duration(seconds * float64(time.Second))
+	return found
+}
+
+// effort adds up what one side took.
+type effort struct{ wall, cpu time.Duration }
+
+// add does work. used returns the CPU time of the other processes concerned.
+func (e *effort) add(b *testing.B, used func() time.Duration, work func()) {
+	cpu, began := used()+cpuOf(b, syscall.RUSAGE_SELF), time.Now()
+	work()
+	e.wall += time.Since(began)
+	e.cpu += used() + cpuOf(b, syscall.RUSAGE_SELF) - cpu
+}
+
+func report(b *testing.B, unit string, batch int, ours, theirs *effort) {
+	done := float64(b.N * batch)
+	b.ReportMetric(done/ours.wall.Seconds(), unit+"/s")
+	b.ReportMetric(done/theirs.wall.Seconds(), "their-"+unit+"/s")
+	b.ReportMetric(theirs.wall.Seconds()/ours.wall.Seconds(), "x-wall")
+	b.ReportMetric(theirs.cpu.Seconds()/ours.cpu.Seconds(), "x-cpu")
+}
+
+func cpuOf(b *testing.B, who int) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(who, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// cpuOfPool returns what the fork servers and their ended children have used.
+func cpuOfPool(b *testing.B, p *Pool) time.Duration {
+	const tick = 10 * time.Millisecond // of /proc, on every Linux
+	var free []*slot
+	for range cap(p.slots) {
+		free = append(free, <-p.slots)
+	}
+	var total time.Duration
+	for _, s := range free {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.zygote.command.Process.Pid))
+		if err != nil {
+			b.Skip("CPU time cannot be read:", err)
+		}
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		for _, field := range fields[11:15] { // utime, stime, cutime, cstime
+			ticks, err := strconv.Atoi(field)
+			if err != nil {
+				b.Fatal(err)
+			}
+			total += time.Duration(ticks) * tick
+		}
+		p.slots <- s
+	}
+	return total
+}
