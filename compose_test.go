@@ -121,7 +121,7 @@ func composed(t *testing.T, dir string) *natsserver.Options {
 func TestComposedStages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := startBroker(t)
+	b := startNATS(t)
 	file := readCompose(t)
 	stages := map[string]*process{}
 	healthy := map[string]string{} // where each answers health checks

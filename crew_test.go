@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
+	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"codea1/events"
 )
 
 // crew is a run with every stage in processes of its own. A member whose
@@ -14,7 +19,8 @@ import (
 type crew struct {
 	t       *testing.T
 	dir     string
-	bus     []string // arguments
+	run     string
+	bus     []string // flags
 	members []*member
 	work    sync.WaitGroup
 }
@@ -39,11 +45,11 @@ var workers = []string{
 	"rewards", "evaluation", "trainer-code", "trainer-test",
 }
 
-// newCrew starts the stages of run r. The arguments are those of a training of
-// that name, for its recorder.
-func newCrew(t *testing.T, dir string, bus, args []string) *crew {
+// newCrew starts the stages of a run. The arguments are those of a training,
+// for its recorder.
+func newCrew(t *testing.T, dir string, on broker, args []string) *crew {
 	t.Helper()
-	c := &crew{t: t, dir: dir, bus: bus}
+	c := &crew{t: t, dir: dir, run: crewRun(t), bus: on.flags(t)}
 	recorder := slices.DeleteFunc(slices.Clone(args[1:]), func(a string) bool { return a == "--no-dashboard" })
 	c.add("recorder", append(recorder, "--ack-wait", "500ms")...)
 	for _, stage := range workers {
@@ -59,9 +65,14 @@ func newCrew(t *testing.T, dir string, bus, args []string) *crew {
 	return c
 }
 
+// crewRun names the run of a test's crew: a real broker is shared.
+func crewRun(t *testing.T) string {
+	return regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(t.Name(), "-")
+}
+
 // add starts a member and looks after it.
 func (c *crew) add(stage string, args ...string) *member {
-	args = append(append([]string{"stage", stage, "--run", "r", "--lease-ttl", "1s"}, c.bus...), args...)
+	args = append(append([]string{"stage", stage, "--run", c.run, "--lease-ttl", "1s"}, c.bus...), args...)
 	m := &member{args: args}
 	c.members = append(c.members, m)
 	m.next(c)
@@ -126,6 +137,48 @@ func (c *crew) wait() {
 			c.t.Fatal("the run does not end")
 		}
 	}
+}
+
+// tap calls see with the number of every event of the run, from 1, until the
+// crew has ended, and returns then.
+func (c *crew) tap(see func(n int, m *events.Message)) {
+	c.t.Helper()
+	var cli CLI
+	parser, err := newParser(&cli)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := parser.Parse(append([]string{"stage", "rewards", "--run", c.run}, c.bus...)); err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(c.t.Context())
+	defer stop()
+	bus, err := cli.Stage.Rewards.Bus.connect(ctx, "tap", slog.New(slog.DiscardHandler))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer bus.Close()
+	reader, err := bus.Read(ctx, events.ReadConfig{Run: c.run})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var tapping sync.WaitGroup
+	defer tapping.Wait()
+	tapping.Go(func() {
+		for n := 1; ; n++ {
+			m, _, err := reader.Next(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				c.t.Errorf("tap: %v", err)
+				return
+			}
+			see(n, &m)
+		}
+	})
+	c.wait()
+	stop()
 }
 
 // crewPatience bounds a run of a crew; like patience it decides nothing.

@@ -46,7 +46,7 @@ var mayChange = []string{
 	"preset", "runs-dir", "steps", "epochs", "eval-every",
 	"bus", "bus-replicas", "bus-user", "bus-password-file", "bus-sasl", "bus-token-file", "bus-nkey-file", "bus-creds-file",
 	"bus-tls", "bus-ca-file", "bus-cert-file", "bus-key-file", "ack-wait", "port",
-	"dashboard-address", "no-dashboard", "python", "sandboxes", "sandbox-level", "call-timeout", "job-timeout", "memory-mib",
+	"dashboard-address", "no-dashboard", "python", "sandbox", "sandboxes", "sandbox-level", "call-timeout", "job-timeout", "memory-mib",
 	"keep-checkpoints", "keep-every", "help", "log-level", "resume", "run", "probe-address", "instance", "lease-ttl",
 }
 

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// kafkaBroker is the real broker at CODEA1_KAFKA, which
+// events/kafkabus/testdata/broker.sh starts, and otherwise one in this process.
+type kafkaBroker struct {
+	address string
+	dir     string
+	fake    *kfake.Cluster // nil for a real one
+}
+
+func startKafka(t *testing.T) *kafkaBroker {
+	t.Helper()
+	if address := os.Getenv("CODEA1_KAFKA"); address != "" {
+		return &kafkaBroker{address: address}
+	}
+	b := &kafkaBroker{dir: t.TempDir()}
+	b.start(t)
+	t.Cleanup(func() { b.fake.Close() })
+	return b
+}
+
+func (b *kafkaBroker) start(t *testing.T) {
+	t.Helper()
+	options := []kfake.Opt{kfake.NumBrokers(1), kfake.DataDir(b.dir)}
+	if b.address != "" {
+		_, text, err := net.SplitHostPort(b.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		port, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options = append(options, kfake.Ports(port))
+	}
+	var err error
+	if b.fake, err = kfake.NewCluster(options...); err != nil {
+		t.Fatal(err)
+	}
+	b.address = b.fake.ListenAddrs()[0]
+}
+
+func (b *kafkaBroker) flags(*testing.T) []string { return []string{"--bus", kafkaScheme + b.address} }
+
+// restart kills a real broker, whose script starts it again.
+func (b *kafkaBroker) restart(t *testing.T) {
+	t.Helper()
+	if b.fake != nil {
+		b.fake.Close()
+		b.start(t)
+		return
+	}
+	text, err := os.ReadFile(os.Getenv("CODEA1_KAFKA_PIDFILE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A broker that is starting again already cannot be killed.
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Logf("broker %d: %v", pid, err)
+	}
+}
