@@ -2,8 +2,11 @@ package gpuworker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 
 	"codea1/events"
@@ -36,6 +39,25 @@ func CheckpointDir(uri string) (string, error) {
 		return "", fmt.Errorf("checkpoint URI %q: want a clean absolute path", uri)
 	}
 	return u.Path, nil
+}
+
+// LocateCheckpoint returns the directory that a URI names. Where there is
+// nothing, as after a run directory was moved or a fork's origin is gone, it is
+// the directory of the same name in folder, if that has one (folder may be
+// empty for none): whoever loads it compares its SHA-256 with the event's.
+func LocateCheckpoint(uri, folder string) (string, error) {
+	dir, err := CheckpointDir(uri)
+	if err != nil || folder == "" {
+		return dir, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, weightsFile)); !errors.Is(err, fs.ErrNotExist) {
+		return dir, nil
+	}
+	moved := filepath.Join(folder, filepath.Base(dir))
+	if _, err := os.Stat(filepath.Join(moved, weightsFile)); err != nil {
+		return dir, nil
+	}
+	return moved, nil
 }
 
 // DescribeCheckpoint names a checkpoint directory as events do: its file URI

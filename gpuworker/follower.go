@@ -21,6 +21,10 @@ type FollowerConfig struct {
 	Run     string
 	Role    events.Role
 	Sampler Sampler // holds version 0 of the policy: where the run started
+	// Checkpoints is the folder of the role's checkpoints in this run's
+	// directory, where one is looked for that is no longer where policy.updated
+	// says: a run directory can be moved. Empty for none.
+	Checkpoints string
 	// CheckpointWait is how long a checkpoint that policy.updated names may be
 	// missing: a trainer that was set back one checkpoint makes it again.
 	// Default 2 minutes.
@@ -227,7 +231,7 @@ func (f *Follower) loadOrSkip(ctx context.Context, p *events.PolicyUpdated, newe
 // loadVersion loads a checkpoint after checking that it is the one the event
 // names.
 func (f *Follower) loadVersion(ctx context.Context, p *events.PolicyUpdated) error {
-	dir, err := CheckpointDir(p.Checkpoint.URI)
+	dir, err := LocateCheckpoint(p.Checkpoint.URI, f.config.Checkpoints)
 	if err != nil {
 		return err
 	}

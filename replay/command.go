@@ -16,16 +16,21 @@ type Command struct {
 	Recipes Recipes `kong:"-"`
 	// Retrainer trains again; without it retrain returns ErrNoRetrainer.
 	Retrainer Retrainer `kong:"-"`
+	// Host leads to bus and checkpoints; without it fork and restore-bus return
+	// ErrNoHost.
+	Host Host `kong:"-"`
 
-	Compact CompactCommand `cmd:"" help:"Take token ids and log-probs out of the older part of a log, and give their space back."`
-	Explain ExplainCommand `cmd:"" help:"Tell where a group, or the update of a step, comes from and what it led to."`
-	Export  ExportCommand  `cmd:"" help:"Write events, or tables of answers and tests, as JSONL or parquet."`
-	Rebuild RebuildCommand `cmd:"" help:"Make a run's log, Mistake Book and configuration anew from its events, in another directory."`
-	Rescore RescoreCommand `cmd:"" help:"Reward the groups of a run under another recipe, and report what would have changed."`
-	Retrain RetrainCommand `cmd:"" help:"Train a run's models again from its log, and compare the weights of every version."`
-	Scan    ScanCommand    `cmd:"" help:"List the groups with an answer that matches, and the versions they have moved."`
-	State   StateCommand   `cmd:"" help:"Show where a run stands, or stood: what is on its way, what the steps came to, which versions there are."`
-	Verify  VerifyCommand  `cmd:"" help:"Check the event log of a run from end to end."`
+	Compact    CompactCommand    `cmd:"" help:"Take token ids and log-probs out of the older part of a log, and give their space back."`
+	Explain    ExplainCommand    `cmd:"" help:"Tell where a group, or the update of a step, comes from and what it led to."`
+	Export     ExportCommand     `cmd:"" help:"Write events, or tables of answers and tests, as JSONL or parquet."`
+	Fork       ForkCommand       `cmd:"" help:"Make a new run that shares the beginning of another, for train --resume to go on with."`
+	Rebuild    RebuildCommand    `cmd:"" help:"Make a run's log, Mistake Book and configuration anew from its events, in another directory."`
+	Rescore    RescoreCommand    `cmd:"" help:"Reward the groups of a run under another recipe, and report what would have changed."`
+	Retrain    RetrainCommand    `cmd:"" help:"Train a run's models again from its log, and compare the weights of every version."`
+	RestoreBus RestoreBusCommand `cmd:"" name:"restore-bus" help:"Publish the log of a stopped run on a new bus, after a power cut has cost the old one its last events."`
+	Scan       ScanCommand       `cmd:"" help:"List the groups with an answer that matches, and the versions they have moved."`
+	State      StateCommand      `cmd:"" help:"Show where a run stands, or stood: what is on its way, what the steps came to, which versions there are."`
+	Verify     VerifyCommand     `cmd:"" help:"Check the event log of a run from end to end."`
 }
 
 // Mistakes is `codea1 mistakes`.

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"text/tabwriter"
-
-	"codea1/events"
 )
 
 // RebuildCommand is `codea1 replay rebuild`.
@@ -55,7 +53,7 @@ func (c *RebuildCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 		return err
 	}
 	if report.Config != "" {
-		if err := os.WriteFile(filepath.Join(c.Into, "config.yaml"), []byte(report.Config), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(c.Into, configFile), []byte(report.Config), 0o644); err != nil {
 			return err
 		}
 	}
@@ -63,12 +61,7 @@ func (c *RebuildCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 }
 
 func (c *RebuildCommand) print(out io.Writer, r *Rebuilt) error {
-	var newest []versionJSON
-	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		if u := r.Newest[role]; u != nil {
-			newest = append(newest, versionJSON{string(role), u.Version, u.Checkpoint.URI, u.Checkpoint.SHA256})
-		}
-	}
+	newest := versionsJSON(r.Newest)
 	if c.JSON {
 		return newJSONLines(out).Encode(&rebuiltJSON{Dir(c.Into), r.Events, r.Chain.String(), r.Refused, r.Tests, newest})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"codea1/events"
@@ -12,11 +11,13 @@ import (
 
 // ForkConfig says what a fork is called and how it goes on.
 type ForkConfig struct {
-	At      uint64 // events shared: the first so many of the log
-	Run     string // name of the new run
-	Config  string // its configuration; empty for the one it was running with at At
-	Time    time.Time
-	Options Options // of the new log
+	At   uint64 // events shared: the first so many of the log
+	Run  string // name of the new run
+	Time time.Time
+	// Configure returns the configuration of the new run, given the one that was
+	// in force at At; nil leaves it.
+	Configure func(config string) (string, error)
+	Options   Options // of the new log
 }
 
 // Forked says what Fork made.
@@ -106,8 +107,11 @@ func fork(ctx context.Context, source, target *Log, rename renaming, config Fork
 	own := *started
 	forked.Attempt++
 	own.Attempt, own.Origin = forked.Attempt, &forked.Origin
-	if config.Config != "" {
-		own.Config = config.Config
+	if config.Configure != nil {
+		var err error
+		if own.Config, err = config.Configure(started.Config); err != nil {
+			return forked, err
+		}
 	}
 	forked.Config = own.Config
 	m, err := events.Encode(events.New(config.Run, fmt.Sprintf("start-%04d", own.Attempt), "fork", config.Time, &own))
@@ -144,24 +148,4 @@ func (b *batches) flush(ctx context.Context) error {
 	_, err := b.log.Append(ctx, b.batch)
 	b.batch, b.size = b.batch[:0], 0
 	return err
-}
-
-// intoEmpty has a directory made beside dir, and gives it that name once it is
-// whole. dir must be empty or absent; a failure leaves it so.
-func intoEmpty(dir string, fill func(partial string) error) error {
-	partial := dir + ".partial"
-	if err := emptyDir(dir); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(partial); err != nil {
-		return err
-	}
-	err := fill(partial)
-	if err == nil {
-		err = os.Rename(partial, dir)
-	}
-	if err != nil {
-		return errors.Join(err, os.RemoveAll(partial))
-	}
-	return nil
 }

@@ -39,21 +39,32 @@ var ErrNotEmpty = errors.New("directory exists and is not empty")
 // *CorruptError says where. dir must be empty or absent; a rebuild that fails
 // leaves it so.
 func Rebuild(ctx context.Context, source *Log, dir string, options Options, progress func(done uint64)) (Rebuilt, error) {
+	var report Rebuilt
+	err := intoEmpty(dir, func(partial string) (err error) {
+		report, err = rebuild(ctx, source, partial, options, progress)
+		return err
+	})
+	return report, err
+}
+
+// intoEmpty has a directory made beside dir, and gives it that name once it is
+// whole. dir must be empty or absent; a failure leaves it so.
+func intoEmpty(dir string, make func(partial string) error) error {
 	partial := dir + ".partial"
 	if err := emptyDir(dir); err != nil {
-		return Rebuilt{}, err
+		return err
 	}
 	if err := os.RemoveAll(partial); err != nil {
-		return Rebuilt{}, err
+		return err
 	}
-	report, err := rebuild(ctx, source, partial, options, progress)
+	err := make(partial)
 	if err == nil {
 		err = os.Rename(partial, dir)
 	}
 	if err != nil {
-		return Rebuilt{}, errors.Join(err, os.RemoveAll(partial))
+		return errors.Join(err, os.RemoveAll(partial))
 	}
-	return report, nil
+	return nil
 }
 
 // emptyDir removes an empty directory and refuses one that holds something.

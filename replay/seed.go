@@ -27,6 +27,7 @@ type WorkSet struct {
 // Seeded says where a log stands on the bus it was published on.
 type Seeded struct {
 	Events uint64
+	End    events.Position // after the last of them
 	// Positions are those after the events that were asked for; events.Start
 	// after event 0.
 	Positions map[uint64]events.Position
@@ -47,12 +48,12 @@ func (e *ForeignEventError) Error() string {
 }
 
 // Seed publishes the events of a log, in order, on a bus that has none of the
-// run, and makes the log stand at the end of what it has published. A bus that
-// an interrupted Seed has left is seeded to the end.
+// run. A bus that an interrupted Seed has left is seeded to the end.
 //
 // Positions of the bus the events came from mean nothing on this one: Seed
 // reads back what it has published, which has to be the log, and returns the
-// positions after the events named by marks. And the workers would find every
+// positions after the last one and after those named by marks. Rebase makes the
+// log stand at the last. And the workers would find every
 // event of the past on a new bus, so Seed joins each of their sets and answers
 // what the log shows an effect of. What is left to them is what was open.
 //
@@ -62,11 +63,14 @@ func (l *Log) Seed(ctx context.Context, bus SeedBus, sets []WorkSet, marks []uin
 	if err != nil {
 		return Seeded{}, err
 	}
+	if err := l.checkUntrained(ctx); err != nil {
+		return Seeded{}, fmt.Errorf("seed run %s: %w", run, err)
+	}
 	seeded := Seeded{Positions: map[uint64]events.Position{0: events.Start}}
 	if seeded.Events, err = l.publishAll(ctx, bus, progress); err != nil {
 		return Seeded{}, fmt.Errorf("seed run %s: %w", run, err)
 	}
-	for _, seq := range append(marks, seeded.Events) {
+	for _, seq := range marks {
 		seeded.Positions[seq] = events.Start
 	}
 	if err := l.readBack(ctx, bus, run, &seeded); err != nil {
@@ -77,7 +81,34 @@ func (l *Log) Seed(ctx context.Context, bus SeedBus, sets []WorkSet, marks []uin
 			return Seeded{}, fmt.Errorf("seed run %s: consumers %s: %w", run, set.Name, err)
 		}
 	}
-	return seeded, l.Rebase(seeded.Positions[seeded.Events])
+	return seeded, nil
+}
+
+// checkUntrained returns a *TokensError if a step that is still to be trained
+// has lost its tokens.
+func (l *Log) checkUntrained(ctx context.Context) error {
+	end := l.compacted()
+	if end.events == 0 {
+		return nil
+	}
+	updates, err := l.Updates(ctx)
+	if err != nil {
+		return err
+	}
+	trained := make(map[events.Role]int)
+	for _, u := range updates {
+		trained[u.Role] = max(trained[u.Role], u.Step)
+	}
+	both := min(trained[events.RoleCode], trained[events.RoleTest])
+	for r, err := range l.Scan(ctx, ScanOptions{To: end.to, Types: tokenTypes}) {
+		if err != nil {
+			return err
+		}
+		if step, ok := stepOf(&r.Message); ok && r.Compacted && step > both {
+			return &TokensError{step, r.Message.Group, r.Seq}
+		}
+	}
+	return nil
 }
 
 func (l *Log) publishAll(ctx context.Context, bus SeedBus, progress func(done uint64)) (last uint64, err error) {
@@ -126,6 +157,7 @@ func (l *Log) readBack(ctx context.Context, bus SeedBus, run string, seeded *See
 		if _, wanted := seeded.Positions[r.Seq]; wanted {
 			seeded.Positions[r.Seq] = position
 		}
+		seeded.End = position
 	}
 	return nil
 }

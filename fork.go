@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"codea1/consumers/evaluation"
+	"codea1/consumers/rewards"
+	"codea1/events"
+	"codea1/gpuworker"
+	"codea1/replay"
+)
+
+// AfterApply gives the commands of replay what a run goes on with. Kong calls
+// it once the flags are known.
+func (c *CLI) AfterApply() error { //nolint:unparam // as kong calls it
+	c.Replay.Host = &host{newLogger(os.Stderr, max(c.LogLevel, slog.LevelError))}
+	return nil
+}
+
+// host leads package replay to what a run goes on with.
+type host struct{ logger *slog.Logger }
+
+// forkKeeps are the flags that a fork shares with its origin, because what it
+// shares was made with them: version 0, the groups of a step on its way, and
+// the evaluations that others are compared with.
+var forkKeeps = []string{"code-model", "test-model", "questions", "heldout", "eval-problems"}
+
+// Configure implements replay.Host.
+func (h *host) Configure(config string, changes map[string]string) (string, error) {
+	if len(changes) == 0 {
+		return config, nil
+	}
+	var args []string
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		if slices.Contains(forkKeeps, name) {
+			return "", fmt.Errorf("--set %s: the fork shares what was made with it; start a new run", name)
+		}
+		args = append(args, "--"+name+"="+changes[name])
+	}
+	var cli CLI
+	cli.Train.started = config
+	parser, err := newParser(&cli)
+	if err != nil {
+		return "", err
+	}
+	flags, err := parser.Parse(append([]string{"train"}, args...))
+	if err != nil {
+		return "", fmt.Errorf("--set: %w", err)
+	}
+	return runYAML(flags)
+}
+
+// OpenBus implements replay.Host.
+func (h *host) OpenBus(ctx context.Context, dir, run, config string) (replay.SeedBus, func() error, error) {
+	flags, err := configuredFlags(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	if flags.Bus.URL != busEmbedded {
+		bus, err := flags.Bus.connect(ctx, "codea1-"+run, h.logger)
+		if err != nil {
+			return nil, nil, err
+		}
+		return bus, bus.Close, nil
+	}
+	server, bus, err := embeddedBus(ctx, run, dir, 0, h.logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	return bus, func() error {
+		err := bus.Close()
+		server.Shutdown()
+		return err
+	}, nil
+}
+
+// configuredFlags returns the flags that a run's configuration stands for.
+func configuredFlags(config string) (*RunFlags, error) {
+	return startedFlags(&events.RunStarted{Attempt: 1, Config: config}, nil)
+}
+
+// lostPath is where the store of a bus lies that has lost events.
+func lostPath(run string) string { return natsPath(run) + ".lost" }
+
+// PutBusAside implements replay.Host. What the bus had before the first of
+// several tries is kept, whatever they have left.
+func (h *host) PutBusAside(dir, config string) error {
+	flags, err := configuredFlags(config)
+	if err != nil || flags.Bus.URL != busEmbedded {
+		return err
+	}
+	if _, err := os.Stat(lostPath(dir)); err == nil {
+		return os.RemoveAll(natsPath(dir))
+	}
+	if err := os.Rename(natsPath(dir), lostPath(dir)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// WorkSets implements replay.Host: the stages that station starts.
+func (h *host) WorkSets() []replay.WorkSet {
+	return []replay.WorkSet{
+		{Name: "rollout-" + string(events.RoleCode), Types: []events.Type{events.TypeProblemPosed}},
+		{Name: "rollout-" + string(events.RoleTest), Types: []events.Type{events.TypeCodeSampled}},
+		{Name: "execution", Types: []events.Type{events.TypeTestsSampled}},
+		{Name: rewards.StageName, Types: []events.Type{events.TypeCodeExecuted}},
+		{Name: evaluation.StageName, Types: []events.Type{events.TypeCodeExecuted}},
+	}
+}
+
+// Checkpoints implements replay.Host.
+func (h *host) Checkpoints(dir string, role events.Role) ([]int, error) {
+	return gpuworker.Versions(checkpointPath(dir, role))
+}
+
+// PlaceCheckpoint implements replay.Host.
+func (h *host) PlaceCheckpoint(ctx context.Context, p replay.Placement) error {
+	from := checkpointPath(p.From, p.Role)
+	if p.Made {
+		from = p.From
+	}
+	place := gpuworker.Placement{
+		From: from, To: checkpointPath(p.To, p.Role), FromRun: p.FromRun, Run: p.Run,
+		Role: p.Role, Version: p.Version, Position: p.Position,
+	}
+	return place.Place(ctx)
+}
+
+// PlaceStart implements replay.Host.
+func (h *host) PlaceStart(from, to string) error {
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		target := startPath(to, role)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		if err := gpuworker.PlaceInitial(startPath(from, role), target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveCheckpoint implements replay.Host.
+func (h *host) RemoveCheckpoint(dir string, role events.Role, version int) error {
+	return gpuworker.RemoveVersion(checkpointPath(dir, role), version)
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codea1/events"
+	"codea1/replay"
+)
+
+// stopAfter starts a run and stops it once an event is on the bus.
+func stopAfter(t *testing.T, dir string, wanted func(m *events.Message) bool, args ...string) {
+	t.Helper()
+	p := start(t, dir, args...)
+	p.tap(t, func(_ int, m *events.Message) bool {
+		if wanted(m) {
+			p.signal(t, os.Interrupt)
+			return false
+		}
+		return true
+	})
+	if code := p.wait(t); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, p.stderr.String())
+	}
+}
+
+// A fork that changes nothing goes on exactly as its origin does: from the end
+// of a log, from the middle of a step, and where checkpoints were pruned.
+func TestForkGoesOnAsItsOrigin(t *testing.T) {
+	t.Parallel()
+	const steps = 4
+	dir := t.TempDir()
+	stopAfter(t, dir, func(m *events.Message) bool { return m.Type == events.TypePolicyUpdated && m.Group == "code-v000002" },
+		train("--steps", "4", "--name", "r", "--keep-checkpoints", "4")...)
+	must(t, dir, "replay", "fork", "r", "end-of-log")
+	must(t, dir, "train", "--resume", "r")
+	want := read(t, runPath(dir, "r"), steps)
+
+	// Step 2 is on its way there: all its questions are posed, some answered.
+	must(t, dir, "replay", "fork", "r", "mid-step", "--at", placeOf(t, runPath(dir, "r"), events.TypeCodeSampled, "s000002-"))
+	must(t, dir, "replay", "fork", "r", "after-step", "--at", "step:1")
+	for _, name := range []string{"end-of-log", "mid-step", "after-step"} {
+		must(t, dir, "train", "--resume", name)
+		got := read(t, runPath(dir, name), steps)
+		if diff := cmp.Diff(want, got, sameRun); diff != "" {
+			t.Errorf("%s (-origin +fork):\n%s", name, diff)
+		}
+		if out := must(t, dir, "replay", "verify", name); !strings.Contains(out, "every effect has its cause") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+	// The group was answered before the fork, and trained on after it.
+	explained := must(t, dir, "replay", "explain", "mid-step", "--group", "s000002-q0000")
+	t.Log(explained)
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		if sum := want.Weights[version(role, 2)]; !strings.Contains(explained, sum) {
+			t.Errorf("explain does not name the weights of %s v2, %s:\n%s", role, sum, explained)
+		}
+	}
+}
+
+// placeOf returns the number of the first event of a type whose group begins so.
+func placeOf(t *testing.T, run string, eventType events.Type, group string) string {
+	t.Helper()
+	log, err := replay.Open(logPath(run), replay.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for r, err := range log.Scan(t.Context(), replay.ScanOptions{Types: []events.Type{eventType}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(r.Message.Group, group) {
+			return fmt.Sprint(r.Seq)
+		}
+	}
+	t.Fatalf("no %s of %s", eventType, group)
+	return ""
+}
+
+// A fork may learn otherwise from there on, and says how it does.
+func TestForkUnderAnotherConfiguration(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, dir, train("--steps", "2", "--name", "r", "--heldout", "")...)
+	must(t, dir, "replay", "fork", "r", "hot", "--at", "step:1", "--set", "learning-rate=0.01", "--set", "alpha=0.25")
+	must(t, dir, "train", "--resume", "hot")
+	origin, fork := read(t, runPath(dir, "r"), 2), read(t, runPath(dir, "hot"), 2)
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		if a, b := version(role, 1), version(role, 2); origin.Weights[a] != fork.Weights[a] || origin.Weights[b] == fork.Weights[b] {
+			t.Errorf("%s: %v and %v", role, origin.Weights, fork.Weights)
+		}
+	}
+	for group, r := range fork.Rewards {
+		if want := map[bool]float64{true: 0.25, false: 0.5}[strings.HasPrefix(group, "s000002-")]; r.Alpha != want {
+			t.Errorf("%s was rewarded with alpha %v", group, r.Alpha)
+		}
+	}
+	started := fork.started[len(fork.started)-1]
+	if !strings.Contains(started.Config, "alpha: 0.25") || !strings.Contains(started.Config, "learning-rate: 0.01") || fork.started[1].Origin.Run != "r" {
+		t.Errorf("%+v\n%s", fork.started[1].Origin, started.Config)
+	}
+	for _, change := range []string{"questions=4", "reward=best", "nonsense=1"} {
+		if why := refused(t, dir, "replay", "fork", "r", "other", "--set", change); !strings.Contains(why, "--set") {
+			t.Errorf("--set %s: %s", change, why)
+		}
+	}
+	if left, _ := filepath.Glob(runPath(dir, "other") + "*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,51 @@
+package replay
+
+import (
+	"context"
+	"errors"
+
+	"codea1/events"
+)
+
+// Host is what package replay needs of the rest of the program to leave a run
+// directory that training goes on from: the bus, the checkpoints and the
+// meaning of a configuration are other packages' own.
+type Host interface {
+	// Configure returns a configuration with some of its keys changed. It
+	// refuses changes that a run cannot go on with.
+	Configure(config string, changes map[string]string) (string, error)
+	// OpenBus opens the bus that a run of the configuration uses; where it is an
+	// embedded one, it lies in dir.
+	OpenBus(ctx context.Context, dir, run, config string) (SeedBus, func() error, error)
+	// PutBusAside makes room in dir for an empty embedded bus. It does nothing
+	// for a run whose bus is elsewhere.
+	PutBusAside(dir, config string) error
+	// WorkSets returns the sets of consumers that a run's workers form.
+	WorkSets() []WorkSet
+	// Checkpoints returns the versions, from 1, that the run in dir has kept of
+	// a role.
+	Checkpoints(dir string, role events.Role) ([]int, error)
+	// PlaceCheckpoint puts a version into a run directory, whole or not at all.
+	PlaceCheckpoint(ctx context.Context, p Placement) error
+	// PlaceStart puts version 0 of both roles into another run directory.
+	PlaceStart(from, to string) error
+	// RemoveCheckpoint takes a version away.
+	RemoveCheckpoint(dir string, role events.Role, version int) error
+}
+
+// Placement is a policy version on its way into a run directory.
+type Placement struct {
+	From    string // run directory, or with Made the folder that holds the version
+	Made    bool   // it was trained anew, and has no run directory
+	FromRun string // name of the run that made it
+	To, Run string // run directory and name of the run that goes on from it
+	Role    events.Role
+	Version int
+	// Position is where its trainer goes on reading.
+	Position events.Position
+}
+
+// ErrNoHost is returned by a program that cannot leave a run to be gone on with.
+var ErrNoHost = errors.New("no bus and no checkpoints are at hand")
+
+var bothRoles = []events.Role{events.RoleCode, events.RoleTest}
