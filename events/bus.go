@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -17,6 +18,10 @@ type Bus interface {
 	// publish all of them again. Over MaxPayloadBytes it returns ErrTooLarge
 	// and stores nothing. A bus that can tell returns ErrLineage for a message
 	// whose type and group another event has taken.
+	//
+	// A bus keeps every event of a run: it never forgets one to make room. When
+	// it has no room it returns ErrFull, and takes the message once somebody has
+	// made some; until then the publisher waits and tries again, as in an outage.
 	Publish(ctx context.Context, messages ...Message) error
 	// Consume joins the competing consumers of config.Name: each message goes
 	// to one of them at a time.
@@ -31,6 +36,9 @@ type Bus interface {
 	// Close ends all consumers and readers and releases the connection.
 	Close() error
 }
+
+// ErrFull is returned by Publish when the bus has no room for a message.
+var ErrFull = errors.New("the bus is full")
 
 // Broker is a Bus together with what the owners of a run need beside it.
 type Broker interface {

@@ -208,4 +208,6 @@ func (s *suite) slowReaderHoldsLittle(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond) // time to run ahead of us
 	}
+	// What nobody has taken is not in memory, and is counted.
+	untilLag(ctx, t, bus, run, "worker", events.Lag{Pending: messages - 10, InFlight: 10})
 }

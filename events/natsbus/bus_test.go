@@ -217,26 +217,79 @@ func TestConsumerDeleted(t *testing.T) {
 	}
 }
 
-func TestEnsureStreamRaisesTheLimit(t *testing.T) {
-	server := natstest.Start(t)
-	ctx := bounded(t)
-	small := server.Connect(t, natsbus.Config{MaxStreamMessages: 2})
-	if err := small.Publish(ctx, posed(2)...); err != nil {
-		t.Fatal(err)
-	}
-	err := small.Publish(ctx, posed(3)...)
-	if err == nil || !strings.Contains(err.Error(), "maximum messages") {
-		t.Errorf("publish to a full stream: %v", err)
-	}
-	large := server.Connect(t, natsbus.Config{MaxStreamMessages: 10})
-	if err := large.Publish(ctx, posed(3)...); err == nil {
-		t.Error("publishing alone raised the limit")
-	}
-	if err := large.EnsureStream(ctx, "r1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := small.Publish(ctx, posed(3)...); err != nil {
-		t.Error(err)
+// A full stream makes publishers wait and forgets nothing, whichever limit it
+// has come to; room lets them go on.
+func TestFullStream(t *testing.T) {
+	for name, limit := range map[string]natsbus.Config{
+		"Messages": {MaxStreamMessages: 2},
+		"Bytes":    {MaxStreamBytes: 9 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := natstest.Start(t)
+			ctx := bounded(t)
+			small := server.Connect(t, limit)
+			list := posed(4)
+			for i := range list {
+				list[i].Encoding, list[i].Data = events.EncodingNone, make([]byte, 4<<20)
+			}
+			for range 2 { // a second time nothing else happens
+				if err := small.Publish(ctx, list[:2]...); err != nil {
+					t.Fatal(err)
+				}
+				if err := small.Publish(ctx, list...); !errors.Is(err, events.ErrFull) {
+					t.Errorf("publish to a full stream: %v, want ErrFull", err)
+				}
+			}
+			// Who works the backlog off is not held up.
+			c, err := small.Consume(ctx, events.ConsumeConfig{Run: "r1", Name: "worker", AckWait: time.Minute, MaxInFlight: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			handle := func(want events.Message) {
+				t.Helper()
+				got, err := c.Fetch(ctx, 1, 0)
+				if err != nil || got[0].Message().ID != want.ID {
+					t.Fatalf("fetch: %v, %v, want %s", got, err, want.Group)
+				}
+				if err := got[0].Ack(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			handle(list[0])
+			got, err := c.Fetch(ctx, 1, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := got[0].DeadLetter(ctx, "x"); name == "Messages" && !errors.Is(err, events.ErrFull) {
+				t.Errorf("dead letter into a full stream: %v, want ErrFull", err)
+			}
+			if err := got[0].Ack(ctx); err != nil {
+				t.Fatal(err)
+			}
+			published := make(chan error, 1)
+			go func() {
+				for {
+					err := small.Publish(ctx, list...)
+					if !errors.Is(err, events.ErrFull) {
+						published <- err
+						return
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+			}()
+			large := server.Connect(t, natsbus.Config{})
+			if err := large.Publish(ctx, list...); !errors.Is(err, events.ErrFull) {
+				t.Errorf("publishing alone raised the limit: %v", err)
+			}
+			if err := large.EnsureStream(ctx, "r1"); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-published; err != nil {
+				t.Error(err)
+			}
+			handle(list[2])
+			handle(list[3])
+		})
 	}
 }
 

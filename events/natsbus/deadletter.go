@@ -34,7 +34,7 @@ func (b *Bus) putLetter(ctx context.Context, subject string, l *letter) error {
 	return b.ask(ctx, func(ctx context.Context) error {
 		_, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data},
 			jetstream.WithExpectLastSequencePerSubject(0))
-		return err
+		return orFull(err)
 	})
 }
 

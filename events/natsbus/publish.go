@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"codea1/events"
@@ -168,7 +169,7 @@ func (p *publication) release() {
 }
 
 func (p *publication) fail(m *events.Message, err error) error {
-	return fmt.Errorf("nats: publish %s %s: %w", m.Type, m.Group, p.bus.orClosed(err))
+	return fmt.Errorf("nats: publish %s %s: %w", m.Type, m.Group, p.bus.orClosed(orFull(err)))
 }
 
 func weight(m *events.Message) int64 { return int64(len(m.Data)) + 1 }
@@ -180,6 +181,30 @@ func isTaken(err error) bool {
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
+
+// orFull makes ErrFull of a refusal for want of room: the stream's limits or the
+// server's.
+func orFull(err error) error {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return err
+	}
+	full := api.ErrorCode == errCodeInsufficientResources || api.ErrorCode == errCodeInsufficientStorage
+	if api.ErrorCode == errCodeStoreFailed {
+		full = strings.HasPrefix(api.Description, "maximum messages exceeded") || strings.HasPrefix(api.Description, "maximum bytes exceeded")
+	}
+	if !full {
+		return err
+	}
+	return fmt.Errorf("%w: %w; raise the limits of the stream or its server's storage", events.ErrFull, err)
+}
+
+// Error codes of the server that its client does not name.
+const (
+	errCodeInsufficientResources jetstream.ErrorCode = 10023 // JSInsufficientResourcesErr
+	errCodeInsufficientStorage   jetstream.ErrorCode = 10047 // JSStorageResourcesExceededErr
+	errCodeStoreFailed           jetstream.ErrorCode = 10077 // JSStreamStoreFailedF: the description says why
+)
 
 // checkStored returns nil when the subject of m holds the event m.
 func (b *Bus) checkStored(ctx context.Context, m *events.Message) error {

@@ -90,6 +90,3 @@ func (b *Bus) streamError(run string, err error) error {
 	}
 	return fmt.Errorf("nats: stream of run %q: %w", run, err)
 }
-
-// errCodeInsufficientStorage is JSStorageResourcesExceededErr.
-const errCodeInsufficientStorage jetstream.ErrorCode = 10047
