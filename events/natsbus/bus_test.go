@@ -260,11 +260,14 @@ func TestFullStream(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := got[0].DeadLetter(ctx, "x"); name == "Messages" && !errors.Is(err, events.ErrFull) {
+			// A dead letter is small: there may be room for one, or the message stays.
+			if err := got[0].DeadLetter(ctx, "x"); errors.Is(err, events.ErrFull) {
+				err = got[0].Ack(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+			} else if err != nil || name == "Messages" {
 				t.Errorf("dead letter into a full stream: %v, want ErrFull", err)
-			}
-			if err := got[0].Ack(ctx); err != nil {
-				t.Fatal(err)
 			}
 			published := make(chan error, 1)
 			go func() {
