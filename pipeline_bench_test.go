@@ -23,17 +23,17 @@ import (
 	"codea1/gpuworker/journal"
 	"codea1/producers/curriculum"
 	"codea1/replay"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The sizes of a group at the paper's settings.
-const (
-	benchQuestions = 256 // of a step
-	benchAnswers   = 8   // M
-	benchSuites    = 8   // N, for each answer
-	benchTests     = 8   // K, in each suite
-	benchTokens    = 300 // of a completion
+// benchSizes are those of the paper's steps and groups.
+var benchSizes = curriculum.Config{
+	QuestionsPerStep: 256, MaxStaleness: 1, Historical: 8, Answers: 8, Suites: 8, Tests: 8,
+	Temperature: 1, CodeTokens: benchTokens, TestTokens: benchTokens,
+}
 
-)
+const benchTokens = 300 // of a completion
 
 // BenchmarkPipeline is a training without models and sandbox: everything else
 // that a group goes through, with groups of real size. One operation is a step
@@ -44,15 +44,17 @@ const (
 //	            make 2000 of them a second
 //	KB/group    on the wire, all events of a group together
 func BenchmarkPipeline(b *testing.B) {
-	p := newBenchPipeline(b, b.N)
+	sizes := benchSizes
+	sizes.Steps = b.N
+	p := newPipeline(b, sizes)
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
 	defer cancel()
 	circle, stop := newCircle(ctx)
-	p.start(b, circle)
+	p.startWorkers(b, circle, stage.Each(executeNothing))
+	p.startTrainers(b, circle)
 	cpu := processTime(b)
 	b.ResetTimer()
-	// The first append poses the first steps.
-	p.publish(ctx, b, "start-0001", &events.RunStarted{Attempt: 1, Steps: b.N, Build: "bench", Code: benchCheckpoint, Test: benchCheckpoint})
+	p.begin(ctx, b)
 	select {
 	case <-p.finished:
 	case <-circle.Done():
@@ -63,7 +65,7 @@ func BenchmarkPipeline(b *testing.B) {
 	if err := stop(); err != nil {
 		b.Fatal(err)
 	}
-	groups := float64(b.N * benchQuestions)
+	groups := float64(b.N * sizes.QuestionsPerStep)
 	if n := p.rewarded.Load(); n != int64(groups) {
 		b.Fatalf("%d groups were rewarded, want %v", n, groups)
 	}
@@ -81,128 +83,139 @@ func processTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// benchPipeline is a run in one process.
-type benchPipeline struct {
+// pipeline is a run in one process, without models and sandbox.
+type pipeline struct {
 	dir      string
 	bus      *natsbus.Bus
 	log      *replay.Log
 	poser    *curriculum.Service
 	steps    int
+	staging  *prometheus.Registry
+	lagEvery time.Duration // of the stages; 0 for the default
 	finished chan struct{}
-	rewarded atomic.Int64 // groups in the log
+	posed    atomic.Int64 // groups in the log
+	rewarded atomic.Int64
 	bytes    atomic.Int64 // payload in the log
 }
 
-const benchRun = "bench"
+const pipelineRun = "bench"
 
-var benchCheckpoint = events.Checkpoint{URI: "file:///nowhere", SHA256: strings.Repeat("0", 64)}
-
-func newBenchPipeline(b *testing.B, steps int) *benchPipeline {
-	p := &benchPipeline{dir: b.TempDir(), steps: steps, finished: make(chan struct{})}
+func newPipeline(t testing.TB, sizes curriculum.Config) *pipeline {
+	p := &pipeline{dir: t.TempDir(), steps: sizes.Steps, staging: prometheus.NewRegistry(), finished: make(chan struct{})}
 	server, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: filepath.Join(p.dir, "nats"), SyncInterval: natsSyncInterval})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	b.Cleanup(server.Shutdown)
-	if p.bus, err = natsbus.Connect(b.Context(), natsbus.Config{Server: server}); err != nil {
-		b.Fatal(err)
+	t.Cleanup(server.Shutdown)
+	if p.bus, err = natsbus.Connect(t.Context(), natsbus.Config{Server: server}); err != nil {
+		t.Fatal(err)
 	}
-	b.Cleanup(func() { p.bus.Close() })
-	if err := p.bus.EnsureStream(b.Context(), benchRun); err != nil {
-		b.Fatal(err)
+	t.Cleanup(func() { p.bus.Close() })
+	if err := p.bus.EnsureStream(t.Context(), pipelineRun); err != nil {
+		t.Fatal(err)
 	}
 	if p.log, err = replay.Open(filepath.Join(p.dir, "log"), replay.Options{}); err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	b.Cleanup(func() { p.log.Close() })
-	set := make([]events.Problem, benchQuestions)
+	t.Cleanup(func() { p.log.Close() })
+	set := make([]events.Problem, sizes.QuestionsPerStep)
 	for i := range set {
 		set[i] = benchProblem(i)
 	}
-	schedule, err := curriculum.New(curriculum.Config{
-		Steps: steps, QuestionsPerStep: benchQuestions, MaxStaleness: 1, Historical: 8,
-		Answers: benchAnswers, Suites: benchSuites, Tests: benchTests,
-		Temperature: 1, CodeTokens: benchTokens, TestTokens: benchTokens,
-	}, set, p.log.Book(), nil)
+	schedule, err := curriculum.New(sizes, set, p.log.Book(), nil)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	p.poser = &curriculum.Service{Curriculum: schedule, Bus: p.bus, Run: benchRun, Source: "curriculum-0", Now: time.Now}
+	p.poser = &curriculum.Service{Curriculum: schedule, Bus: p.bus, Run: pipelineRun, Source: "curriculum-0", Now: time.Now}
 	return p
 }
 
-func (p *benchPipeline) publish(ctx context.Context, b *testing.B, group string, payload events.Payload) {
-	m, err := events.Encode(events.New(benchRun, group, "main", time.Now(), payload))
+// begin publishes run.started: the first event in the log poses the first steps.
+func (p *pipeline) begin(ctx context.Context, t testing.TB) {
+	nowhere := events.Checkpoint{URI: "file:///nowhere", SHA256: strings.Repeat("0", 64)}
+	m, err := events.Encode(events.New(pipelineRun, "start-0001", "main", time.Now(), &events.RunStarted{
+		Attempt: 1, Steps: p.steps, Build: "bench", Code: nowhere, Test: nowhere,
+	}))
 	if err == nil {
 		err = p.bus.Publish(ctx, m)
 	}
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
-// start runs all stages, as train does.
-func (p *benchPipeline) start(b *testing.B, c *circle) {
-	recorder, err := replay.NewRecorder(p.bus, p.log, replay.RecorderConfig{Run: benchRun, OnAppend: p.appended})
+// startWorkers runs all stages but the trainers, as train does.
+func (p *pipeline) startWorkers(t testing.TB, c *circle, execute stage.Handler) {
+	recorder, err := replay.NewRecorder(p.bus, p.log, replay.RecorderConfig{Run: pipelineRun, OnAppend: p.appended})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	c.Go(recorder.Run)
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		p.startRole(b, c, role)
+		p.startRollout(t, c, role)
 	}
 	recipe, err := rewards.New("a1", 0.5)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	rewarder := &rewards.Handler{Recipe: recipe, Source: "rewards-0", Now: time.Now}
-	p.startStage(b, c, stage.Config{Name: "execution", Types: []events.Type{events.TypeTestsSampled}, Handler: stage.Each(executeNothing), Concurrency: 2})
-	p.startStage(b, c, stage.Config{Name: "rewards", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(rewarder.Handle)})
+	p.startStage(t, c, stage.Config{Name: "execution", Types: []events.Type{events.TypeTestsSampled}, Handler: execute, Concurrency: 2})
+	p.startStage(t, c, stage.Config{Name: "rewards", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(rewarder.Handle)})
 }
 
-func (p *benchPipeline) startStage(b *testing.B, c *circle, config stage.Config) {
-	config.Bus, config.Run, config.AckWait, config.HeartbeatEvery = p.bus, benchRun, 5*time.Second, heartbeatEvery
+func (p *pipeline) startStage(t testing.TB, c *circle, config stage.Config) {
+	config.Bus, config.Run, config.AckWait, config.HeartbeatEvery = p.bus, pipelineRun, pipelineAckWait, heartbeatEvery
+	config.Registerer, config.LagEvery = p.staging, p.lagEvery
 	s, err := stage.New(config)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	c.Go(s.Run)
 }
 
-func (p *benchPipeline) startRole(b *testing.B, c *circle, role events.Role) {
-	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: p.bus, Run: benchRun, Role: role, Sampler: nullEngine{}})
+const pipelineAckWait = 5 * time.Second
+
+func (p *pipeline) startRollout(t testing.TB, c *circle, role events.Role) {
+	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: p.bus, Run: pipelineRun, Role: role, Sampler: nullEngine{}})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	sampled, err := journal.Open(filepath.Join(p.dir, "journal-"+string(role)), journal.Options{})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	b.Cleanup(func() { sampled.Close() })
+	t.Cleanup(func() { sampled.Close() })
 	rollout, err := gpuworker.NewRollout(gpuworker.RolloutConfig{Role: role, Policy: policy, Journal: sampled, Source: "rollout-" + string(role)})
 	if err != nil {
-		b.Fatal(err)
-	}
-	hyper := gpuworker.DefaultHyperparameters()
-	hyper.KLCoef, hyper.MaxStaleness, hyper.OptimizerSteps = 0, 1, 2*p.steps
-	trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
-		Bus: p.bus, Learner: nullEngine{}, Run: benchRun, Role: role, Source: "trainer-" + string(role),
-		Checkpoints: filepath.Join(p.dir, "checkpoints-"+string(role)), Initial: p.dir, Steps: p.steps, Hyper: hyper,
-	})
-	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	c.Go(policy.Run)
-	c.Go(trainer.Run)
-	p.startStage(b, c, stage.Config{
+	p.startStage(t, c, stage.Config{
 		Name: "rollout-" + string(role), Types: []events.Type{rollout.Consumes()}, Handler: rollout.Handle, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
 	})
 }
 
-func (p *benchPipeline) appended(ctx context.Context, appended []events.Message) error {
+func (p *pipeline) startTrainers(t testing.TB, c *circle) {
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		hyper := gpuworker.DefaultHyperparameters()
+		hyper.KLCoef, hyper.MaxStaleness, hyper.OptimizerSteps = 0, 1, 2*p.steps
+		trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
+			Bus: p.bus, Learner: nullEngine{}, Run: pipelineRun, Role: role, Source: "trainer-" + string(role),
+			Checkpoints: filepath.Join(p.dir, "checkpoints-"+string(role)), Initial: p.dir, Steps: p.steps, Hyper: hyper,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Go(trainer.Run)
+	}
+}
+
+func (p *pipeline) appended(ctx context.Context, appended []events.Message) error {
 	for i := range appended {
 		p.bytes.Add(int64(len(appended[i].Data)))
 		switch appended[i].Type {
+		case events.TypeProblemPosed:
+			p.posed.Add(1)
 		case events.TypeGroupRewarded:
 			p.rewarded.Add(1)
 		case events.TypeGroupDropped:
@@ -277,7 +290,7 @@ func makeCompletions(n int) []events.Completion {
 		}
 		var text strings.Builder
 		text.WriteString("The candidate may fail on negative numbers and on long lists; these calls look at both.\n\n```python\n")
-		for range benchTests {
+		for range benchSizes.Tests {
 			text.WriteString(benchTest(r.IntN(1e6)).Source + "\n")
 		}
 		text.WriteString("```\n")
