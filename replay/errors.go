@@ -79,7 +79,7 @@ func (e *DiskFullError) Error() string {
 
 // says looks for a cause in an error of Badger's, which joins causes as text.
 func says(err, cause error) bool {
-	return errors.Is(err, cause) || strings.Contains(err.Error(), cause.Error())
+	return err != nil && (errors.Is(err, cause) || strings.Contains(err.Error(), cause.Error()))
 }
 
 // lockedMessage is how Badger says that a directory is open elsewhere.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"codea1/events"
 	"codea1/replay/mistakes"
@@ -36,6 +37,11 @@ type Options struct {
 // the process with SIGBUS instead of giving an error.
 const DefaultReserveBytes = 256 << 20
 
+// closeBytes is set aside while a log is open for writing and given back when it
+// closes, so that it can write out what is in memory even on a disk that others
+// have filled to the last byte: a table is at most this large, and its copy.
+const closeBytes = 64 << 20
+
 // Log is the event log of a run and the Mistake Book that follows from it. All
 // methods are safe for concurrent use.
 type Log struct {
@@ -44,6 +50,7 @@ type Log struct {
 	db      *badger.DB
 	format  byte         // version of the layout that is there
 	remove  func() error // what a reader's snapshot leaves
+	release func() error // what is set aside for closing
 	free    func(dir string) (uint64, error)
 
 	compacting sync.Mutex   // held by Compact, taken before appending
@@ -107,7 +114,7 @@ func Open(dir string, options Options) (*Log, error) {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Log{dir: dir, options: options, free: freeBytes, book: mistakes.New()}
+	l := &Log{dir: dir, options: options, free: freeBytes, book: mistakes.New(), release: func() error { return nil }}
 	if options.ReadOnly {
 		if _, err := os.Stat(filepath.Join(dir, badger.ManifestFilename)); err != nil {
 			return nil, fmt.Errorf("%w: %s", ErrNoLog, dir)
@@ -129,10 +136,26 @@ func Open(dir string, options Options) (*Log, error) {
 	if err := l.openStore(); err != nil {
 		return nil, err
 	}
-	if err := l.load(); err != nil {
+	err := l.load()
+	if err == nil && !options.ReadOnly && !options.scratch {
+		err = l.setAside()
+	}
+	if err != nil {
 		return nil, errors.Join(err, l.db.Close(), l.remove())
 	}
 	return l, nil
+}
+
+func (l *Log) setAside() error {
+	release, err := reserveSpace(l.dir, closeBytes)
+	if says(err, syscall.ENOSPC) {
+		return l.commitError(err)
+	}
+	if err != nil {
+		return fmt.Errorf("log %s: set space aside: %w", l.dir, err)
+	}
+	l.release = release
+	return nil
 }
 
 // Close waits for the calls in progress and closes the log. Closing it again
@@ -146,10 +169,10 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.users.Wait()
-	var err error
+	err := l.release()
 	// Without it the next opener folds what is missing.
 	if l.state != nil && l.failed == nil && l.checkSpace(0) == nil {
-		err = l.storeState(true)
+		err = errors.Join(err, l.storeState(true))
 	}
 	if err := errors.Join(err, l.db.Close(), l.remove()); err != nil {
 		return fmt.Errorf("close log %s: %w", l.dir, err)

@@ -17,6 +17,13 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(writerDirVariable); dir != "" {
 		writeUntilKilled(dir)
 	}
+	if dir := os.Getenv(fillDirVariable); dir != "" {
+		if err := fillUp(dir); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	// Opening a log is what a check of a property costs. More are asked for with
 	// -rapid.checks=1000.
 	flag.Parse()

@@ -65,6 +65,8 @@ func snapshot(dir string, repair bool) (copied string, repairable bool, remove f
 }
 
 const (
+	// reserveName names the file that sets space aside, until it has no name.
+	reserveName = ".log-reserve-*"
 	// snapshotPrefix names snapshots beside the log; the process ID follows.
 	snapshotPrefix = ".log-read-"
 	// snapshotAttempts bounds how often a snapshot starts over because Badger
