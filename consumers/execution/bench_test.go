@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"codea1/events"
@@ -23,6 +24,7 @@ func BenchmarkRun(b *testing.B) {
 				for i := range 8 {
 					calls = append(calls, fmt.Sprintf("f(%d)", i))
 				}
+				before := cpuOfPool(b, p) + cpuOf(b, syscall.RUSAGE_SELF)
 				b.ResetTimer()
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {
@@ -33,6 +35,7 @@ func BenchmarkRun(b *testing.B) {
 					}
 				})
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+				b.ReportMetric(float64((cpuOfPool(b, p)+cpuOf(b, syscall.RUSAGE_SELF)-before).Microseconds())/float64(b.N), "cpu-us/job")
 			})
 		}
 	}

@@ -158,7 +158,7 @@ func newSetup(python interpreter, directory string, level Level, config Config) 
 		}
 		s.Filter = hex.EncodeToString(filter)
 	}
-	for _, name := range append([]string{"children", "isolation"}, jobModules...) {
+	for _, name := range append([]string{"pages", "children", "isolation"}, jobModules...) {
 		s.Modules = append(s.Modules, [2]string{"codea1_" + name, readHarness(name + ".py")})
 	}
 	s.Limits = map[string]int64{

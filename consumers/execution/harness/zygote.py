@@ -151,7 +151,11 @@ def main():
     setup = json.loads(sys.stdin.buffer.read())
     control = socket.socket(fileno=3)
     sys.path[:] = setup["path"]
-    load_modules(setup["modules"])
+    load_modules(setup["modules"][:1])
+    pages = sys.modules["codea1_pages"]
+    kept = pages.gather()
+    maps = pages.open_maps()
+    load_modules(setup["modules"][1:])
     processes = prefer_for_oom()
     isolation = sys.modules["codea1_isolation"]
     try:
@@ -166,7 +170,6 @@ def main():
     for standard in (0, 1):
         os.dup2(devnull, standard)
     os.close(devnull)
-    set_limits(setup["limits"])
     child = sys.modules["codea1_child"]
     if setup["grouped"]:
         child.processes = processes
@@ -175,8 +178,11 @@ def main():
     child.rehearse()
     gc.collect()
     gc.freeze()
+    pages.settle(maps)
+    set_limits(setup["limits"])
     control.sendall(bytes([ord("R"), landlock]))
     serve(control, child, keeper, os.getcwd())
+    del kept
     os._exit(0)
 
 
