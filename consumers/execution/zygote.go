@@ -190,18 +190,23 @@ func (z *zygote) fork() (*os.File, error) {
 			return nil, err
 		}
 	}
-	if z.next == nil {
-		if err := z.prepare(); err != nil {
-			return nil, err
-		}
-	}
 	socket := z.next
 	z.next = nil
 	return socket, nil
 }
 
-// prepare has the next child forked.
-func (z *zygote) prepare() error {
+// prepare has the first child forked.
+func (z *zygote) prepare() error { return z.request('F') }
+
+// end has the child killed with everything it started and the next one forked.
+// Both happen while the pool goes on; ended waits for the first.
+func (z *zygote) end() error {
+	z.owing = true
+	return z.request('N')
+}
+
+// request asks for a child, with the socket for its job.
+func (z *zygote) request(what byte) error {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return fmt.Errorf("job socket: %w", err)
@@ -211,24 +216,11 @@ func (z *zygote) prepare() error {
 		return errors.Join(err, ours.Close())
 	}
 	rights := syscall.UnixRights(int(theirs.Fd()))
-	if _, _, err := z.control.WriteMsgUnix([]byte("F"), rights, nil); err != nil {
+	if _, _, err := z.control.WriteMsgUnix([]byte{what}, rights, nil); err != nil {
 		return errors.Join(fmt.Errorf("fork: %w", err), ours.Close())
 	}
 	z.next = ours
 	return nil
-}
-
-// end has the child killed with everything it started and the next one forked.
-// Both happen while the pool goes on; ended waits for the first.
-func (z *zygote) end() error {
-	if err := z.control.SetWriteDeadline(time.Now().Add(endTimeout)); err != nil {
-		return err
-	}
-	if _, err := z.control.Write([]byte("E")); err != nil {
-		return fmt.Errorf("end child: %w", err)
-	}
-	z.owing = true
-	return z.prepare()
 }
 
 // ended waits until the child that end was called on is no more, and returns

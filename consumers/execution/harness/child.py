@@ -52,6 +52,7 @@ REHEARSED_SUITE = "assert f([1, 'a'], k=-2.5) == {'a': (1, None)}\nassert f(len(
 
 
 job_socket = JOB_SOCKET  # another one in a rehearsal
+seeded = False  # the fork server has seen to it
 processes = None  # a descriptor of /proc, where children share the fork server's memory limit
 
 
@@ -122,7 +123,8 @@ def run(kind, trusted, max_value_bytes, code, entry, items):
     while frame:
         depth, frame = depth + 1, frame.f_back
     sys.setrecursionlimit(1000 + depth)
-    random.seed(0)  # the same program gives the same answers in every child
+    if not seeded:
+        random.seed(0)  # the same program gives the same answers in every child
     send(b"B")
     if kind == "suites":
         send(b"L")
@@ -167,7 +169,7 @@ def rehearse():
     """Goes through a harmless job in the zygote. What Python makes when it is
     first needed (caches, specialised bytecode) is then there for every child,
     which would otherwise copy the pages that it is made on."""
-    global job_socket
+    global job_socket, seeded
     ours, theirs = socket.socketpair()
     job_socket = theirs.fileno()
     limit = sys.getrecursionlimit()
@@ -183,6 +185,8 @@ def rehearse():
     ours.close()
     theirs.close()
     job_socket = JOB_SOCKET
+    random.seed(0)
+    seeded = True
 
 
 def answer(compute):

@@ -5,8 +5,8 @@ level of isolation and the limits as JSON on standard input and the control
 socket as descriptor 3. Each request is one byte:
 
     F  fork a child for the socket that comes with it (SCM_RIGHTS)
-    E  end that child and all it left behind; answers its wait status, int32
-       little-endian, or -1 if there was no child
+    N  end that child and all it left behind, answer its wait status, int32
+       little-endian, or -1 if there was no child, and do as for F
 
 Before the first request it answers R and the version of Landlock in use, a
 byte, or N and why the machine does not give the level of isolation that was
@@ -19,6 +19,7 @@ candidate can find another's text in inherited memory.
 import itertools
 import json
 import os
+import stat
 import sys
 
 
@@ -59,7 +60,9 @@ def prefer_for_oom():
 def tidy(directory, moves):
     """Leaves directory as an empty one, whatever the candidate made of it."""
     try:
-        if not os.listdir(directory) and not (moves and not os.path.samefile(directory, ".")):
+        found = os.stat(directory)
+        untouched = found.st_mode == stat.S_IFDIR | 0o700 and not os.listdir(directory)
+        if untouched and not (moves and not os.path.samefile(directory, ".")):
             return
     except OSError:
         pass  # it is gone, or no directory any more
@@ -110,24 +113,23 @@ def serve(control, child, keeper, directory):
     room = socket.CMSG_SPACE(4)
     while True:
         request, rights, _, _ = control.recvmsg(1, room)
-        if request == b"F" and rights and pid == none:
-            descriptor = int.from_bytes(rights[0][2], sys.byteorder)
-            forked = keeper.fork()
-            if forked == 0:
-                child.main(descriptor, keeper)
-            if forked is not None:
-                pid = forked  # or the pool learns it from the answer to E
-            os.close(descriptor)
-        elif request == b"E":
+        if request == b"N":
             status = -1
             if pid != none:
                 status, pid = keeper.end(pid), none
                 tidy(directory, keeper.moves)
-            control.sendall(struct.pack("<i", status))
-        else:  # the pool is gone
+            control.send(struct.pack("<i", status))
+        elif request != b"F":  # the pool is gone
             if pid != none:
                 keeper.end(pid)
             return
+        descriptor = int.from_bytes(rights[0][2], sys.byteorder)
+        forked = keeper.fork()
+        if forked == 0:
+            child.main(descriptor, keeper)
+        if forked is not None:
+            pid = forked  # or the pool learns it from the next answer
+        os.close(descriptor)
 
 
 def set_limits(limits):
