@@ -87,23 +87,22 @@ func configuredFlags(config string) (*RunFlags, error) {
 	return startedFlags(&events.RunStarted{Attempt: 1, Config: config}, nil)
 }
 
-// lostPath is where the store of a bus lies that has lost events.
-func lostPath(run string) string { return natsPath(run) + ".lost" }
-
-// PutBusAside implements replay.Host. What the bus had before the first of
-// several tries is kept, whatever they have left.
+// PutBusAside implements replay.Host.
 func (h *host) PutBusAside(dir, config string) error {
 	flags, err := configuredFlags(config)
 	if err != nil || flags.Bus.URL != busEmbedded {
 		return err
 	}
-	if _, err := os.Stat(lostPath(dir)); err == nil {
-		return os.RemoveAll(natsPath(dir))
+	for n := 1; ; n++ {
+		aside := fmt.Sprintf("%s.lost-%d", natsPath(dir), n)
+		if _, err := os.Lstat(aside); err == nil {
+			continue
+		}
+		if err := os.Rename(natsPath(dir), aside); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
 	}
-	if err := os.Rename(natsPath(dir), lostPath(dir)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // WorkSets implements replay.Host: the stages that station starts.

@@ -17,9 +17,6 @@ import (
 // configFile is where a run directory keeps the run's configuration.
 const configFile = "config.yaml"
 
-// ErrNothingToRestore is returned for a bus that reaches the end of the log.
-var ErrNothingToRestore = errors.New("the bus has everything that the log has: nothing to restore")
-
 // RestoreBusCommand is `codea1 replay restore-bus`.
 type RestoreBusCommand struct {
 	runArgument
@@ -37,7 +34,9 @@ type restoredJSON struct {
 }
 
 // Run publishes a stopped run's log on an empty bus, and makes recorder and
-// trainers stand there.
+// trainers stand there. What the old bus had beyond the log is made again: it
+// follows from what the log has. An embedded bus is put aside, another one has
+// to be emptied of the run before.
 func (c *RestoreBusCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
 	if parent.Host == nil {
 		return ErrNoHost
@@ -84,9 +83,6 @@ func (r *restoring) restore(ctx context.Context) error {
 	}
 	r.config = string(config)
 	if r.run, err = r.log.run(ctx); err != nil {
-		return err
-	}
-	if err := r.checkLost(ctx); err != nil {
 		return err
 	}
 	newest, err := r.log.newest(ctx)
@@ -140,24 +136,6 @@ func (r *restoring) restore(ctx context.Context) error {
 			}
 		}
 	}
-	// Last: until here the log stands past the end of the bus, and a restore
-	// that was interrupted is begun again.
+	// Last: a restore that was interrupted is begun again.
 	return r.log.Rebase(seeded.End)
-}
-
-// checkLost returns ErrNothingToRestore unless the bus ends before the log does.
-func (r *restoring) checkLost(ctx context.Context) (err error) {
-	bus, closeBus, err := r.OpenBus(ctx, r.dir, r.run, r.config)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeBus()) }()
-	reader, err := bus.Read(ctx, events.ReadConfig{Run: r.run, From: r.log.Position()})
-	if errors.Is(err, events.ErrPosition) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(ErrNothingToRestore, reader.Close())
 }

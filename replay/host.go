@@ -17,8 +17,8 @@ type Host interface {
 	// OpenBus opens the bus that a run of the configuration uses; where it is an
 	// embedded one, it lies in dir.
 	OpenBus(ctx context.Context, dir, run, config string) (SeedBus, func() error, error)
-	// PutBusAside makes room in dir for an empty embedded bus. It does nothing
-	// for a run whose bus is elsewhere.
+	// PutBusAside makes room in dir for an empty embedded bus and keeps the old
+	// one. It does nothing for a run whose bus is elsewhere.
 	PutBusAside(dir, config string) error
 	// WorkSets returns the sets of consumers that a run's workers form.
 	WorkSets() []WorkSet

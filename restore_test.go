@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codea1/events"
+)
+
+// A bus that a power cut has set back is made anew from the log, and the run
+// goes on from where it was.
+func TestRestoreBus(t *testing.T) {
+	t.Parallel()
+	const steps = 4
+	dir, undisturbed := t.TempDir(), t.TempDir()
+	run := runPath(dir, "r")
+	updated := func(group string) func(*events.Message) bool {
+		return func(m *events.Message) bool { return m.Type == events.TypePolicyUpdated && m.Group == group }
+	}
+	stopAfter(t, dir, updated("code-v000001"), train("--steps", "4", "--name", "r", "--heldout", "", "--keep-checkpoints", "4")...)
+	before := filepath.Join(t.TempDir(), "nats")
+	if err := os.CopyFS(before, os.DirFS(natsPath(run))); err != nil {
+		t.Fatal(err)
+	}
+	stopAfter(t, dir, updated("code-v000002"), "train", "--resume", "r")
+	if err := os.CopyFS(runPath(undisturbed, "r"), os.DirFS(run)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(natsPath(run)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(natsPath(run), os.DirFS(before)); err != nil {
+		t.Fatal(err)
+	}
+	// The attempt that finds out leaves traces on what is left of the bus.
+	p := start(t, dir, "train", "--resume", "r")
+	if code := p.wait(t); code != 1 || !strings.Contains(p.stderr.String(), events.ErrPosition.Error()) {
+		t.Errorf("exit code %d on a bus that has lost events", code)
+	}
+	must(t, dir, "replay", "restore-bus", "r")
+	if _, err := os.Stat(natsPath(run) + ".lost-1"); err != nil {
+		t.Errorf("what was left of the bus is gone: %v", err)
+	}
+	must(t, dir, "train", "--resume", "r")
+	must(t, undisturbed, "train", "--resume", "r")
+	if diff := cmp.Diff(read(t, runPath(undisturbed, "r"), steps), read(t, run, steps), sameRun); diff != "" {
+		t.Errorf("(-undisturbed +restored):\n%s", diff)
+	}
+	must(t, dir, "replay", "verify", "r")
+}
