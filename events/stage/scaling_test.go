@@ -11,11 +11,16 @@ import (
 	"testing"
 
 	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.yaml.in/yaml/v4"
 )
 
 // SCALING.md names the metrics that a stage has, all of them and no others.
@@ -69,4 +74,58 @@ func TestScalingDocument(t *testing.T) {
 			t.Errorf("SCALING.md names %s, which no stage has", name)
 		}
 	}
+}
+
+// The examples of SCALING.md are YAML, and what they say about NATS is so.
+func TestScalingExamples(t *testing.T) {
+	text, err := os.ReadFile("SCALING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type scaledObject struct {
+		Kind string
+		Spec struct {
+			Triggers []struct {
+				Type     string
+				Metadata map[string]string
+			}
+		}
+	}
+	triggers := map[string]map[string]string{}
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		var o scaledObject
+		if err := yaml.Unmarshal([]byte(block[1]), &o); err != nil {
+			t.Fatalf("%v in\n%s", err, block[1])
+		}
+		if o.Kind != "ScaledObject" || len(o.Spec.Triggers) != 1 {
+			t.Fatalf("not a ScaledObject with one trigger: %+v", o)
+		}
+		triggers[o.Spec.Triggers[0].Type] = o.Spec.Triggers[0].Metadata
+	}
+	if !strings.Contains(triggers["prometheus"]["query"], "codea1_stage_lag_events") {
+		t.Errorf("query %q", triggers["prometheus"]["query"])
+	}
+
+	server := natstest.Start(t)
+	bus := server.Connect(t, natsbus.Config{})
+	c := config(bus, stage.Each(answer))
+	c.Run, c.Name = "demo", "execution"
+	if err := bus.Publish(bounded(t), bustest.Encode(bustest.Posed(c.Run, 1, 0))); err != nil {
+		t.Fatal(err)
+	}
+	start(t, c)
+	conn, err := nats.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := triggers["nats-jetstream"]
+	eventually(t, "stream and consumer are there, and the event is handled", func() bool {
+		consumer, err := js.Consumer(bounded(t), of["stream"], of["consumer"])
+		return err == nil && consumer.CachedInfo().AckFloor.Consumer == 1
+	})
 }
