@@ -8,8 +8,8 @@ type backend interface {
 	// run does a job whose limits are set. The error is ctx's, ErrClosed or a
 	// *SandboxError: what the job's program does never makes one.
 	run(ctx context.Context, j job) (session, error)
-	// close frees what no fork server holds. No job is under way any more.
-	close()
+	// close frees what is left when no job is under way and no fork server runs.
+	close() error
 }
 
 // run does a job: in one child if all goes well, and in a fresh child for the

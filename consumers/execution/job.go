@@ -90,7 +90,7 @@ var (
 // forkServers does jobs in the pool's fork servers, on this machine.
 type forkServers struct{ *Pool }
 
-func (forkServers) close() {}
+func (p forkServers) close() error { return errors.Join(removeAll(p.root), p.lock.Close()) }
 
 func (p forkServers) run(ctx context.Context, j job) (session, error) {
 	var done session

@@ -125,11 +125,21 @@ func (p *Pool) Python() string { return p.python.Executable }
 func (p *Pool) Level() Level { return p.level }
 
 // Isolation says what the level means on this machine, in words.
-func (p *Pool) Isolation() string { return p.level.describe(p.landlock) }
+func (p *Pool) Isolation() string {
+	if p.level == levelElsewhere {
+		return "what the server does"
+	}
+	return p.level.describe(p.landlock)
+}
 
 // Bounds says what keeps a candidate's processes together within their memory
 // on this machine, in words.
-func (p *Pool) Bounds() string { return p.bounds.String() }
+func (p *Pool) Bounds() string {
+	if p.level == levelElsewhere {
+		return "what the server holds to"
+	}
+	return p.bounds.String()
+}
 
 // Close ends the fork servers and waits for jobs that are still running, so
 // cancel their contexts first to close at once. A second Close does nothing.
@@ -145,8 +155,7 @@ func (p *Pool) Close() error {
 			}
 		}
 		stopping.Wait()
-		p.backend.close()
-		err = errors.Join(removeAll(p.root), p.lock.Close())
+		err = p.backend.close()
 	})
 	return err
 }

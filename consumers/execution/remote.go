@@ -112,10 +112,13 @@ func (p *Pool) askServer(ctx context.Context) error {
 	return nil
 }
 
-func (r *remote) close() { r.client.CloseIdleConnections() }
+func (r *remote) close() error {
+	r.client.CloseIdleConnections()
+	return nil
+}
 
 // errRelay refuses what only a sandbox on this machine does.
-var errRelay = errors.New("a whole program runs on this machine only, not by way of a sandbox server")
+var errRelay = errors.New("whole programs run, and are kept in, on this machine only, not by way of a sandbox server")
 
 func (r *remote) run(ctx context.Context, j job) (session, error) {
 	if j.kind == jobPrograms {

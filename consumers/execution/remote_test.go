@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -436,6 +438,24 @@ func TestRemoteAddress(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), Config{Server: "localhost"}); err == nil || !strings.Contains(err.Error(), "want a URL") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestRemoteIsNoMachine: what is about this machine is not done on another.
+func TestRemoteIsNoMachine(t *testing.T) {
+	flags := Flags{Sandbox: "http://127.0.0.1:1"}
+	if err := (&CheckCommand{flags}).Run(t.Context(), io.Discard, slog.New(slog.DiscardHandler)); !errors.Is(err, errRelay) {
+		t.Errorf("check: %v", err)
+	}
+	if err := (&ServeCommand{Flags: flags}).Run(t.Context(), io.Discard, slog.New(slog.DiscardHandler)); !errors.Is(err, errRelay) {
+		t.Errorf("serve: %v", err)
+	}
+	p := openServed(t, quick)
+	if _, err := p.RunCode(t.Context(), &RunCodeRequest{Language: "python"}); !errors.Is(err, errRelay) {
+		t.Errorf("run code: %v", err)
+	}
+	if !strings.Contains(p.Isolation()+p.Bounds(), "server") || p.Level() != levelElsewhere {
+		t.Errorf("%s, %s, %s", p.Level(), p.Isolation(), p.Bounds())
 	}
 }
 
