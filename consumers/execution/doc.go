@@ -21,9 +21,15 @@
 //     and the calls after the one it failed on run in a fresh child.
 //   - A sandbox that dies is a *SandboxError, retried and never a verdict.
 //
+// TESTS.md says what counts as a test, what becomes of it and how values are
+// compared; its tables are run. SERVER.md has the protocol of serve.go and what
+// is sent to a server by remote.go.
+//
 // Start reading at program.go (run calls on a program), then group.go (a group
 // of answers and suites), golden.go (a problem's own tests) and apart.go (test
-// scripts). Below them: pool.go hands out fork servers, job.go talks to one
+// scripts). All of them give jobs to a backend (backend.go): the fork servers of
+// this machine, or a SandboxFusion server (remote.go), where every program is a
+// request of its own that holds its calls and no expectation. Below them: pool.go hands out fork servers, job.go talks to one
 // child, zygote.go is one fork server, isolation.go names the levels, cache.go
 // remembers executions, and harness holds the Python side, where isolation.py
 // shuts a fork server off. Beside them: grading.go and serve.go are the sandbox
