@@ -466,3 +466,28 @@ func TestRemoteWithoutServer(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// FuzzServerAnswer reads the lines that a server, or a program there, sends.
+func FuzzServerAnswer(f *testing.F) {
+	const nonce = "codea1-N"
+	for _, seed := range []string{
+		"", "x\ncodea1-N [\"B\", \"\"]\ncodea1-N [\"L\", \"\"]\ncodea1-N [\"V\", \"1\"]\ncodea1-N [\"M\", \"gone\"]\ncodea1-N [\"E\", \"more\"]\n",
+		"codea1-N [\"B\", \"\"]\ncodea1-N [\"U\", \"no\"]\ncodea1-N [\"E\", \"\"]", "codea1-N [\"E\", \"\"]", "codea1-N [\"B\"", "codea1-N [\"B\", \"\", \"\"]", "codea1-N []\n",
+	} {
+		f.Add(seed)
+	}
+	j := job{items: []string{"1", "2"}, valueBytes: 64}
+	f.Fuzz(func(t *testing.T, text string) {
+		var a serverAnswer
+		err := a.read(j, nonce, text)
+		if len(a.replies) > len(j.items) || a.loads && a.loadError != "" || len(a.replies) > 0 && !strings.Contains(text, nonce) {
+			t.Fatalf("%q was read as %+v, %v", text, a, err)
+		}
+		if err != nil {
+			a = a.takenAway(j)
+		}
+		if a.loads && !a.more && err != nil && len(a.replies) != len(j.items) {
+			t.Fatalf("%q is not complete: %+v", text, a)
+		}
+	})
+}
