@@ -1,6 +1,10 @@
 package natsbus_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,29 +17,79 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Each benchmark runs the bus and bare nats.go side by side on one server;
-// what lies between them is the price of deduplication, order and envelopes.
+// Each benchmark runs the bus and bare nats.go in turn, on one server, with the
+// same bytes and the same guarantees: stored once for each subject, delivered
+// until acknowledged, read in order. What lies between them is the price of
+// envelopes, order per group and, in BenchmarkMove, of the codec. Being paired,
+// the ratio holds on a busy machine, too.
 
-const (
-	benchBatch = 256
-	benchBytes = 10 << 10
-)
+const benchBatch = 512
 
-func benchMessages(run string, n int) []events.Message {
-	list := make([]events.Message, n)
-	data := make([]byte, benchBytes)
-	for i := range list {
-		list[i] = bustest.Encode(bustest.Posed(run, 1+i/bustest.Groups, i%bustest.Groups))
-		list[i].Encoding, list[i].Data = events.EncodingNone, data
-	}
-	return list
+// pair times two ways to do the same.
+type pair struct {
+	bus, bare time.Duration
+	messages  int
 }
 
-func benchBus(b *testing.B) (*natsbus.Bus, jetstream.JetStream) {
+func (p *pair) report(b *testing.B) {
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(p.messages)/p.bus.Seconds(), "bus-msg/s")
+	b.ReportMetric(float64(p.messages)/p.bare.Seconds(), "bare-msg/s")
+	b.ReportMetric(100*p.bare.Seconds()/p.bus.Seconds(), "%-of-bare")
+}
+
+func timed(into *time.Duration, do func()) {
+	began := time.Now()
+	do()
+	*into += time.Since(began)
+}
+
+// sizes are those of an event before compression, as in a small and a large
+// run: a sample of this package, and a group of 8 answers of 300 tokens.
+var sizes = map[string]func(run string, slot int) *events.Event{
+	"1KB": func(run string, slot int) *events.Event {
+		return bustest.CodeSampled(bustest.Posed(run, 1+slot/bustest.Groups, slot%bustest.Groups))
+	},
+	"30KB": func(run string, slot int) *events.Event {
+		posed := bustest.Posed(run, 1+slot/bustest.Groups, slot%bustest.Groups)
+		sampled := &events.CodeSampled{Posed: *posed.Payload.(*events.ProblemPosed), Prompt: make(events.Int32s, 200)}
+		sampled.Posed.Plan.Answers = 8
+		for range 8 {
+			sampled.Answers = append(sampled.Answers, answer())
+		}
+		return events.Caused(posed, "bench-0", bustest.At, sampled)
+	},
+}
+
+// answer is a completion of 300 tokens that compresses as real ones do.
+var answer = sync.OnceValue(func() events.Completion {
+	c := events.Completion{Finish: events.FinishStop}
+	var text strings.Builder
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		c.Tokens = append(c.Tokens, random.Int32N(50_000))
+		c.LogProbs = append(c.LogProbs, -random.Float32())
+		fmt.Fprint(&text, " x", random.IntN(40))
+	}
+	c.Text = text.String()
+	return c
+})
+
+// bench is a server with the run "bus" for the bus and the run "bare" for bare
+// nats.go, and a consumer of each.
+type bench struct {
+	*testing.B
+	bus       *natsbus.Bus
+	consumers chan events.Consumer // a member for each mover
+	js        jetstream.JetStream
+	durable   jetstream.Consumer
+}
+
+func newBench(b *testing.B) *bench {
 	server := natstest.Start(b)
-	bus := server.Connect(b, natsbus.Config{})
+	x := &bench{B: b, bus: server.Connect(b, natsbus.Config{})}
 	for _, run := range []string{"bus", "bare"} {
-		if err := bus.EnsureStream(b.Context(), run); err != nil {
+		if err := x.bus.EnsureStream(b.Context(), run); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -44,130 +98,218 @@ func benchBus(b *testing.B) (*natsbus.Bus, jetstream.JetStream) {
 		b.Fatal(err)
 	}
 	b.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
+	if x.js, err = jetstream.New(conn); err != nil {
+		b.Fatal(err)
+	}
+	config := events.ConsumeConfig{Run: "bus", Name: "bench", Types: []events.Type{events.TypeCodeSampled}, AckWait: time.Minute, MaxInFlight: 4 * benchBatch}
+	x.consumers = make(chan events.Consumer, movers)
+	for range movers {
+		c, err := x.bus.Consume(b.Context(), config)
+		if err != nil {
+			b.Fatal(err)
+		}
+		x.consumers <- c
+	}
+	x.durable, err = x.js.CreateConsumer(b.Context(), "codea1-bare", jetstream.ConsumerConfig{
+		Durable: "bench", FilterSubject: "codea1.bare.code.sampled.*", AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: time.Minute, MaxDeliver: -1, MaxAckPending: 4 * benchBatch,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return bus, js
+	return x
 }
 
-func publishBare(b *testing.B, js jetstream.JetStream, list []events.Message) {
+func (x *bench) publish(list []events.Message) {
+	if err := x.bus.Publish(x.Context(), list...); err != nil {
+		x.Fatal(err)
+	}
+}
+
+func (x *bench) publishBare(list []*nats.Msg) {
 	futures := make([]jetstream.PubAckFuture, len(list))
 	for i, m := range list {
-		msg := nats.NewMsg("codea1.bare." + string(m.Type) + "." + m.Group)
-		msg.Data = m.Data
-		m.Headers("ce-", msg.Header.Set)
 		var err error
-		if futures[i], err = js.PublishMsgAsync(msg); err != nil {
-			b.Fatal(err)
+		if futures[i], err = x.js.PublishMsgAsync(m, jetstream.WithExpectLastSequencePerSubject(0)); err != nil {
+			x.Fatal(err)
 		}
 	}
 	for _, f := range futures {
 		select {
 		case <-f.Ok():
 		case err := <-f.Err():
-			b.Fatal(err)
+			x.Fatal(err)
 		}
 	}
 }
 
-func perSecond(b *testing.B, messages int) {
-	b.ReportMetric(float64(messages)/b.Elapsed().Seconds(), "msg/s")
+func (x *bench) consume(n int, handle func(*events.Message)) {
+	c := <-x.consumers
+	defer func() { x.consumers <- c }()
+	for n > 0 {
+		got, err := c.Fetch(x.Context(), min(n, benchBatch), 0)
+		if err != nil {
+			x.Fatal(err)
+		}
+		for _, d := range got {
+			m := d.Message()
+			handle(&m)
+			if err := d.Ack(x.Context()); err != nil {
+				x.Fatal(err)
+			}
+		}
+		n -= len(got)
+	}
+}
+
+func (x *bench) consumeBare(n int) {
+	for n > 0 {
+		got, err := x.durable.Fetch(min(n, benchBatch))
+		if err != nil {
+			x.Fatal(err)
+		}
+		for m := range got.Messages() {
+			if err := m.Ack(); err != nil {
+				x.Fatal(err)
+			}
+			n--
+		}
+	}
+}
+
+// wire returns what bare nats.go publishes for a message.
+func wire(m *events.Message) *nats.Msg {
+	msg := nats.NewMsg("codea1.bare." + string(m.Type) + "." + m.Group)
+	msg.Data = m.Data
+	m.Headers("ce-", msg.Header.Set)
+	msg.Header.Set(jetstream.MsgIDHeader, m.ID)
+	return msg
+}
+
+func encode(b *testing.B, list []*events.Event) []events.Message {
+	messages := make([]events.Message, len(list))
+	for i, e := range list {
+		var err error
+		if messages[i], err = events.Encode(e); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return messages
+}
+
+// batches calls do with b.N batches of events and what bare nats.go sends for
+// them.
+func batches(b *testing.B, size string, do func(list []*events.Event, messages []events.Message, bare []*nats.Msg)) {
+	for n := range b.N {
+		list := make([]*events.Event, benchBatch)
+		bare := make([]*nats.Msg, benchBatch)
+		for i := range list {
+			list[i] = sizes[size]("bus", n*benchBatch+i)
+		}
+		messages := encode(b, list)
+		for i := range bare {
+			bare[i] = wire(&messages[i])
+		}
+		do(list, messages, bare)
+	}
+}
+
+// movers is how many goroutines publish, and as many consume, in BenchmarkMove.
+const movers = 2
+
+// each calls do with the movers' shares of n, at the same time.
+func each(n int, do func(from, to int)) {
+	var work sync.WaitGroup
+	for i := range movers {
+		work.Go(func() { do(i*n/movers, (i+1)*n/movers) })
+	}
+	work.Wait()
+}
+
+// BenchmarkMove takes events from one process to another: encoded, published,
+// consumed, decoded, acknowledged, all at the same time.
+func BenchmarkMove(b *testing.B) {
+	for size := range sizes {
+		b.Run(size, func(b *testing.B) {
+			x, p := newBench(b), new(pair)
+			batches(b, size, func(list []*events.Event, _ []events.Message, bare []*nats.Msg) {
+				timed(&p.bus, func() {
+					var work sync.WaitGroup
+					work.Go(func() {
+						each(len(list), func(from, to int) { x.publish(encode(b, list[from:to])) })
+					})
+					each(len(list), func(from, to int) {
+						x.consume(to-from, func(m *events.Message) {
+							if _, err := m.Decode(); err != nil {
+								b.Error(err)
+							}
+						})
+					})
+					work.Wait()
+				})
+				timed(&p.bare, func() {
+					var work sync.WaitGroup
+					work.Go(func() {
+						each(len(bare), func(from, to int) { x.publishBare(bare[from:to]) })
+					})
+					each(len(bare), func(from, to int) { x.consumeBare(to - from) })
+					work.Wait()
+				})
+				p.messages += len(list)
+			})
+			p.report(b)
+		})
+	}
 }
 
 func BenchmarkPublish(b *testing.B) {
-	for name, batch := range map[string]int{"One": 1, "Batch": benchBatch} {
-		b.Run(name+"/Bus", func(b *testing.B) {
-			bus, _ := benchBus(b)
-			list := benchMessages("bus", b.N*batch)
-			b.ResetTimer()
-			for ; len(list) > 0; list = list[batch:] {
-				if err := bus.Publish(b.Context(), list[:batch]...); err != nil {
-					b.Fatal(err)
+	for _, batch := range []int{1, benchBatch} {
+		b.Run(fmt.Sprint(batch), func(b *testing.B) {
+			x, p := newBench(b), new(pair)
+			batches(b, "1KB", func(_ []*events.Event, messages []events.Message, bare []*nats.Msg) {
+				for i := 0; i < len(messages); i += batch {
+					timed(&p.bus, func() { x.publish(messages[i : i+batch]) })
+					timed(&p.bare, func() { x.publishBare(bare[i : i+batch]) })
 				}
-			}
-			perSecond(b, b.N*batch)
-		})
-		b.Run(name+"/Bare", func(b *testing.B) {
-			_, js := benchBus(b)
-			list := benchMessages("bare", b.N*batch)
-			b.ResetTimer()
-			for ; len(list) > 0; list = list[batch:] {
-				publishBare(b, js, list[:batch])
-			}
-			perSecond(b, b.N*batch)
+				p.messages += len(messages)
+			})
+			p.report(b)
 		})
 	}
 }
 
 func BenchmarkConsume(b *testing.B) {
-	prepare := func(b *testing.B) (*natsbus.Bus, jetstream.JetStream) {
-		bus, js := benchBus(b)
-		list := benchMessages("bus", b.N*benchBatch)
-		for ; len(list) > 0; list = list[benchBatch:] {
-			if err := bus.Publish(b.Context(), list[:benchBatch]...); err != nil {
-				b.Fatal(err)
-			}
-		}
-		b.ResetTimer()
-		return bus, js
-	}
-	b.Run("Bus", func(b *testing.B) {
-		bus, _ := prepare(b)
-		c, err := bus.Consume(b.Context(), events.ConsumeConfig{Run: "bus", Name: "bench", AckWait: time.Minute, MaxInFlight: 4 * benchBatch})
-		if err != nil {
-			b.Fatal(err)
-		}
-		for n := 0; n < b.N*benchBatch; {
-			got, err := c.Fetch(b.Context(), benchBatch, 0)
-			if err != nil {
-				b.Fatal(err)
-			}
-			for _, d := range got {
-				if err := d.Ack(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-			}
-			n += len(got)
-		}
-		perSecond(b, b.N*benchBatch)
+	x, p := newBench(b), new(pair)
+	batches(b, "1KB", func(_ []*events.Event, messages []events.Message, bare []*nats.Msg) {
+		x.publish(messages)
+		x.publishBare(bare)
+		timed(&p.bus, func() { x.consume(len(messages), func(*events.Message) {}) })
+		timed(&p.bare, func() { x.consumeBare(len(bare)) })
+		p.messages += len(messages)
 	})
-	b.Run("Bare", func(b *testing.B) {
-		_, js := prepare(b)
-		c, err := js.CreateConsumer(b.Context(), "codea1-bus", jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 4 * benchBatch})
-		if err != nil {
-			b.Fatal(err)
-		}
-		for n := 0; n < b.N*benchBatch; {
-			got, err := c.Fetch(benchBatch)
-			if err != nil {
-				b.Fatal(err)
-			}
-			for m := range got.Messages() {
-				if err := m.Ack(); err != nil {
-					b.Fatal(err)
-				}
-				n++
-			}
-		}
-		perSecond(b, b.N*benchBatch)
+	p.report(b)
+}
+
+func BenchmarkRead(b *testing.B) {
+	x, p := newBench(b), new(pair)
+	batches(b, "1KB", func(_ []*events.Event, messages []events.Message, bare []*nats.Msg) {
+		x.publish(messages)
+		x.publishBare(bare)
+		p.messages += len(messages)
 	})
-	b.Run("Read/Bus", func(b *testing.B) {
-		bus, _ := prepare(b)
-		r, err := bus.Read(b.Context(), events.ReadConfig{Run: "bus"})
+	timed(&p.bus, func() {
+		r, err := x.bus.Read(b.Context(), events.ReadConfig{Run: "bus"})
 		if err != nil {
 			b.Fatal(err)
 		}
-		for range b.N * benchBatch {
+		for range p.messages {
 			if _, _, err := r.Next(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 		}
-		perSecond(b, b.N*benchBatch)
 	})
-	b.Run("Read/Bare", func(b *testing.B) {
-		_, js := prepare(b)
-		c, err := js.OrderedConsumer(b.Context(), "codea1-bus", jetstream.OrderedConsumerConfig{})
+	timed(&p.bare, func() {
+		c, err := x.js.OrderedConsumer(b.Context(), "codea1-bare", jetstream.OrderedConsumerConfig{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -176,11 +318,11 @@ func BenchmarkConsume(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer it.Stop()
-		for range b.N * benchBatch {
+		for range p.messages {
 			if _, err := it.Next(); err != nil {
 				b.Fatal(err)
 			}
 		}
-		perSecond(b, b.N*benchBatch)
 	})
+	p.report(b)
 }

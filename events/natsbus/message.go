@@ -14,7 +14,11 @@ const headerPrefix = "ce-"
 
 func toNATS(m *events.Message) *nats.Msg {
 	header := make(nats.Header, 16)
-	m.Headers(headerPrefix, header.Set)
+	values := make([]string, 0, 16) // of all headers: one allocation
+	m.Headers(headerPrefix, func(name, value string) {
+		values = append(values, value)
+		header[name] = values[len(values)-1 : len(values) : len(values)]
+	})
 	return &nats.Msg{Subject: subjectOf(m), Header: header, Data: m.Data}
 }
 
