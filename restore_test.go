@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codea1/events"
+	"codea1/replay"
 )
 
 // A bus that a power cut has set back is made anew from the log, and the run
@@ -51,4 +53,28 @@ func TestRestoreBus(t *testing.T) {
 		t.Errorf("(-undisturbed +restored):\n%s", diff)
 	}
 	must(t, dir, "replay", "verify", "r")
+
+	// And the other way round: the log is lost, and the bus has it.
+	want := endOf(t, runPath(undisturbed, "r"))
+	if err := os.RemoveAll(logPath(runPath(undisturbed, "r"))); err != nil {
+		t.Fatal(err)
+	}
+	rebuilt := filepath.Join(t.TempDir(), "r")
+	must(t, undisturbed, "replay", "rebuild", "r", rebuilt, "--from-bus", "embedded")
+	if got := endOf(t, rebuilt); got != want {
+		t.Errorf("rebuilt from the bus the log ends with %s, it was %s", got, want)
+	}
+	must(t, undisturbed, "replay", "verify", rebuilt)
+}
+
+// endOf returns how many events a run's log has, and its last chain hash.
+func endOf(t *testing.T, run string) string {
+	t.Helper()
+	log, err := replay.Open(logPath(run), replay.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	events, chain := log.Last()
+	return fmt.Sprintf("%d %s", events, chain)
 }

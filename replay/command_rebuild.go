@@ -9,13 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"text/tabwriter"
+	"time"
 )
 
 // RebuildCommand is `codea1 replay rebuild`.
 type RebuildCommand struct {
 	runArgument
-	Into string `arg:"" help:"Directory of the run to make: empty, or not there yet."`
-	JSON bool   `name:"json" help:"Print the report as one JSON object."`
+	Into    string        `arg:"" help:"Directory of the run to make: empty, or not there yet."`
+	FromBus string        `help:"Read the events from a bus instead of the log: embedded for the run's own store, or nats://HOST:PORT or kafka://HOST:PORT." placeholder:"BUS"`
+	Quiet   time.Duration `help:"With --from-bus: how long nothing must come for the end to be reached. A run that goes on reads the rest by itself." default:"5s"`
+	JSON    bool          `name:"json" help:"Print the report as one JSON object."`
 }
 
 // rebuiltJSON is the report as --json prints it.
@@ -36,20 +39,17 @@ type versionJSON struct {
 }
 
 // Run makes a run directory, log and configuration, out of the events of a log
-// alone. Curriculum and metrics are made from the log whenever a run starts.
-func (c *RebuildCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
+// alone, or of those on a bus. Curriculum and metrics are made from the log whenever a run starts.
+func (c *RebuildCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
 	if err := emptyDir(c.Into); err != nil {
 		return err
 	}
-	source, err := c.open(logger)
-	if err != nil {
-		return err
+	rebuild := c.fromLog
+	if c.FromBus != "" {
+		rebuild = c.fromBus
 	}
-	total, _ := source.Last()
-	meter := newMeter("rebuilding", total)
-	report, err := Rebuild(ctx, source, Dir(c.Into), Options{Logger: logger}, meter.at)
-	meter.finish()
-	if err := errors.Join(err, source.Close()); err != nil {
+	report, err := rebuild(ctx, logger, parent)
+	if err != nil {
 		return err
 	}
 	if report.Config != "" {
@@ -58,6 +58,59 @@ func (c *RebuildCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 		}
 	}
 	return c.print(out, &report)
+}
+
+func (c *RebuildCommand) fromLog(ctx context.Context, logger *slog.Logger, _ *Command) (Rebuilt, error) {
+	source, err := c.open(logger)
+	if err != nil {
+		return Rebuilt{}, err
+	}
+	total, _ := source.Last()
+	meter := newMeter("rebuilding", total)
+	report, err := Rebuild(ctx, source, Dir(c.Into), Options{Logger: logger}, meter.at)
+	meter.finish()
+	return report, errors.Join(err, source.Close())
+}
+
+func (c *RebuildCommand) fromBus(ctx context.Context, logger *slog.Logger, parent *Command) (Rebuilt, error) {
+	if parent.Host == nil {
+		return Rebuilt{}, ErrNoHost
+	}
+	if c.Quiet <= 0 {
+		return Rebuilt{}, fmt.Errorf("--quiet is %v; want more than 0", c.Quiet)
+	}
+	dir, config, err := c.runDirectory()
+	if err != nil {
+		return Rebuilt{}, err
+	}
+	if config, err = parent.Host.Configure(config, map[string]string{"bus": c.FromBus}); err != nil {
+		return Rebuilt{}, err
+	}
+	run := filepath.Base(dir)
+	bus, closeBus, err := parent.Host.OpenBus(ctx, dir, run, config)
+	if err != nil {
+		return Rebuilt{}, err
+	}
+	report, err := RebuildFromBus(ctx, bus, run, Dir(c.Into), BusEnd{Quiet: c.Quiet}, Options{Logger: logger}, nil)
+	return report, errors.Join(err, closeBus())
+}
+
+// runDirectory returns where the run is or was, with the configuration that is
+// left there: the name of the run is enough to find it on a bus that runs
+// elsewhere.
+func (c *RebuildCommand) runDirectory() (dir, config string, err error) {
+	for _, at := range []string{c.RunDir, filepath.Join(c.RunsDir, c.RunDir)} {
+		text, err := os.ReadFile(filepath.Join(at, configFile))
+		if err == nil {
+			dir, err := filepath.Abs(at)
+			return dir, string(text), err
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return "", "", fmt.Errorf("configuration: %w", err)
+		}
+	}
+	dir, err = filepath.Abs(c.RunDir)
+	return dir, "", err
 }
 
 func (c *RebuildCommand) print(out io.Writer, r *Rebuilt) error {

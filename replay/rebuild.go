@@ -149,13 +149,17 @@ func (report *Rebuilt) note(r *Record) error {
 	if err != nil {
 		return err
 	}
+	report.keep(e)
+	return nil
+}
+
+func (report *Rebuilt) keep(e *events.Event) {
 	switch p := e.Payload.(type) {
 	case *events.RunStarted:
 		report.Config = p.Config
 	case *events.PolicyUpdated:
 		report.Newest[p.Role] = p
 	}
-	return nil
 }
 
 // copyRefusals copies what the events alone do not tell: which events were left
