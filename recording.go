@@ -33,7 +33,7 @@ type recording struct {
 	completed  bool // by the attempt before
 
 	trained  atomic.Int64  // steps; the curriculum itself belongs to the recorder
-	finished chan struct{} // closed when every planned step is trained
+	finished chan struct{} // closed when every step is trained, planned or within the budget
 	ended    chan struct{} // closed when run.finished of this attempt is in the log
 }
 
@@ -68,7 +68,7 @@ func (r *recording) open(ctx context.Context) error {
 // run.started is the first event of an attempt, and the one whose arrival in
 // the log makes the curriculum pose what is due.
 func (r *recording) begin(ctx context.Context, c *circle, config string) error {
-	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source("curriculum"), Now: time.Now}
+	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source("curriculum"), Now: time.Now, Budget: r.flags.Budget}
 	if err := r.catchUp(ctx); err != nil {
 		return err
 	}
@@ -107,6 +107,19 @@ func (r *recording) appended(ctx context.Context, appended []events.Message) err
 }
 
 func (r *recording) endGroup() string { return fmt.Sprintf("end-%04d", r.attempt) }
+
+// reason says how an attempt ends that has finished or is stopped: one that used
+// up its budget has more to do.
+func (r *recording) reason() string {
+	select {
+	case <-r.finished:
+		if int(r.trained.Load()) >= r.flags.steps(r.problems) {
+			return events.RunCompleted
+		}
+	default:
+	}
+	return events.RunStopped
+}
 
 // finish publishes the end of the attempt and waits until it is in the log.
 // recorder is where the recorder runs.

@@ -119,14 +119,12 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 	if err := t.startWorkers(ctx, working); err != nil {
 		return err
 	}
-	reason := events.RunCompleted
 	select {
 	case <-t.finished:
 	case <-working.Done():
-		reason = events.RunStopped
 	case <-recording.Done():
-		reason = events.RunStopped
 	}
+	reason := t.reason()
 	err := stopWorking()
 	if recording.Err() != nil {
 		return errors.Join(err, stopRecording())
@@ -146,6 +144,7 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 
 // startViews starts what shows the run and says where it can be seen.
 func (t *trainingRun) startViews(c *circle, progress io.Writer) {
+	t.views.SetBudget(t.flags.Budget)
 	c.Go(func(ctx context.Context) error { return t.views.Follow(ctx, t.bus, t.run, events.Start) })
 	if t.page != nil {
 		c.Go(t.page.Serve)

@@ -29,6 +29,8 @@ type RunFlags struct {
 	CodeModel string `help:"Checkpoint directory the Code LLM starts from; empty for the embedded one." placeholder:"DIR"`
 	TestModel string `help:"Checkpoint directory the Test LLM starts from; empty for the embedded one." placeholder:"DIR"`
 
+	Budget time.Duration `help:"Time that this attempt at the run may take, the evaluation at its end included; 0 for as long as the steps take. Learning rates follow the planned steps all the same." default:"0s"`
+
 	KeepCheckpoints int `help:"Newest checkpoints kept per model." default:"3"`
 	KeepEvery       int `help:"Also keep the checkpoints of steps that this divides; 0 for none." default:"0"`
 
@@ -43,7 +45,7 @@ type RunFlags struct {
 // are, how they are reached and shown, and how long it lasts. All others are
 // what the run is.
 var mayChange = []string{
-	"preset", "runs-dir", "steps", "epochs", "eval-every",
+	"preset", "runs-dir", "steps", "epochs", "budget", "eval-every",
 	"bus", "bus-replicas", "bus-user", "bus-password-file", "bus-sasl", "bus-token-file", "bus-nkey-file", "bus-creds-file",
 	"bus-tls", "bus-ca-file", "bus-cert-file", "bus-key-file", "ack-wait", "port",
 	"dashboard-address", "no-dashboard", "python", "sandbox", "sandboxes", "sandbox-level", "call-timeout", "job-timeout", "memory-mib",

@@ -14,7 +14,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"codea1/consumers/rewards"
-	"codea1/events"
 )
 
 // RecorderStage begins a run or goes on with it.
@@ -86,7 +85,7 @@ func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	return recording.finish(closing, c, events.RunCompleted)
+	return recording.finish(closing, c, recording.reason())
 }
 
 // directory makes the run's directory where there is none yet, and returns the

@@ -85,3 +85,20 @@ func TestHintNamesTheRunsDirectory(t *testing.T) {
 	}
 	must(t, dir, strings.Fields(hint[1])...)
 }
+
+// A budget ends a training with an evaluation of what there is, and the run can
+// go on.
+func TestBudgetEndsATraining(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	table := must(t, dir, train("--steps", "100", "--name", "r", "--budget", "1ms")...)
+	if want := "Run r: 1 of 100 steps, stopped"; !strings.Contains(table, want) || resumeHint.FindStringSubmatch(table) == nil {
+		t.Errorf("no %q or no hint how to go on:\n%s", want, table)
+	}
+	if !regexp.MustCompile(`at step +0 +1\n`).MatchString(table) {
+		t.Errorf("no evaluation at the end:\n%s", table)
+	}
+	if table = must(t, dir, "train", "--resume", "r", "--steps", "3", "--budget", "0s"); !strings.Contains(table, "3 of 3 steps, completed") {
+		t.Error(table)
+	}
+}
