@@ -63,6 +63,12 @@ const (
 // Appending goes on meanwhile. What ctx interrupts, the next call goes on with.
 // progress, unless nil, hears up to which event it is done.
 func (l *Log) Compact(ctx context.Context, to uint64, progress func(done uint64)) (Compaction, error) {
+	return l.compact(ctx, to, 1, progress)
+}
+
+// compact is Compact that gives space back only when the files hold so many
+// bytes of garbage.
+func (l *Log) compact(ctx context.Context, to, collectFrom uint64, progress func(done uint64)) (Compaction, error) {
 	done, err := l.use()
 	if err != nil {
 		return Compaction{}, err
@@ -85,7 +91,7 @@ func (l *Log) Compact(ctx context.Context, to uint64, progress func(done uint64)
 		}
 	}
 	report.To = l.compacted().to
-	if l.compacted().held == 0 {
+	if l.compacted().held < collectFrom {
 		return report, nil
 	}
 	report.Waiting, err = l.collect(ctx)

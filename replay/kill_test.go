@@ -18,23 +18,21 @@ const writerDirVariable = "CODEA1_TEST_WRITER_DIR"
 // compactEvery is after how many batches the victim compacts what is old.
 const compactEvery = 6
 
+func init() { victims[writerDirVariable] = writeUntilKilled }
+
 // writeUntilKilled is the victim: it reads its position from the log, as a
 // recorder does, appends what comes after it, some of it twice, and says on
 // stdout how far it has come once that is acknowledged. Now and then it compacts
 // what is old.
-func writeUntilKilled(dir string) {
-	fail := func(err error) {
-		fmt.Println("failed:", err)
-		os.Exit(1)
-	}
+func writeUntilKilled(dir string) error {
 	l, err := Open(dir, Options{})
 	if err != nil {
-		fail(err)
+		return err
 	}
 	next := 0
 	if p := l.Position(); p != events.Start {
 		if _, err := fmt.Sscanf(string(p), "p%d", &next); err != nil {
-			fail(err)
+			return err
 		}
 		next++
 	}
@@ -42,7 +40,7 @@ func writeUntilKilled(dir string) {
 	for batch := 1; ; batch++ {
 		if batch%compactEvery == 0 {
 			if _, err := l.Compact(context.Background(), uint64(max(0, next-100)), nil); err != nil {
-				fail(err)
+				return err
 			}
 		}
 		// Message number n is the n%3th of group n/3.
@@ -51,7 +49,7 @@ func writeUntilKilled(dir string) {
 			pending = append(pending, at(n, group(new(testing.B), n/3)[n%3])...)
 		}
 		if _, err := l.Append(context.Background(), pending); err != nil {
-			fail(err)
+			return err
 		}
 		next += len(pending)
 		fmt.Println(next)

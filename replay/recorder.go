@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"codea1/events"
@@ -26,6 +27,10 @@ type RecorderConfig struct {
 	MaxBatch      int
 	MaxBatchBytes int
 	Linger        time.Duration
+	// KeepTokens is for how many of the last trained steps the log keeps token
+	// ids and log-probs: those of older steps are compacted away, as by
+	// Log.Compact, while recording goes on. 0 keeps all.
+	KeepTokens int
 	// OnAppend hears the events that have become part of the log, in order. An
 	// error from it ends the recorder.
 	OnAppend func(ctx context.Context, appended []events.Message) error
@@ -39,6 +44,9 @@ func (c *RecorderConfig) setDefaults() error {
 	}
 	if c.MaxBatch < 0 || c.MaxBatchBytes < 0 || c.Linger < 0 {
 		return fmt.Errorf("recorder: negative batch limit: %d events, %d bytes, %v", c.MaxBatch, c.MaxBatchBytes, c.Linger)
+	}
+	if c.KeepTokens < 0 {
+		return fmt.Errorf("recorder: keep the tokens of %d steps: want 1 or more, or 0 for all", c.KeepTokens)
 	}
 	if c.Source == "" {
 		c.Source = "recorder"
@@ -69,6 +77,7 @@ type Recorder struct {
 	bus    Bus
 	log    *Log
 	config RecorderConfig
+	wake   chan struct{} // holds one note that there may be tokens to compact
 }
 
 // NewRecorder returns a recorder of a run.
@@ -76,7 +85,7 @@ func NewRecorder(bus Bus, log *Log, config RecorderConfig) (*Recorder, error) {
 	if err := config.setDefaults(); err != nil {
 		return nil, err
 	}
-	return &Recorder{bus, log, config}, nil
+	return &Recorder{bus, log, config, make(chan struct{}, 1)}, nil
 }
 
 // Run records from where the log ends until ctx ends, and returns nil then.
@@ -105,6 +114,10 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 	// What was read is kept even while stopping.
 	keeping, cancel := outlive(ctx, stopGrace)
 	defer cancel()
+	if r.config.KeepTokens > 0 {
+		r.wakeRetention()
+		group.Go(func() error { return r.retain(ctx, r.wake) })
+	}
 	entries := make(chan Entry) // unbuffered: a batch bounds what is in memory
 	group.Go(func() error {
 		defer close(entries)
@@ -198,10 +211,21 @@ func (r *Recorder) record(ctx context.Context, batch []Entry) error {
 	if len(appended.Messages) == 0 {
 		return nil
 	}
+	if slices.ContainsFunc(appended.Messages, policyUpdated) {
+		r.wakeRetention()
+	}
 	if err := r.config.OnAppend(ctx, appended.Messages); err != nil {
 		return fmt.Errorf("recorder: after event %d: %w", appended.Last, err)
 	}
 	return nil
+}
+
+// wakeRetention never waits: one note is enough.
+func (r *Recorder) wakeRetention() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
 }
 
 // dropPending publishes what an earlier recorder may have died over: it commits

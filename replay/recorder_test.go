@@ -176,6 +176,46 @@ func TestRecorderDropsPartedLineage(t *testing.T) {
 	mustVerify(t, l)
 }
 
+// A recorder keeps the tokens of the last steps only, if it is told to, and
+// leaves whole what is still to be trained on.
+func TestRecorderKeepsTokensOfTheLastSteps(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.start()
+	for step := 1; step <= 4; step++ {
+		s.step(step)
+	}
+	s.group(s.plan(events.PurposeTrain, 5, 0))
+	l := openLog(t, t.TempDir(), Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := NewRecorder(newMemoryBus(s.messages...), l, RecorderConfig{Run: testRun, KeepTokens: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	const perStep = storyGroups * 2
+	for l.compacted().events < 2*perStep && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if report := mustVerify(t, l); report.Compacted != 2*perStep {
+		t.Errorf("%d payloads are compacted, want %d", report.Compacted, 2*perStep)
+	}
+	for r, err := range l.Scan(t.Context(), ScanOptions{Types: tokenTypes}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step, _ := stepOf(&r.Message); r.Compacted != (step <= 2) {
+			t.Errorf("step %d: compacted %t", step, r.Compacted)
+		}
+	}
+}
+
 func TestRecorderEndsWithItsCollaborators(t *testing.T) {
 	l := openLog(t, t.TempDir(), Options{})
 	bus := newMemoryBus(group(t, 1)...)
@@ -187,7 +227,7 @@ func TestRecorderEndsWithItsCollaborators(t *testing.T) {
 	if err := r.Run(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("run: %v, want %v", err, broken)
 	}
-	for _, config := range []RecorderConfig{{}, {Run: "a b"}, {Run: testRun, MaxBatch: -1}} {
+	for _, config := range []RecorderConfig{{}, {Run: "a b"}, {Run: testRun, MaxBatch: -1}, {Run: testRun, KeepTokens: -1}} {
 		if _, err := NewRecorder(bus, l, config); err == nil || !strings.HasPrefix(err.Error(), "recorder: ") {
 			t.Errorf("%+v: %v", config, err)
 		}
