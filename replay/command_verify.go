@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"text/tabwriter"
+
+	"codea1/events"
 )
 
 // VerifyCommand is `codea1 replay verify`.
@@ -28,6 +30,7 @@ type verified struct {
 	Compacted uint64            `json:"compacted"`
 	Tests     int               `json:"tests"`
 	Problems  int               `json:"problems"`
+	Origins   []originJSON      `json:"origins,omitempty"` // whose events the log begins with
 	History   *History          `json:"history"`
 }
 
@@ -42,8 +45,8 @@ func (e *HistoryError) Error() string {
 }
 
 // Run checks the log and returns a *CorruptError that names the first place
-// where it is damaged, or a *HistoryError for one whose history cannot have
-// been.
+// where it is damaged, an *OriginError for a fork that does not share what it
+// says, or a *HistoryError for one whose history cannot have been.
 func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
 	l, err := c.open(logger)
 	if err != nil {
@@ -59,10 +62,14 @@ func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 		history, err = l.CheckHistory(ctx, parent.Recipes, meter.at)
 		meter.finish()
 	}
+	var origins []events.Origin
+	if err == nil {
+		origins, err = l.CheckOrigins(ctx)
+	}
 	if err := errors.Join(err, l.Close()); err != nil {
 		return err
 	}
-	if err := c.print(out, l.dir, &report, &history); err != nil {
+	if err := c.print(out, l.dir, &report, &history, origins); err != nil {
 		return err
 	}
 	if history.Found > 0 {
@@ -71,11 +78,14 @@ func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 	return nil
 }
 
-func (c *VerifyCommand) print(out io.Writer, dir string, r *Report, h *History) error {
+func (c *VerifyCommand) print(out io.Writer, dir string, r *Report, h *History, origins []events.Origin) error {
 	if c.JSON {
 		v := verified{Log: dir, Events: r.Events, Chain: r.Chain.String(), ByType: make(map[string]uint64), Refused: r.Refused, Compacted: r.Compacted, Tests: r.Tests, Problems: r.Problems, History: h}
 		for t, n := range r.ByType {
 			v.ByType[string(t)] = n
+		}
+		for _, o := range origins {
+			v.Origins = append(v.Origins, originJSON(o))
 		}
 		return json.NewEncoder(out).Encode(v)
 	}
@@ -90,6 +100,9 @@ func (c *VerifyCommand) print(out io.Writer, dir string, r *Report, h *History) 
 		fmt.Fprintf(table, "compacted\t%d payloads are without their token ids and log-probs\n", r.Compacted)
 	}
 	fmt.Fprintf(table, "hash chain\tintact, ends with %s\n", r.Chain)
+	for _, o := range origins {
+		fmt.Fprintf(table, "origin\tthe first %d events are those of run %s, chain hash %s\n", o.Events, o.Run, o.Chain)
+	}
 	fmt.Fprintf(table, "mistake book\t%d tests of %d problems, as rebuilt from the events\n", r.Tests, r.Problems)
 	fmt.Fprintf(table, "groups\t%d rewarded, %d scored, %d dropped, %d on their way\n", h.Rewarded, h.Scored, h.Dropped, h.Open)
 	fmt.Fprintf(table, "policy versions\t%d\n", h.Versions)

@@ -18,9 +18,13 @@
 // Mistake Book then), export.go (tables), rebuild.go and retrain.go (the same
 // again). All of it works on a snapshot, so on a live run too.
 //
+// A run goes on elsewhere by fork.go (a new run with the same beginning;
+// origin.go holds it to that) and seed.go (the events of a log on another bus);
+// rebuild_bus.go is the way back, from a bus to a log.
+//
 // The package must not know which bus delivers the events or which stage made
-// them. Reward rules and engines come in from outside, as Recipes and
-// Retrainer.
+// them. Reward rules, engines, buses and checkpoints come in from outside, as
+// Recipes, Retrainer and Host.
 //
 // Start reading at log.go, then append.go for how a batch becomes a
 // transaction, and recorder.go for who feeds it. A command's flags and output
