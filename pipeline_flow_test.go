@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/stage"
 )
 
 // Whatever stands still, what waits for it is bounded by the schedule: with a
@@ -52,14 +51,14 @@ func TestUpstreamWaits(t *testing.T) {
 
 	// The sandbox hangs.
 	gate := make(chan struct{})
-	p.startWorkers(t, circle, stage.Each(func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
+	p.startWorkers(t, circle, func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
 		select {
 		case <-gate:
 			return executeNothing(ctx, e)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-	}))
+	})
 	p.begin(ctx, t)
 	until("all open groups wait for execution, and the metrics say so", func() bool {
 		m := stageGauges(t, p, "execution")

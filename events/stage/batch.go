@@ -39,8 +39,10 @@ func (s *Stage) handle(ctx context.Context, deliveries []events.Delivery) {
 		s.giveBack(deliveries)
 		return
 	}
+	answering, cancel := context.WithTimeout(ctx, s.config.AckWait)
+	defer cancel()
 	for i, d := range deliveries {
-		s.settle(ctx, d, inputs[i], decisions[i])
+		s.settle(answering, d, inputs[i], decisions[i])
 	}
 }
 
@@ -183,7 +185,8 @@ func (s *Stage) publish(ctx context.Context, messages []events.Message) error {
 }
 
 // settle answers one delivery. An answer the bus does not take is repeated
-// until AckWait has passed: from then on the event is delivered again anyway.
+// until ctx ends, AckWait after the batch was published: from then on the event
+// is delivered again anyway.
 func (s *Stage) settle(ctx context.Context, d events.Delivery, in input, what decision) {
 	s.metrics.count(what)
 	s.log(in, what)
@@ -194,8 +197,6 @@ func (s *Stage) settle(ctx context.Context, d events.Delivery, in input, what de
 	} else {
 		s.failures.forget(in.message.ID)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.config.AckWait)
-	defer cancel()
 	for failures := 1; ; failures++ {
 		var err error
 		switch what.answer {
@@ -218,6 +219,9 @@ func (s *Stage) settle(ctx context.Context, d events.Delivery, in input, what de
 }
 
 func (s *Stage) log(in input, what decision) {
+	if what.answer == answerAck && what.reason == "" {
+		return
+	}
 	l := s.logger.With("type", in.message.Type, "group", in.message.Group)
 	switch {
 	case what.answer == answerDeadLetter:
