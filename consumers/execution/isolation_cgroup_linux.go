@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,7 +32,7 @@ const (
 // so that whatever limits that has stay in force.
 type controlGroups struct {
 	version int
-	parents []string // one directory in the second version; memory's and pids' in the first
+	parents []string // one directory in the second version; one for each controller in the first
 }
 
 // controlGroup holds one fork server and its candidates.
@@ -100,7 +101,7 @@ func parseControlGroups(mounts, own []byte) (*controlGroups, error) {
 			}
 		case "cgroup":
 			for _, option := range strings.Split(kind[2], ",") {
-				if path, ok := paths[option]; ok && (option == "memory" || option == "pids") {
+				if path, ok := paths[option]; ok && (option == "memory" || option == "pids" || option == "cpu") {
 					first[option] = below(point, root, path)
 				}
 			}
@@ -108,8 +109,9 @@ func parseControlGroups(mounts, own []byte) (*controlGroups, error) {
 	}
 	// Where both are mounted, a controller is in one of them.
 	if first["memory"] != "" && first["pids"] != "" {
-		parents := []string{first["memory"], first["pids"]}
-		slices.Sort(parents)
+		// A group gets the processor time of one, however many processes it has:
+		// a candidate cannot make others late by starting many.
+		parents := slices.Sorted(maps.Values(first))
 		return &controlGroups{version: 1, parents: slices.Compact(parents)}, nil
 	}
 	if second != "" {
@@ -158,7 +160,11 @@ func delegate(own string, pid int) (string, error) {
 	default:
 		return "", fmt.Errorf("%s has other processes; give the program a group of its own, as `systemd-run --user --scope -p Delegate=yes` does", own)
 	}
-	return own, write(own, "cgroup.subtree_control", "+memory +pids")
+	if err := write(own, "cgroup.subtree_control", "+memory +pids"); err != nil {
+		return "", err
+	}
+	_ = write(own, "cgroup.subtree_control", "+cpu") // fair shares of time, where they are to be had
+	return own, nil
 }
 
 func write(directory, file, text string) error {
@@ -255,12 +261,19 @@ func (g *controlGroup) remove() error {
 	return errors.Join(failed...)
 }
 
-// removeGroup waits for what is still dying in the group.
+// removeGroup ends what a dead fork server left in the group, where no pid
+// namespace has, and waits until it is gone.
 func removeGroup(directory string) error {
 	var err error
 	for give := time.Now().Add(endTimeout); time.Now().Before(give); time.Sleep(time.Millisecond) {
 		if err = os.Remove(directory); !errors.Is(err, syscall.EBUSY) {
 			break
+		}
+		inside, _ := os.ReadFile(filepath.Join(directory, "cgroup.procs"))
+		for _, field := range strings.Fields(string(inside)) {
+			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {

@@ -31,9 +31,10 @@ func TestParseControlGroups(t *testing.T) {
 			name: "first version, and a second one without controllers",
 			mounts: "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n" +
 				"39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n" +
+				"32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct\n" +
 				"41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n",
-			own:     "8:pids:/\n4:memory:/job/7\n1:cpu:/\n0::/\n",
-			version: 1, parents: []string{"/sys/fs/cgroup/memory/job/7", "/sys/fs/cgroup/pids"},
+			own:     "8:pids:/\n4:memory:/job/7\n1:cpu,cpuacct:/\n0::/\n",
+			version: 1, parents: []string{"/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory/job/7", "/sys/fs/cgroup/pids"},
 		},
 		{
 			name:   "none",
@@ -96,7 +97,7 @@ func TestDelegate(t *testing.T) {
 	if got := read(own, ownGroup, "cgroup.procs"); got != "12" {
 		t.Errorf("it moved %q out of the way", got)
 	}
-	if got := read(own, "cgroup.subtree_control"); got != "+memory +pids" {
+	if got := read(own, "cgroup.subtree_control"); got != "+cpu" { // the last of two requests
 		t.Errorf("it handed %q down", got)
 	}
 

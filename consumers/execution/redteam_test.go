@@ -40,8 +40,8 @@ func TestRedTeam(t *testing.T) {
 				}
 			}
 			// The limits of this pool are tight; what follows may wait.
-			const after = "import builtins, json, os, sys\ndef look(): return sorted(os.listdir('.')), [json.dumps([False, 1]), isinstance(1, str)], os.getpid()"
-			if got := literal.Text(patient(t, p, after, "look()")); got != "([], ['[false, 1]', False], 1)" {
+			const after = "import builtins, json, os, sys, threading\ndef look():\n names = sorted(os.listdir('.'))\n open('new', 'w').write('x')\n return names, oct(os.stat('new').st_mode), [json.dumps([False, 1]), isinstance(1, str)], os.getpid(), threading.active_count()"
+			if got := literal.Text(patient(t, p, after, "look()")); got != "([], '0o100644', ['[false, 1]', False], 1, 1)" {
 				t.Errorf("the next candidate sees %s", got)
 			}
 			if zygotePID(p) != pid {

@@ -163,7 +163,7 @@ func newSetup(python interpreter, directory string, level Level, config Config) 
 	}
 	s.Limits = map[string]int64{
 		"RLIMIT_AS":     config.MemoryBytes,
-		"RLIMIT_CORE":   0,
+		"RLIMIT_CORE":   1, // not 0: with that the kernel still runs a helper that collects cores
 		"RLIMIT_FSIZE":  config.FileBytes,
 		"RLIMIT_NOFILE": 64,
 		"RLIMIT_NPROC":  4096, // counts all of the user's processes; root's are not counted

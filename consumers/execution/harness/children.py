@@ -53,6 +53,7 @@ class PidNamespaces:
         return pid if pid > 0 else None
 
     def confine(self):
+        os.setpgid(0, 0)  # a signal to the group reaches across namespaces
         self.forgo()
 
     def end(self, pid):
