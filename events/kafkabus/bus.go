@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -21,19 +22,16 @@ type Bus struct {
 	dialer    *dialer
 	client    *kafka.Client
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
+	life *client.Life    // what is open
+	ctx  context.Context // of the life: ends with Close
 
 	mu         sync.Mutex
 	partitions map[events.Type]int   // of the payload topics
 	journals   map[string]*journal   // by run
 	leases     map[string]*leaseBook // by run
-	open       map[closer]struct{}   // consumers, readers and leases
 }
 
 var _ events.Broker = (*Bus)(nil)
-
-type closer interface{ Close() error }
 
 const (
 	// metadataTTL is how long a new leader, or a topic made by another process,
@@ -67,18 +65,18 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		client:    &kafka.Client{Addr: kafka.TCP(config.Brokers...), Transport: transport},
 		journals:  make(map[string]*journal),
 		leases:    make(map[string]*leaseBook),
-		open:      make(map[closer]struct{}),
 	}
 	transport.Dial = b.dialer.dial
-	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.life = client.NewLife()
+	b.ctx = b.life.Context()
 	limited, cancel := context.WithTimeout(ctx, config.ConnectTimeout)
 	defer cancel()
 	for {
 		if b.partitions, err = b.payloadTopics(limited); err == nil {
 			return b, nil
 		}
-		if isFinal(err) || pause(limited, b.ctx, retryPause) != nil {
-			b.cancel()
+		if isFinal(err) || client.Pause(limited, b.ctx, retryPause) != nil {
+			_, _ = b.life.Close()
 			b.disconnect()
 			return nil, fmt.Errorf("kafka: cannot use %v: %w", config.Brokers, errors.Join(err, ctx.Err()))
 		}
@@ -101,24 +99,14 @@ func isFinal(err error) bool {
 // Close ends all consumers and readers, stores the answers given so far and
 // releases the connections. A second Close does nothing.
 func (b *Bus) Close() error {
+	first, err := b.life.Close()
+	if !first {
+		return err
+	}
 	b.mu.Lock()
-	if b.ctx.Err() != nil {
-		b.mu.Unlock()
-		return nil
-	}
-	b.cancel()
-	open := make([]closer, 0, len(b.open))
-	for c := range b.open {
-		open = append(open, c)
-	}
 	journals, leases := b.journals, b.leases
 	b.journals, b.leases = nil, nil
 	b.mu.Unlock()
-
-	var errs []error
-	for _, c := range open {
-		errs = append(errs, c.Close())
-	}
 	for _, j := range journals {
 		j.close()
 	}
@@ -126,29 +114,12 @@ func (b *Bus) Close() error {
 		l.close()
 	}
 	b.disconnect()
-	return errors.Join(errs...)
+	return err
 }
 
 func (b *Bus) disconnect() {
 	b.transport.CloseIdleConnections()
 	b.dialer.close()
-}
-
-// track remembers what Close has to close; it fails on a closed bus.
-func (b *Bus) track(c closer) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ctx.Err() != nil {
-		return events.ErrClosed
-	}
-	b.open[c] = struct{}{}
-	return nil
-}
-
-func (b *Bus) forget(c closer) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.open, c)
 }
 
 // Lag implements events.Bus. It fails for a name that nobody has consumed
@@ -157,7 +128,7 @@ func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
 	fail := func(err error) (events.Lag, error) {
 		return events.Lag{}, fmt.Errorf("kafka: lag of %q in run %q: %w", name, run, err)
 	}
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return events.Lag{}, err
 	}
 	if err := events.ValidName(name); err != nil {
@@ -188,26 +159,3 @@ func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
 }
 
 var errNoSet = errors.New("nobody has consumed under this name")
-
-// ended returns the error of a call under ctx on something that lives as long
-// as owner, or nil.
-func ended(ctx, owner context.Context) error {
-	if owner.Err() != nil {
-		return events.ErrClosed
-	}
-	return ctx.Err()
-}
-
-// pause waits a moment between two attempts.
-func pause(ctx, owner context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-owner.Done():
-		return events.ErrClosed
-	}
-}

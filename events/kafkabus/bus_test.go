@@ -2,18 +2,9 @@ package kafkabus_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"log/slog"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -78,43 +69,28 @@ func TestSASL(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
-	dir := t.TempDir()
-	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	if err := errors.Join(os.WriteFile(certFile, certPEM, 0o600), os.WriteFile(keyFile, keyPEM, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(certPEM)
-	c := startCluster(t, kfake.TLS(&tls.Config{
-		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-	}))
+	certFile, keyFile, server := bustest.Certificate(t)
+	c := startCluster(t, kfake.TLS(server))
 	exchange(t, c.connect(t, kafkabus.Config{CAFile: certFile, CertFile: certFile, KeyFile: keyFile}))
 	if _, err := kafkabus.Connect(t.Context(), kafkabus.Config{
 		Brokers: c.fake.ListenAddrs(), TLS: true, ConnectTimeout: 200 * time.Millisecond,
 	}); err == nil {
 		t.Error("connected to a broker whose certificate nobody vouches for")
+	}
+}
+
+// Passwords are shown over TLS as well, as brokers on other machines want it.
+func TestSASLOverTLS(t *testing.T) {
+	certFile, keyFile, server := bustest.Certificate(t)
+	c := startCluster(t, kfake.TLS(server), kfake.EnableSASL(), kfake.Superuser(kafkabus.MechanismSCRAM512, "u", "secret"))
+	config := kafkabus.Config{
+		CAFile: certFile, CertFile: certFile, KeyFile: keyFile,
+		Mechanism: kafkabus.MechanismSCRAM512, User: "u", Password: "secret",
+	}
+	exchange(t, c.connect(t, config))
+	config.Brokers, config.Password, config.ConnectTimeout = c.fake.ListenAddrs(), "wrong", 200*time.Millisecond
+	if _, err := kafkabus.Connect(t.Context(), config); err == nil || strings.Contains(err.Error(), "wrong") {
+		t.Errorf("connect with a wrong password: %v", err)
 	}
 }
 
@@ -143,27 +119,10 @@ func TestConnectErrors(t *testing.T) {
 	}
 }
 
-// records keeps what is logged, by level.
-type records struct {
-	slog.Handler
-	lines chan string
-}
-
-func newRecords() *records {
-	return &records{Handler: slog.DiscardHandler, lines: make(chan string, 1000)}
-}
-
-func (r *records) Enabled(context.Context, slog.Level) bool { return true }
-
-func (r *records) Handle(_ context.Context, rec slog.Record) error {
-	r.lines <- rec.Level.String() + " " + rec.Message
-	return nil
-}
-
 // Records that no bus wrote end neither a consumer nor a reader.
 func TestForeignRecords(t *testing.T) {
 	c := startCluster(t)
-	log := newRecords()
+	log := bustest.NewLines()
 	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log), Partitions: 1})
 	ctx := bounded(t)
 	list := posed(2)
@@ -211,7 +170,7 @@ func TestForeignRecords(t *testing.T) {
 		}
 	}
 	for range 3 { // the record that is no note; the payload, seen by both
-		if line := <-log.lines; !strings.HasPrefix(line, "ERROR") {
+		if line := <-log.C; !strings.HasPrefix(line, "ERROR") {
 			t.Errorf("logged %q", line)
 		}
 	}
@@ -237,7 +196,7 @@ func TestPositionPastEnd(t *testing.T) {
 // An outage is logged when it begins and when it ends, not once an attempt.
 func TestOutageIsLoggedOnce(t *testing.T) {
 	c := startCluster(t)
-	log := newRecords()
+	log := bustest.NewLines()
 	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log)})
 	ctx := bounded(t)
 	if err := bus.Publish(ctx, posed(1)...); err != nil {
@@ -249,7 +208,7 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 	if err := bus.Publish(short, posed(2)...); err == nil {
 		t.Error("published without a broker")
 	}
-	if line := <-log.lines; line != "WARN kafka: journal out of reach, trying again" {
+	if line := <-log.C; line != "WARN kafka: journal out of reach, trying again" {
 		t.Errorf("logged %q", line)
 	}
 	c.start(t)
@@ -259,11 +218,11 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if line := <-log.lines; line != "INFO kafka: journal followed again" {
+	if line := <-log.C; line != "INFO kafka: journal followed again" {
 		t.Errorf("logged %q", line)
 	}
 	select {
-	case line := <-log.lines:
+	case line := <-log.C:
 		t.Errorf("logged %q as well", line)
 	default:
 	}

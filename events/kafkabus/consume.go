@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 // maxFetch bounds one Fetch.
@@ -17,7 +18,7 @@ const maxFetch = 1024
 // Consume implements events.Bus: it joins the set config.Name of the run.
 // Redelivery is unlimited; who consumes decides when to give up.
 func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.Consumer, error) {
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
 	if err := events.ValidName(config.Name); err != nil {
@@ -38,13 +39,14 @@ func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.
 	_, _ = rand.Read(token[:])
 	c := &consumer{
 		bus: b, journal: j, config: config, member: hex.EncodeToString(token[:]),
-		turn: make(chan struct{}, 1), given: make(map[int64]int), shelf: newShelf(b),
+		given: make(map[int64]int), shelf: newShelf(b),
 	}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.session = client.NewSession()
+	c.ctx = c.session.Context()
 	if err := c.tell(ctx, note{Verb: verbJoin, Types: config.Types}); err != nil {
 		return nil, err
 	}
-	if err := b.track(c); err != nil {
+	if err := b.life.Track(c); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -55,11 +57,10 @@ type consumer struct {
 	bus     *Bus
 	journal *journal
 	config  events.ConsumeConfig
-	member  string          // a name of its own in the journal
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
+	member  string // a name of its own in the journal
+	session *client.Session
+	ctx     context.Context // of the session
 
-	turn  chan struct{} // holds a token while a Fetch is in progress
 	given map[int64]int // messages handed out and held: attempt by journal offset
 	lost  int           // claims in a row that other members were faster with
 	shelf *shelf
@@ -129,14 +130,10 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 		return nil, fmt.Errorf("kafka: fetch: most is %d, want 1 or more", most)
 	}
 	most = min(most, maxFetch)
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-c.ctx.Done():
-		return nil, events.ErrClosed
+	if err := c.session.Begin(ctx); err != nil {
+		return nil, err
 	}
+	defer c.session.End()
 	var got []events.Delivery
 	var until time.Time // when lingering ends
 	for {
@@ -187,7 +184,7 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 // claim returns what the member holds and has not handed out, after having
 // claimed up to most messages where some are free.
 func (c *consumer) claim(ctx context.Context, most int) (view, error) {
-	if err := ended(ctx, c.ctx); err != nil {
+	if err := client.Ended(ctx, c.ctx); err != nil {
 		return view{}, err
 	}
 	v := c.look(most)
@@ -213,7 +210,7 @@ func (c *consumer) claim(ctx context.Context, most int) (view, error) {
 // is one. With messages free it returns at once.
 func (c *consumer) await(ctx context.Context, v *view, wake time.Time) error {
 	if len(v.free) > 0 {
-		return ended(ctx, c.ctx)
+		return client.Ended(ctx, c.ctx)
 	}
 	var alarm <-chan time.Time
 	if !wake.IsZero() {
@@ -254,23 +251,19 @@ func (c *consumer) deliver(ctx context.Context, h holding, mostBytes int64) (*de
 // free at once; unanswered deliveries go to other members when their AckWait
 // has passed.
 func (c *consumer) Close() error {
-	if c.ctx.Err() != nil {
-		return nil
-	}
-	c.cancel()
-	c.turn <- struct{}{} // an ongoing Fetch ends first
-	defer func() { <-c.turn }()
-	v := c.look(maxFetch)
-	if len(v.mine) > 0 {
-		n := note{Verb: verbRelease, Set: c.config.Name, Member: c.member}
-		for _, h := range v.mine {
-			n.Items = append(n.Items, item{At: h.at, Turn: h.attempt})
+	c.session.Close(func() {
+		v := c.look(maxFetch)
+		if len(v.mine) > 0 {
+			n := note{Verb: verbRelease, Set: c.config.Name, Member: c.member}
+			for _, h := range v.mine {
+				n.Items = append(n.Items, item{At: h.at, Turn: h.attempt})
+			}
+			limited, cancel := context.WithTimeout(context.Background(), closeTimeout)
+			defer cancel()
+			_ = c.journal.enqueue(limited, n, nil) // or its lease ends
 		}
-		limited, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		_ = c.journal.enqueue(limited, n, nil) // or its lease ends
-	}
-	c.bus.forget(c)
+		c.bus.life.Forget(c)
+	})
 	return nil
 }
 
@@ -326,7 +319,7 @@ func (d *delivery) say(ctx context.Context, n note) error { return d.enqueue(ctx
 
 func (d *delivery) enqueue(ctx context.Context, n note, stored chan int64) error {
 	c := d.consumer
-	if err := ended(ctx, c.bus.ctx); err != nil {
+	if err := client.Ended(ctx, c.bus.ctx); err != nil {
 		return err
 	}
 	n.Set, n.Member, n.Items = c.config.Name, c.member, []item{{At: d.at, Turn: d.attempt}}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 // buried is a dead letter as the ledger knows it.
@@ -34,7 +35,7 @@ func (l *ledger) buried() []buried {
 
 // upToDate returns the journal of a run with everything stored so far.
 func (b *Bus) upToDate(ctx context.Context, run string) (*journal, error) {
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
 	j, err := b.journal(ctx, run)

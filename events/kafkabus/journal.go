@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -150,7 +151,7 @@ func (j *journal) write() {
 		}
 		end, err := j.store(j.ctx, notes)
 		for ; err != nil; end, err = j.store(j.ctx, notes) {
-			if pause(j.ctx, j.ctx, retryPause) != nil {
+			if client.Pause(j.ctx, j.ctx, retryPause) != nil {
 				return
 			}
 		}

@@ -3,7 +3,6 @@ package kafkabus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"codea1/events"
@@ -37,27 +36,9 @@ type leaseNote struct {
 
 // Lease implements events.Leases.
 func (b *Bus) Lease(ctx context.Context, config events.LeaseConfig) (events.Lease, error) {
-	if err := ended(ctx, b.ctx); err != nil {
-		return nil, err
-	}
-	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("kafka: lease: %w", err)
-	}
-	// The bus may close while this waits.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(b.ctx, cancel)
-	defer stop()
-	taken, err := lease.Take(ctx, &register{bus: b, run: config.Run, name: config.Name}, config)
+	l, err := lease.Open(ctx, b.life, &register{bus: b, run: config.Run, name: config.Name}, config)
 	if err != nil {
-		if b.ctx.Err() != nil {
-			return nil, events.ErrClosed
-		}
 		return nil, fmt.Errorf("kafka: lease %s of run %s: %w", config.Name, config.Run, err)
-	}
-	l := &busLease{taken, b}
-	if err := b.track(l); err != nil {
-		return nil, errors.Join(err, taken.Close())
 	}
 	return l, nil
 }
@@ -104,18 +85,6 @@ func (l *leaseBook) fold(r *record) {
 func (l *leaseBook) close() {
 	l.cancel()
 	l.tasks.Wait()
-}
-
-// busLease is a lease that its bus closes.
-type busLease struct {
-	*lease.Lease
-	bus *Bus
-}
-
-// Close implements events.Lease.
-func (l *busLease) Close() error {
-	defer l.bus.forget(l)
-	return l.Lease.Close()
 }
 
 // register is one name of the book.

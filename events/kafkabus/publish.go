@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
@@ -24,7 +25,7 @@ const (
 // group the one whose note comes first stands, and publishing the other returns
 // ErrLineage.
 func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return err
 	}
 	if len(messages) > events.MaxPublishBatch {
@@ -51,7 +52,7 @@ func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 	}
 	for _, run := range runs {
 		if err := b.publishRun(ctx, run, byRun[run]); err != nil {
-			if err := ended(ctx, b.ctx); err != nil {
+			if err := client.Ended(ctx, b.ctx); err != nil {
 				return err
 			}
 			return fmt.Errorf("kafka: publish to run %s: %w", run, err)

@@ -6,15 +6,16 @@ import (
 	"strconv"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 // Read implements events.Bus. A Position is the decimal journal offset after
 // the event's note.
 func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader, error) {
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
-	r := &reader{bus: b, turn: make(chan struct{}, 1), shelf: newShelf(b)}
+	r := &reader{bus: b, shelf: newShelf(b)}
 	if config.From != events.Start {
 		from, err := strconv.ParseUint(string(config.From), 10, 63)
 		if err != nil {
@@ -41,8 +42,9 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 			return nil, fmt.Errorf("kafka: read run %s: %w: position %d, end %d", config.Run, events.ErrPosition, r.at, end)
 		}
 	}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	if err := b.track(r); err != nil {
+	r.session = client.NewSession()
+	r.ctx = r.session.Context()
+	if err := b.life.Track(r); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -52,25 +54,20 @@ type reader struct {
 	bus     *Bus
 	journal *journal
 	types   map[events.Type]bool // nil for all
-	ctx     context.Context      // ends with Close
-	cancel  context.CancelFunc
+	session *client.Session
+	ctx     context.Context // of the session
 
-	turn  chan struct{} // holds a token while a Next is in progress
-	at    int64         // journal offset from which to read
+	at    int64 // journal offset from which to read
 	shelf *shelf
 }
 
 // Next implements events.Reader. It waits out an outage, and skips and reports
 // a payload that is not the event that the journal says it is.
 func (r *reader) Next(ctx context.Context) (events.Message, events.Position, error) {
-	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
-	case <-ctx.Done():
-		return events.Message{}, "", ctx.Err()
-	case <-r.ctx.Done():
-		return events.Message{}, "", events.ErrClosed
+	if err := r.session.Begin(ctx); err != nil {
+		return events.Message{}, "", err
 	}
+	defer r.session.End()
 	for {
 		e, err := r.next(ctx)
 		if err != nil {
@@ -93,7 +90,7 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 // next waits for the next event of the types asked for.
 func (r *reader) next(ctx context.Context) (entry, error) {
 	for {
-		if err := ended(ctx, r.ctx); err != nil {
+		if err := client.Ended(ctx, r.ctx); err != nil {
 			return entry{}, err
 		}
 		var found *entry
@@ -128,12 +125,8 @@ func (r *reader) next(ctx context.Context) (entry, error) {
 
 // Close implements events.Reader.
 func (r *reader) Close() error {
-	if r.ctx.Err() != nil {
-		return nil
-	}
-	r.cancel()
-	r.turn <- struct{}{} // an ongoing Next ends first
-	defer func() { <-r.turn }()
-	r.bus.forget(r)
+	r.session.Close(func() {
+		r.bus.life.Forget(r)
+	})
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -74,14 +75,14 @@ func (s *shelf) fetch(ctx, owner context.Context, e *entry, mostBytes int64) ([]
 		if err == nil && len(list) > 0 && list[0].offset == e.offset {
 			return list, nil
 		}
-		if err := ended(ctx, owner); err != nil {
+		if err := client.Ended(ctx, owner); err != nil {
 			return nil, err
 		}
 		if errors.Is(err, kafka.OffsetOutOfRange) || err == nil && len(list) > 0 {
 			return nil, fmt.Errorf("kafka: payload of event %x is gone from topic %s partition %d offset %d: %w",
 				e.id, topic, e.partition, e.offset, events.ErrPosition)
 		}
-		if err := pause(ctx, owner, retryPause); err != nil {
+		if err := client.Pause(ctx, owner, retryPause); err != nil {
 			return nil, err
 		}
 	}

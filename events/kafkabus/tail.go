@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -50,13 +51,13 @@ func (b *Bus) newTail(ctx context.Context, run, topic string) (*tail, error) {
 		if err == nil {
 			break
 		}
-		if err := ended(ctx, b.ctx); err != nil {
+		if err := client.Ended(ctx, b.ctx); err != nil {
 			return nil, err
 		}
 		if !isUnknown(err) {
 			return nil, err
 		}
-		if err := pause(ctx, b.ctx, retryPause/4); err != nil {
+		if err := client.Pause(ctx, b.ctx, retryPause/4); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +115,7 @@ func (t *tail) follow() {
 				said = true
 				t.bus.logger.Warn("kafka: journal out of reach, trying again", "run", t.run, "topic", t.topic, "error", err)
 			}
-			_ = pause(t.ctx, t.ctx, retryPause)
+			_ = client.Pause(t.ctx, t.ctx, retryPause)
 			continue
 		case said:
 			t.bus.logger.Info("kafka: journal followed again", "run", t.run, "topic", t.topic, "outage", time.Since(since).Round(time.Millisecond))

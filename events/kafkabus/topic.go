@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -48,7 +49,7 @@ func (b *Bus) create(ctx context.Context, topics ...kafka.TopicConfig) error {
 	defer stop()
 	answer, err := b.client.CreateTopics(limited, &kafka.CreateTopicsRequest{Topics: topics})
 	if err != nil {
-		return errors.Join(ended(ctx, b.ctx), err)
+		return errors.Join(client.Ended(ctx, b.ctx), err)
 	}
 	for name, err := range answer.Errors {
 		if err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
@@ -106,7 +107,7 @@ func (b *Bus) end(ctx context.Context, topic string) (int64, error) {
 		Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(0)}},
 	})
 	if err != nil {
-		return 0, errors.Join(ended(ctx, b.ctx), err)
+		return 0, errors.Join(client.Ended(ctx, b.ctx), err)
 	}
 	found := answer.Topics[topic]
 	if len(found) == 0 {

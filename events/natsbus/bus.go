@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,17 +25,14 @@ type Bus struct {
 	link   *link
 	window *semaphore.Weighted // bytes of payload published and not confirmed
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
+	life *client.Life    // what is open
+	ctx  context.Context // of the life: ends with Close
 
 	mu      sync.Mutex
 	streams map[string]jetstream.Stream // by run
-	open    map[closer]struct{}         // consumers, readers and leases
 }
 
 var _ events.Broker = (*Bus)(nil)
-
-type closer interface{ Close() error }
 
 const (
 	// publishWindow is how many messages one Publish has unconfirmed at most:
@@ -75,7 +73,6 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		link:    newLink(config.Logger),
 		window:  semaphore.NewWeighted(publishWindowBytes),
 		streams: make(map[string]jetstream.Stream),
-		open:    make(map[closer]struct{}),
 	}
 	opts = append(opts,
 		nats.DisconnectErrHandler(func(c *nats.Conn, err error) { b.link.disconnected(c.ConnectedUrlRedacted(), err) }),
@@ -94,7 +91,8 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		b.conn.Close()
 		return nil, fmt.Errorf("nats: %w", err)
 	}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.life = client.NewLife()
+	b.ctx = b.life.Context()
 	return b, nil
 }
 
@@ -112,7 +110,7 @@ func dial(ctx context.Context, config Config, opts []nats.Option) (*nats.Conn, e
 		if !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) {
 			return nil, err
 		}
-		if pause(limited, context.Background(), reconnectDelay(attempt)) != nil {
+		if client.Pause(limited, context.Background(), reconnectDelay(attempt)) != nil {
 			return nil, errors.Join(err, ctx.Err())
 		}
 	}
@@ -121,21 +119,9 @@ func dial(ctx context.Context, config Config, opts []nats.Option) (*nats.Conn, e
 // Close ends all consumers and readers, sends what is buffered and releases
 // the connection. A second Close does nothing.
 func (b *Bus) Close() error {
-	b.mu.Lock()
-	if b.ctx.Err() != nil {
-		b.mu.Unlock()
-		return nil
-	}
-	b.cancel()
-	open := make([]closer, 0, len(b.open))
-	for c := range b.open {
-		open = append(open, c)
-	}
-	b.mu.Unlock()
-
-	var errs []error
-	for _, c := range open {
-		errs = append(errs, c.Close())
+	first, err := b.life.Close()
+	if !first {
+		return err
 	}
 	b.link.close()
 	if b.conn.IsConnected() {
@@ -143,30 +129,13 @@ func (b *Bus) Close() error {
 		_ = b.conn.FlushTimeout(closeTimeout)
 	}
 	b.conn.Close()
-	return errors.Join(errs...)
-}
-
-// track remembers what Close has to close; it fails on a closed bus.
-func (b *Bus) track(c closer) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ctx.Err() != nil {
-		return events.ErrClosed
-	}
-	b.open[c] = struct{}{}
-	return nil
-}
-
-func (b *Bus) forget(c closer) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.open, c)
+	return err
 }
 
 // Lag implements events.Bus. It fails for a name that nobody has consumed
 // under yet.
 func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return events.Lag{}, err
 	}
 	if err := validNames(run, name); err != nil {

@@ -2,17 +2,8 @@ package natsbus_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"log/slog"
-	"math/big"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +13,8 @@ import (
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 
-	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nkeys"
 )
 
 // raw is a plain client of the same server, as any program may be one.
@@ -46,7 +35,7 @@ func raw(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 // A message that is no event ends neither a consumer nor a reader.
 func TestForeignMessages(t *testing.T) {
 	server := natstest.Start(t)
-	log := newRecords()
+	log := bustest.NewLines()
 	bus := server.Connect(t, natsbus.Config{Logger: slog.New(log)})
 	ctx := bounded(t)
 	if err := bus.EnsureStream(ctx, "r1"); err != nil {
@@ -89,7 +78,7 @@ func TestForeignMessages(t *testing.T) {
 		t.Fatalf("next: %s at %q, %v", m.Group, position, err)
 	}
 	for range 4 {
-		if line := <-log.lines; !strings.HasPrefix(line, "ERROR") {
+		if line := <-log.C; !strings.HasPrefix(line, "ERROR") {
 			t.Errorf("logged %q", line)
 		}
 	}
@@ -310,99 +299,6 @@ func TestInProcess(t *testing.T) {
 	if err := bus.Publish(bounded(t), posed(100)...); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestIdentities(t *testing.T) {
-	user, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := user.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := user.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seedFile := filepath.Join(t.TempDir(), "user.nk")
-	if err := os.WriteFile(seedFile, seed, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile := certificate(t)
-	tls, err := natsserver.GenTLSConfig(&natsserver.TLSConfigOpts{CertFile: certFile, KeyFile: keyFile, CaFile: certFile, Verify: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		server natsserver.Options
-		good   natsbus.Config
-		bad    natsbus.Config
-	}{
-		"User":  {natsserver.Options{Username: "u", Password: "p"}, natsbus.Config{User: "u", Password: "p"}, natsbus.Config{User: "u", Password: "q"}},
-		"Token": {natsserver.Options{Authorization: "t"}, natsbus.Config{Token: "t"}, natsbus.Config{}},
-		"NKey":  {natsserver.Options{Nkeys: []*natsserver.NkeyUser{{Nkey: public}}}, natsbus.Config{NKeyFile: seedFile}, natsbus.Config{}},
-		"TLS":   {natsserver.Options{TLSConfig: tls, TLSTimeout: 10}, natsbus.Config{CAFile: certFile, CertFile: certFile, KeyFile: keyFile}, natsbus.Config{CAFile: certFile}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c.server.Host, c.server.Port, c.server.NoSigs = "127.0.0.1", natsserver.RANDOM_PORT, true
-			c.server.JetStream, c.server.StoreDir = true, t.TempDir()
-			s, err := natsserver.NewServer(&c.server)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Start()
-			defer s.WaitForShutdown()
-			defer s.Shutdown()
-			if !s.ReadyForConnections(10 * time.Second) {
-				t.Fatal("the server is not ready")
-			}
-			c.good.URL, c.bad.URL = s.ClientURL(), s.ClientURL()
-			c.good.MaxStreamBytes = 1 << 30 // a default server promises no more than the disk has
-			c.bad.ConnectTimeout = 100 * time.Millisecond
-			bus, err := natsbus.Connect(t.Context(), c.good)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer bus.Close()
-			if _, err := bus.Read(bounded(t), events.ReadConfig{Run: "r1"}); err != nil {
-				t.Error(err)
-			}
-			_, err = natsbus.Connect(t.Context(), c.bad)
-			wantSentence(t, err, c.bad.URL)
-		})
-	}
-}
-
-// certificate writes a certificate for 127.0.0.1 that is its own root.
-func certificate(t *testing.T) (certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	write := func(name, kind string, der []byte) string {
-		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return name
-	}
-	return write("cert.pem", "CERTIFICATE", cert), write("key.pem", "PRIVATE KEY", der)
 }
 
 // A request that was on its way when the server went does not hold its caller

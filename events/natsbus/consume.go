@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -28,7 +29,7 @@ const (
 // durable pull consumer config.Name of the run. Redelivery is unlimited; who
 // consumes decides when to give up.
 func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.Consumer, error) {
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
 	if err := validNames(config.Run, config.Name); err != nil {
@@ -59,9 +60,10 @@ func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.
 	if err != nil {
 		return nil, fmt.Errorf("nats: consume %s of run %s: %w", config.Name, config.Run, err)
 	}
-	c := &consumer{bus: b, run: config.Run, name: config.Name, durable: durable, turn: make(chan struct{}, 1)}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	if err := b.track(c); err != nil {
+	c := &consumer{bus: b, run: config.Run, name: config.Name, durable: durable}
+	c.session = client.NewSession()
+	c.ctx = c.session.Context()
+	if err := b.life.Track(c); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -72,10 +74,9 @@ type consumer struct {
 	run     string
 	name    string
 	durable jetstream.Consumer
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
+	session *client.Session
+	ctx     context.Context // of the session
 
-	turn chan struct{} // holds a token while a Fetch is in progress
 	// waiting is a request for one message that has not been answered. It
 	// outlives the Fetch that made it when that Fetch's context ends: the
 	// message that answers it belongs to the next Fetch, not to nobody.
@@ -95,14 +96,10 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 		return nil, fmt.Errorf("nats: fetch: most is %d, want 1 or more", most)
 	}
 	most = min(most, maxFetch)
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-c.ctx.Done():
-		return nil, events.ErrClosed
+	if err := c.session.Begin(ctx); err != nil {
+		return nil, err
 	}
+	defer c.session.End()
 	for {
 		deliveries, err := c.next(ctx, most, min(max(linger, minLinger), maxLinger))
 		if err != nil || len(deliveries) > 0 {
@@ -117,7 +114,7 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 // rest of the batch once that has come.
 func (c *consumer) next(ctx context.Context, most int, linger time.Duration) ([]events.Delivery, error) {
 	for {
-		if err := ended(ctx, c.ctx); err != nil {
+		if err := client.Ended(ctx, c.ctx); err != nil {
 			return nil, err
 		}
 		if c.waiting == nil {
@@ -182,7 +179,7 @@ func (c *consumer) batch(most int, linger time.Duration, into []events.Delivery)
 
 // request asks for one message, to be waited for as long as it takes.
 func (c *consumer) request(live context.Context) error {
-	ctx, cancel := both(c.ctx, live)
+	ctx, cancel := client.Both(c.ctx, live)
 	batch, err := c.durable.Fetch(1, jetstream.FetchContext(ctx))
 	if err != nil {
 		cancel()
@@ -236,26 +233,22 @@ func (c *consumer) recover(ctx context.Context, err error) error {
 			return fmt.Errorf("nats: fetch: %w", err)
 		}
 	}
-	return pause(ctx, c.ctx, retryPause)
+	return client.Pause(ctx, c.ctx, retryPause)
 }
 
 // Close implements events.Consumer. Unanswered deliveries go to other members
 // when their AckWait has passed.
 func (c *consumer) Close() error {
-	if c.ctx.Err() != nil {
-		return nil
-	}
-	c.cancel()
-	c.turn <- struct{}{} // an ongoing Fetch ends first
-	defer func() { <-c.turn }()
-	if w := c.waiting; w != nil {
-		c.waiting = nil
-		for msg := range w.batch.Messages() {
-			_ = msg.Nak() // without an answer it is delivered again all the same
+	c.session.Close(func() {
+		if w := c.waiting; w != nil {
+			c.waiting = nil
+			for msg := range w.batch.Messages() {
+				_ = msg.Nak() // without an answer it is delivered again all the same
+			}
+			w.cancel()
 		}
-		w.cancel()
-	}
-	c.bus.forget(c)
+		c.bus.life.Forget(c)
+	})
 	return nil
 }
 
@@ -293,7 +286,7 @@ func (d *delivery) Extend(ctx context.Context) error {
 }
 
 func (d *delivery) answer(ctx context.Context, verb string, do func() error) error {
-	if err := ended(ctx, d.bus.ctx); err != nil {
+	if err := client.Ended(ctx, d.bus.ctx); err != nil {
 		return err
 	}
 	if err := do(); err != nil {

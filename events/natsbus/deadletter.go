@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -67,7 +68,7 @@ func (b *Bus) DeadLetters(ctx context.Context, run string) ([]events.DeadLetter,
 	fail := func(err error) ([]events.DeadLetter, error) {
 		return nil, fmt.Errorf("nats: dead letters of run %q: %w", run, err)
 	}
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
 	redelivered := make(map[string]bool)
@@ -136,7 +137,7 @@ func parseLetter(msg *jetstream.RawStreamMsg) (events.DeadLetter, error) {
 
 // deadLetter returns a dead letter that is not redelivered.
 func (b *Bus) deadLetter(ctx context.Context, run, id string) (events.DeadLetter, error) {
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return events.DeadLetter{}, err
 	}
 	if _, _, _, err := events.ParseDeadLetterID(id); err != nil {
@@ -232,7 +233,7 @@ func (b *Bus) redelivered(ctx context.Context, run string, msg jetstream.Msg) (e
 func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
 	m := &d.message
 	id := events.DeadLetterID(d.name, m.ID, d.round)
-	err := ended(ctx, d.bus.ctx)
+	err := client.Ended(ctx, d.bus.ctx)
 	if err == nil {
 		err = d.bus.putLetter(ctx, letterSubject(m.Run, deadToken, id), &letter{
 			Type: m.Type, Group: m.Group, Attempts: d.attempt, Reason: events.ClipReason(reason), Time: time.Now().UTC(),

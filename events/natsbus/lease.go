@@ -24,27 +24,9 @@ func leaseBucket(run string) string { return prefix + "-" + run }
 
 // Lease implements events.Leases.
 func (b *Bus) Lease(ctx context.Context, config events.LeaseConfig) (events.Lease, error) {
-	if err := ended(ctx, b.ctx); err != nil {
-		return nil, err
-	}
-	if err := config.Validate(); err != nil {
-		return nil, fmt.Errorf("nats: lease: %w", err)
-	}
-	// The bus may close while this waits.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(b.ctx, cancel)
-	defer stop()
-	taken, err := lease.Take(ctx, &register{bus: b, run: config.Run, key: config.Name}, config)
+	l, err := lease.Open(ctx, b.life, &register{bus: b, run: config.Run, key: config.Name}, config)
 	if err != nil {
-		if b.ctx.Err() != nil {
-			return nil, events.ErrClosed
-		}
 		return nil, fmt.Errorf("nats: lease %s of run %s: %w", config.Name, config.Run, err)
-	}
-	l := &busLease{taken, b}
-	if err := b.track(l); err != nil {
-		return nil, errors.Join(err, taken.Close())
 	}
 	return l, nil
 }
@@ -68,18 +50,6 @@ func (b *Bus) leases(ctx context.Context, run string) (jetstream.KeyValue, error
 		return err
 	})
 	return kv, err
-}
-
-// busLease is a lease that its bus closes.
-type busLease struct {
-	*lease.Lease
-	bus *Bus
-}
-
-// Close implements events.Lease.
-func (l *busLease) Close() error {
-	defer l.bus.forget(l)
-	return l.Lease.Close()
 }
 
 // register is a key of the bucket; its revision is the stream's sequence.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 // link follows the state of the connection. It logs an outage once when it
@@ -70,7 +71,7 @@ func (l *link) wait(ctx, owner context.Context) (context.Context, error) {
 		l.mu.Unlock()
 		select {
 		case <-up:
-			if err := ended(ctx, owner); err != nil {
+			if err := client.Ended(ctx, owner); err != nil {
 				return nil, err
 			}
 			return live, nil
@@ -88,34 +89,4 @@ func (l *link) alive() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ctx
-}
-
-// ended returns the error of a call under ctx on something that lives as long
-// as owner, or nil.
-func ended(ctx, owner context.Context) error {
-	if owner.Err() != nil {
-		return events.ErrClosed
-	}
-	return ctx.Err()
-}
-
-// pause waits a moment between two attempts.
-func pause(ctx, owner context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-owner.Done():
-		return events.ErrClosed
-	}
-}
-
-// both returns a context under owner that also ends with live.
-func both(owner, live context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(owner)
-	stop := context.AfterFunc(live, cancel)
-	return ctx, func() { stop(); cancel() }
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -20,7 +21,7 @@ import (
 // another event of the same type and group is stored already: that is no
 // repetition but a contradiction.
 func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return err
 	}
 	if len(messages) > events.MaxPublishBatch {
@@ -147,7 +148,7 @@ func (p *publication) again(ctx context.Context, s *sent, err error) (bool, erro
 	if time.Since(s.silent) > electionTimeout || !p.bus.conn.IsConnected() {
 		return false, err
 	}
-	if err := pause(ctx, p.bus.ctx, retryPause); err != nil {
+	if err := client.Pause(ctx, p.bus.ctx, retryPause); err != nil {
 		return false, err
 	}
 	s.future, err = p.bus.publishAsync(s.message)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -25,10 +26,10 @@ const (
 
 // Read implements events.Bus. A Position is a decimal stream sequence.
 func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader, error) {
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
-	r := &reader{bus: b, run: config.Run, subjects: filterOf(config.Run, config.Types), turn: make(chan struct{}, 1)}
+	r := &reader{bus: b, run: config.Run, subjects: filterOf(config.Run, config.Types)}
 	if config.From != events.Start {
 		var err error
 		if r.last, err = strconv.ParseUint(string(config.From), 10, 63); err != nil {
@@ -41,8 +42,9 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 	if err := r.checkPosition(ctx); err != nil {
 		return nil, err
 	}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	if err := b.track(r); err != nil {
+	r.session = client.NewSession()
+	r.ctx = r.session.Context()
+	if err := b.life.Track(r); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -56,11 +58,10 @@ type reader struct {
 	bus      *Bus
 	run      string
 	subjects []string
-	ctx      context.Context // ends with Close
-	cancel   context.CancelFunc
+	session  *client.Session
+	ctx      context.Context // of the session
 
-	turn      chan struct{} // holds a token while a Next is in progress
-	last      uint64        // stream sequence of the last message returned
+	last      uint64 // stream sequence of the last message returned
 	consumer  jetstream.Consumer
 	delivered uint64   // messages the consumer has given
 	ahead     *request // messages on their way or here
@@ -69,14 +70,10 @@ type reader struct {
 // Next implements events.Reader. It waits out a lost connection, and skips
 // and reports a message that is no event.
 func (r *reader) Next(ctx context.Context) (events.Message, events.Position, error) {
-	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
-	case <-ctx.Done():
-		return events.Message{}, "", ctx.Err()
-	case <-r.ctx.Done():
-		return events.Message{}, "", events.ErrClosed
+	if err := r.session.Begin(ctx); err != nil {
+		return events.Message{}, "", err
 	}
+	defer r.session.End()
 	for {
 		msg, err := r.next(ctx)
 		if err != nil {
@@ -93,7 +90,7 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 
 func (r *reader) next(ctx context.Context) (jetstream.Msg, error) {
 	for {
-		if err := ended(ctx, r.ctx); err != nil {
+		if err := client.Ended(ctx, r.ctx); err != nil {
 			return nil, err
 		}
 		if r.ahead == nil {
@@ -161,7 +158,7 @@ func (r *reader) ask(ctx context.Context) error {
 			return err
 		}
 	}
-	batchCtx, cancel := both(r.ctx, live)
+	batchCtx, cancel := client.Both(r.ctx, live)
 	batch, err := r.consumer.Fetch(readBatch, jetstream.FetchMaxBytes(readBatchBytes), jetstream.FetchContext(batchCtx))
 	if err != nil {
 		cancel()
@@ -216,24 +213,20 @@ func (r *reader) recover(ctx context.Context, err error) error {
 	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrBadRequest):
 		return fmt.Errorf("nats: read run %s: %w", r.run, err)
 	}
-	return pause(ctx, r.ctx, retryPause)
+	return client.Pause(ctx, r.ctx, retryPause)
 }
 
 // Close implements events.Reader.
 func (r *reader) Close() error {
-	if r.ctx.Err() != nil {
-		return nil
-	}
-	r.cancel()
-	r.turn <- struct{}{} // an ongoing Next ends first
-	defer func() { <-r.turn }()
-	if c := r.consumer; c != nil && r.bus.conn.IsConnected() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		// It would expire by itself after readerIdle.
-		_ = r.bus.js.DeleteConsumer(ctx, streamName(r.run), c.CachedInfo().Name)
-	}
-	r.abandon()
-	r.bus.forget(r)
+	r.session.Close(func() {
+		if c := r.consumer; c != nil && r.bus.conn.IsConnected() {
+			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+			defer cancel()
+			// It would expire by itself after readerIdle.
+			_ = r.bus.js.DeleteConsumer(ctx, streamName(r.run), c.CachedInfo().Name)
+		}
+		r.abandon()
+		r.bus.life.Forget(r)
+	})
 	return nil
 }

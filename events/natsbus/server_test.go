@@ -314,27 +314,10 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// records keeps what is logged, by level.
-type records struct {
-	slog.Handler
-	lines chan string
-}
-
-func newRecords() *records {
-	return &records{Handler: slog.DiscardHandler, lines: make(chan string, 1000)}
-}
-
-func (r *records) Enabled(context.Context, slog.Level) bool { return true }
-
-func (r *records) Handle(_ context.Context, rec slog.Record) error {
-	r.lines <- rec.Level.String() + " " + rec.Message
-	return nil
-}
-
 // An outage is logged when it begins and when it ends, not once an attempt.
 func TestOutageIsLoggedOnce(t *testing.T) {
 	server := natstest.Start(t)
-	log := newRecords()
+	log := bustest.NewLines()
 	bus := server.Connect(t, natsbus.Config{Logger: slog.New(log)})
 	ctx := bounded(t)
 	list := posed(3)
@@ -361,7 +344,7 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 	var got []string
 	for range 6 {
 		select {
-		case line := <-log.lines:
+		case line := <-log.C:
 			got = append(got, line)
 		case <-ctx.Done():
 			t.Fatalf("logged %q", got)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"codea1/events/internal/client"
+
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -34,7 +36,7 @@ func (b *Bus) streamConfig(run string) jetstream.StreamConfig {
 // existing one to those of the configuration. Publish, Consume and Read
 // create a missing stream by themselves and leave an existing one alone.
 func (b *Bus) EnsureStream(ctx context.Context, run string) error {
-	if err := ended(ctx, b.ctx); err != nil {
+	if err := client.Ended(ctx, b.ctx); err != nil {
 		return err
 	}
 	if err := validNames(run); err != nil {

@@ -1,0 +1,136 @@
+package natsbus_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/natsbus"
+
+	"github.com/nats-io/jwt/v2"
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+)
+
+// key makes a key pair of one kind.
+func key(t *testing.T, make func() (nkeys.KeyPair, error)) (pair nkeys.KeyPair, public string, seed []byte) {
+	t.Helper()
+	pair, makeErr := make()
+	if makeErr != nil {
+		t.Fatal(makeErr)
+	}
+	public, publicErr := pair.PublicKey()
+	seed, seedErr := pair.Seed()
+	if err := errors.Join(publicErr, seedErr); err != nil {
+		t.Fatal(err)
+	}
+	return pair, public, seed
+}
+
+// write writes a file that only its owner may read, and returns its name.
+func write(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// credentials returns a server that trusts an operator, with one account, and
+// a file by which a user of that account identifies itself, as nsc writes it.
+func credentials(t *testing.T) (natsserver.Options, string) {
+	t.Helper()
+	operator, operatorKey, _ := key(t, nkeys.CreateOperator)
+	account, accountKey, _ := key(t, nkeys.CreateAccount)
+	_, systemKey, _ := key(t, nkeys.CreateAccount)
+	_, userKey, userSeed := key(t, nkeys.CreateUser)
+	sign := func(claims jwt.Claims, by nkeys.KeyPair) string {
+		token, err := claims.Encode(by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	trusted := jwt.NewOperatorClaims(operatorKey)
+	trusted.SystemAccount = systemKey
+	claims := jwt.NewAccountClaims(accountKey)
+	claims.Limits.JetStreamLimits = jwt.JetStreamLimits{
+		MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit,
+	}
+	resolver := new(natsserver.MemAccResolver)
+	for public, claims := range map[string]jwt.Claims{accountKey: claims, systemKey: jwt.NewAccountClaims(systemKey)} {
+		if err := resolver.Store(public, sign(claims, operator)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	creds, err := jwt.FormatUserConfig(sign(jwt.NewUserClaims(userKey), account), userSeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return natsserver.Options{
+		TrustedOperators: []*jwt.OperatorClaims{trusted}, SystemAccount: systemKey, AccountResolver: resolver,
+	}, write(t, "user.creds", creds)
+}
+
+func TestIdentities(t *testing.T) {
+	_, public, seed := key(t, nkeys.CreateUser)
+	seedFile := write(t, "user.nk", seed)
+	certFile, keyFile, tls := bustest.Certificate(t)
+	trusting, credsFile := credentials(t)
+	_, otherCredsFile := credentials(t)
+	for name, c := range map[string]struct {
+		server natsserver.Options
+		good   natsbus.Config
+		bad    natsbus.Config
+	}{
+		"User":  {natsserver.Options{Username: "u", Password: "secret"}, natsbus.Config{User: "u", Password: "secret"}, natsbus.Config{User: "u", Password: "wrong"}},
+		"Token": {natsserver.Options{Authorization: "token"}, natsbus.Config{Token: "token"}, natsbus.Config{}},
+		"NKey":  {natsserver.Options{Nkeys: []*natsserver.NkeyUser{{Nkey: public}}}, natsbus.Config{NKeyFile: seedFile}, natsbus.Config{}},
+		"Creds": {trusting, natsbus.Config{CredsFile: credsFile}, natsbus.Config{CredsFile: otherCredsFile}},
+		"TLS":   {natsserver.Options{TLSConfig: tls, TLSTimeout: 10}, natsbus.Config{CAFile: certFile, CertFile: certFile, KeyFile: keyFile}, natsbus.Config{CAFile: certFile}},
+		"UserOverTLS": {
+			natsserver.Options{TLSConfig: tls, TLSTimeout: 10, Username: "u", Password: "secret"},
+			natsbus.Config{CAFile: certFile, CertFile: certFile, KeyFile: keyFile, User: "u", Password: "secret"},
+			natsbus.Config{CAFile: certFile, CertFile: certFile, KeyFile: keyFile, User: "u", Password: "wrong"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.server.Host, c.server.Port, c.server.NoSigs = "127.0.0.1", natsserver.RANDOM_PORT, true
+			c.server.JetStream, c.server.StoreDir = true, t.TempDir()
+			s, err := natsserver.NewServer(&c.server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Start()
+			defer s.WaitForShutdown()
+			defer s.Shutdown()
+			if !s.ReadyForConnections(10 * time.Second) {
+				t.Fatal("the server is not ready")
+			}
+			c.good.URL, c.bad.URL = s.ClientURL(), s.ClientURL()
+			c.good.MaxStreamBytes = 1 << 30 // a default server promises no more than the disk has
+			c.bad.ConnectTimeout = 100 * time.Millisecond
+			bus, err := natsbus.Connect(t.Context(), c.good)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer bus.Close()
+			if _, err := bus.Read(bounded(t), events.ReadConfig{Run: "r1"}); err != nil {
+				t.Error(err)
+			}
+			_, err = natsbus.Connect(t.Context(), c.bad)
+			wantSentence(t, err, c.bad.URL)
+			for _, secret := range []string{c.bad.Password, c.good.Token} {
+				if len(secret) > 1 && strings.Contains(err.Error(), secret) {
+					t.Errorf("%q holds a secret", err)
+				}
+			}
+		})
+	}
+}
