@@ -96,3 +96,39 @@ func TestAbandonedSnapshotsGo(t *testing.T) {
 		t.Errorf("of a live process: %v", err)
 	}
 }
+
+// Badger empties the tables it has merged, under whatever name: a reader must
+// not see that.
+func TestReadersOutliveMerging(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range 3 { // a table each
+		l := openLog(t, dir, Options{})
+		for slot := 50 * i; slot < 50*(i+1); slot++ {
+			mustAppend(t, l, at(3*slot, group(t, slot)...))
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopped := openLog(t, dir, Options{ReadOnly: true})
+	l := openLog(t, dir, Options{})
+	live := openLog(t, dir, Options{ReadOnly: true})
+	before, err := filepath.Glob(filepath.Join(dir, "*"+tableSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.mergeTables(); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range before {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Fatalf("%s is still there: %v", path, err)
+		}
+	}
+	for _, reader := range []*Log{stopped, live, l} {
+		if report := mustVerify(t, reader); report.Events != 450 {
+			t.Errorf("%d events", report.Events)
+		}
+	}
+}
