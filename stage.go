@@ -119,7 +119,7 @@ type WorkerStage struct {
 }
 
 // BeforeResolve lets the environment set flags, as it does those of train.
-func (w *WorkerStage) BeforeResolve(ctx *kong.Context) error {
+func (w *WorkerStage) BeforeResolve(ctx *kong.Context) error { //nolint:unparam // kong wants the error
 	ctx.AddResolver(&layers{})
 	return nil
 }
