@@ -81,9 +81,10 @@ def run(item, entry, max_bytes):
 
 
 def run_check(defined, entry, program):
-    """Calls check(candidate), which some problem sets leave to whoever runs it."""
+    """Calls check(candidate), whatever it calls its one parameter: some problem
+    sets leave that to whoever runs it."""
     check = defined.get("check")
-    if inspect.isfunction(check) and list(inspect.signature(check).parameters) == ["candidate"]:
+    if inspect.isfunction(check) and len(inspect.signature(check).parameters) == 1:
         try:
             check(eval(entry, program))
         except AssertionError as error:

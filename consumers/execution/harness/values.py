@@ -7,8 +7,10 @@ an IntEnum, a list with its own __eq__) counts as its base type's value.
 
 MAX_DEPTH = 60
 MAX_INT_BITS = 1 << 16
+DECIMAL_BITS = 14_000  # Python 3.11 and later write no more than 4,300 digits
 
 _INT = int.__repr__
+_FORMAT_INT = int.__format__
 _BITS = int.bit_length
 _FLOAT = float.__repr__
 _REAL = complex.real.__get__
@@ -43,7 +45,7 @@ def _write(value, out, budget, depth):
     elif issubclass(kind, int):
         if _BITS(value) > MAX_INT_BITS:
             raise Uncomparable("an int of over %d bits" % MAX_INT_BITS)
-        text = _INT(value)
+        text = _INT(value) if _BITS(value) <= DECIMAL_BITS else _FORMAT_INT(value, "#x")
     elif issubclass(kind, str):
         _spend(budget, _STR_LEN(value))  # before repr makes a copy
         text = _STR(value)

@@ -22,7 +22,7 @@ var ErrSyntax = errors.New("not a Python literal")
 
 // Parse reads one value from Python literal text: what Text writes and what
 // repr prints, with free use of blanks, trailing commas and either quote. It
-// is no Python parser: prefixes other than b, numbers in other bases and
+// is no Python parser: prefixes other than b, numbers in octal or binary and
 // joined strings are refused. A key or element given twice counts once, as in
 // Python. The error is ErrSyntax with the byte offset.
 func Parse(text string) (Value, error) {
@@ -253,6 +253,9 @@ func (p *parser) number() (Value, error) {
 			return Float(math.NaN()), nil
 		}
 	}
+	if strings.HasPrefix(p.text[p.pos:], "0x") {
+		return p.hexadecimal(negative)
+	}
 	digits := p.pos
 	for p.pos < len(p.text) && strings.IndexByte("0123456789.eE+-", p.text[p.pos]) >= 0 {
 		if c := p.text[p.pos]; (c == '+' || c == '-') && p.text[p.pos-1]|0x20 != 'e' {
@@ -275,6 +278,23 @@ func (p *parser) number() (Value, error) {
 	n, ok := new(big.Int).SetString(word, 10)
 	if !ok {
 		return nil, p.fail("%.20q is not a number", word)
+	}
+	return BigInt(n), nil
+}
+
+// hexadecimal reads a whole number from its 0x on.
+func (p *parser) hexadecimal(negative bool) (Value, error) {
+	p.pos += len("0x")
+	digits := p.pos
+	for p.pos < len(p.text) && strings.IndexByte("0123456789abcdefABCDEF", p.text[p.pos]) >= 0 {
+		p.pos++
+	}
+	n, ok := new(big.Int).SetString(p.text[digits:p.pos], 16)
+	if !ok {
+		return nil, p.fail("no hexadecimal digit after 0x")
+	}
+	if negative {
+		n.Neg(n)
 	}
 	return BigInt(n), nil
 }

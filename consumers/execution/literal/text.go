@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,19 @@ func (b Bool) appendText(dst []byte) []byte {
 	return append(dst, "False"...)
 }
 
-func (i *Int) appendText(dst []byte) []byte { return i.big.Append(dst, 10) }
+// decimalBits is up to where a number is written in decimal: Python reads and
+// writes no more than 4,300 digits, but any number in hexadecimal.
+const decimalBits = 14_000
+
+func (i *Int) appendText(dst []byte) []byte {
+	if i.big.BitLen() <= decimalBits {
+		return i.big.Append(dst, 10)
+	}
+	if i.big.Sign() < 0 {
+		dst = append(dst, '-')
+	}
+	return new(big.Int).Abs(&i.big).Append(append(dst, "0x"...), 16)
+}
 
 // appendText follows repr(float): shortest digits that read back the same,
 // scientific below 1e-4 and from 1e16.
