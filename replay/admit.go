@@ -95,8 +95,7 @@ func (c *candidate) read() error {
 		bare := bareHash(from.Tokens, c.payload)
 		c.payload, c.bare = from.PayloadHash, &bare
 	} else if hasTokens(m.Type) {
-		if without, tokens, ok := dropTokens(raw); ok {
-			bare := bareHash(tokens, hashOf(without))
+		if bare, ok := hashWithoutTokens(raw); ok {
 			c.bare = &bare
 		}
 	}

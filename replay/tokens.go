@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"slices"
 
@@ -20,15 +21,52 @@ func hasTokens(t events.Type) bool { return slices.Contains(tokenTypes, t) }
 // each.
 const tokensField = "tokens"
 
-// dropTokens returns a msgpack payload with every bin made empty, and how many
-// tokens each response had, in order. It is false for bytes that are not one
-// well-formed value: they are kept as they are.
-func dropTokens(raw []byte) (bare []byte, tokens []int, ok bool) {
-	w := tokenWalk{raw: raw, bare: make([]byte, 0, len(raw))}
+// emptyBin is a msgpack bin of no bytes.
+var emptyBin = []byte{0xc4, 0}
+
+// findTokens returns the bins of a msgpack payload and how many tokens each
+// response had, in order. It is false for bytes that are not one well-formed
+// value: they are kept as they are.
+func findTokens(raw []byte) (bins []span, tokens []int, ok bool) {
+	w := tokenWalk{raw: raw}
 	if !w.value(0, false) || w.at != len(raw) {
 		return nil, nil, false
 	}
-	return append(w.bare, raw[w.copied:]...), w.tokens, true
+	return w.bins, w.tokens, true
+}
+
+// dropTokens returns a payload with every bin made empty, and how many tokens
+// each response had.
+func dropTokens(raw []byte) (bare []byte, tokens []int, ok bool) {
+	bins, tokens, ok := findTokens(raw)
+	if !ok {
+		return nil, nil, false
+	}
+	bare = make([]byte, 0, len(raw))
+	at := 0
+	for _, bin := range bins {
+		bare = append(append(bare, raw[at:bin.start]...), emptyBin...)
+		at = bin.end
+	}
+	return append(bare, raw[at:]...), tokens, true
+}
+
+// hashWithoutTokens is the bareHash of a whole payload.
+func hashWithoutTokens(raw []byte) (bare Hash, ok bool) {
+	bins, tokens, ok := findTokens(raw)
+	if !ok {
+		return Hash{}, false
+	}
+	h := sha256.New()
+	at := 0
+	for _, bin := range bins {
+		h.Write(raw[at:bin.start])
+		h.Write(emptyBin)
+		at = bin.end
+	}
+	h.Write(raw[at:])
+	h.Sum(bare[:0])
+	return bareHash(tokens, bare), true
 }
 
 // bareHash is what a record says of its payload without tokens: the hash of
@@ -69,12 +107,14 @@ func (g *Lineage) answerTokens(m int) int {
 	return len(g.Code.Answers[m].Tokens)
 }
 
+// span is where a bin lies, head and all.
+type span struct{ start, end int }
+
 // tokenWalk steps through msgpack without decoding it.
 type tokenWalk struct {
 	raw    []byte
 	at     int // where it is
-	bare   []byte
-	copied int // how much of raw is in bare
+	bins   []span
 	tokens []int
 }
 
@@ -126,7 +166,7 @@ func (w *tokenWalk) value(depth int, isTokens bool) bool {
 	switch {
 	case c >= 0xc4 && c <= 0xc6:
 		if n, ok = w.length(1 << (c - 0xc4)); ok {
-			w.empty(start, n, isTokens)
+			w.bin(start, n, isTokens)
 		}
 	case c >= 0xd9 && c <= 0xdb:
 		n, ok = w.length(1 << (c - 0xd9))
@@ -141,14 +181,13 @@ func (w *tokenWalk) value(depth int, isTokens bool) bool {
 	return ok // extensions are not used
 }
 
-// empty replaces the bin that began at start and whose n bytes are next.
-func (w *tokenWalk) empty(start, n int, isTokens bool) {
+// bin takes down the bin that began at start and whose n bytes are next.
+func (w *tokenWalk) bin(start, n int, isTokens bool) {
 	if isTokens {
 		w.tokens = append(w.tokens, n/4)
 	}
-	w.bare = append(append(w.bare, w.raw[w.copied:start]...), 0xc4, 0)
 	w.at += n
-	w.copied = w.at
+	w.bins = append(w.bins, span{start, w.at})
 }
 
 func (w *tokenWalk) items(depth, n int) bool {
