@@ -54,6 +54,9 @@ func TestForkGoesOnAsItsOrigin(t *testing.T) {
 			t.Errorf("%s: %s", name, out)
 		}
 	}
+	if out := must(t, dir, "replay", "retrain", "mid-step"); strings.Count(out, "4 versions trained again") != 2 {
+		t.Errorf("a fork is trained again: %s", out)
+	}
 	// The group was answered before the fork, and trained on after it.
 	explained := must(t, dir, "replay", "explain", "mid-step", "--group", "s000002-q0000")
 	t.Log(explained)

@@ -24,6 +24,7 @@ type testHost struct {
 	removed []int
 	aside   int
 	fail    error // of PlaceCheckpoint
+	vanish  bool  // the run lets go of its checkpoints once they are asked for
 }
 
 func (h *testHost) Configure(config string, changes map[string]string) (string, error) {
@@ -49,6 +50,10 @@ func (h *testHost) Checkpoints(dir string, role events.Role) ([]int, error) {
 }
 
 func (h *testHost) PlaceCheckpoint(_ context.Context, p Placement) error {
+	if h.vanish && !p.Made {
+		h.kept = nil
+		return os.ErrNotExist
+	}
 	h.placed = append(h.placed, p)
 	return h.fail
 }
@@ -109,6 +114,21 @@ func TestForkCommand(t *testing.T) {
 	verify := VerifyCommand{runArgument: runArgument{RunDir: report.Run}}
 	if err := verify.Run(within(t), &out, slog.New(slog.DiscardHandler), parent); err != nil || !strings.Contains(out.String(), "events are those of run r1") {
 		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// A run that goes on may let go of a checkpoint while it is forked.
+func TestForkCommandOfALiveRun(t *testing.T) {
+	t.Parallel()
+	runs, dir := told(t)
+	host := &testHost{bus: natstest.Bus(t), vanish: true, kept: map[string][]int{filepath.Base(dir) + "/code": {1, 2}, filepath.Base(dir) + "/test": {1, 2}}}
+	var out bytes.Buffer
+	c := ForkCommand{runArgument: runArgument{RunDir: dir, RunsDir: runs}, New: "r2", At: "end"}
+	if err := c.Run(within(t), &out, slog.New(slog.DiscardHandler), &Command{Host: host, Retrainer: testTrainer{}}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out.String(), "its checkpoint was gone") != 2 || len(host.placed) != 2 {
+		t.Errorf("%+v\n%s", host.placed, out.String())
 	}
 }
 

@@ -27,7 +27,7 @@ func TestForkIsAValidRun(t *testing.T) {
 	t.Parallel()
 	_, source := storyLog(t, tell(t))
 	last, _ := source.Last()
-	for _, at := range []uint64{1, 4, last / 2, last - 1, last} {
+	for at := uint64(1); at <= last; at++ {
 		log, forked := mustFork(t, source, at, "r2")
 		report := mustVerify(t, log)
 		if report.Events != at+1 || forked.Events != at+1 || forked.Attempt != 2 {
@@ -47,6 +47,9 @@ func TestForkIsAValidRun(t *testing.T) {
 		origins, err := log.CheckOrigins(t.Context())
 		if err != nil || len(origins) != 1 || origins[0] != forked.Origin || origins[0].Run != testRun || origins[0].Events != at {
 			t.Errorf("at %d: %+v, %v", at, origins, err)
+		}
+		if at%8 != 0 {
+			continue
 		}
 		again, second := mustFork(t, log, at+1, "r3")
 		origins, err = again.CheckOrigins(t.Context())

@@ -90,7 +90,12 @@ func (s *standing) place(ctx context.Context, p Placement, retrainer Retrainer, 
 		return false, err
 	}
 	if slices.Contains(kept, p.Version) {
-		return false, s.PlaceCheckpoint(ctx, p)
+		if err := s.PlaceCheckpoint(ctx, p); err == nil {
+			return false, nil
+		} else if now, _ := s.Checkpoints(p.From, p.Role); slices.Contains(now, p.Version) {
+			return false, err
+		}
+		// A run that goes on has let go of it meanwhile.
 	}
 	if retrainer == nil {
 		return false, fmt.Errorf("%s v%d: its checkpoint was not kept: %w", p.Role, p.Version, ErrNoRetrainer)

@@ -31,10 +31,14 @@ func BenchmarkScore(b *testing.B) {
 		g.Answers = append(g.Answers, a)
 	}
 	g.Plan = planFor(g, 8)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Score(A1{Alpha: DefaultAlpha}, g); err != nil {
-			b.Fatal(err)
-		}
+	for _, recipe := range []Recipe{A1{Alpha: DefaultAlpha}, SelfPlay{Alpha: DefaultAlpha}, PaperFormula()} {
+		b.Run(recipe.Name(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Score(recipe, g); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
