@@ -123,7 +123,7 @@ func (s *Stage) callOnce(ctx context.Context, batch []*events.Event) (results []
 	}()
 	began := time.Now()
 	defer func() { s.metrics.handler.Observe(time.Since(began).Seconds()) }()
-	results = s.config.Handler(ctx, slices.Clone(batch))
+	results = s.config.Handler(context.WithValue(ctx, metricsKey{}, s.metrics), slices.Clone(batch))
 	if len(results) != len(batch) {
 		return nil, &ResultsError{Results: len(results), Events: len(batch)}
 	}

@@ -198,3 +198,43 @@ func TestHeldDeadLetterIsReleased(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a journal answers is counted for the stage that asked.
+func TestReplaysAreCounted(t *testing.T) {
+	bus := natstest.Bus(t)
+	journal := &shelf{kept: map[string]events.Message{}}
+	made := bustest.Encode(bustest.CodeSampled(bustest.Posed(run, 1, 0)))
+	journal.kept[made.ID] = made
+	registry := prometheus.NewRegistry()
+	c := config(bus, stage.Each(stage.Journalled(journal, events.TypeCodeSampled, answer)))
+	c.Registerer = registry
+	stop := start(t, c)
+	post(t, bus, 3)
+	collect(t, bus, 3, events.TypeCodeSampled)
+	settled(t, bus)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := gather(t, registry)["codea1_stage_replayed_total worker"]; n != 1 || len(journal.kept) != 3 {
+		t.Errorf("%v events were replayed and %d are kept, want 1 and 3", n, len(journal.kept))
+	}
+}
+
+// Which limit ended a handler's context can be told from others.
+func TestHandlerTimeout(t *testing.T) {
+	bus := natstest.Bus(t)
+	cause := make(chan error, 1)
+	c := config(bus, stage.Each(func(ctx context.Context, _ *events.Event) ([]*events.Event, error) {
+		<-ctx.Done()
+		cause <- context.Cause(ctx)
+		return nil, nil
+	}))
+	c.HandleTimeout = 20 * time.Millisecond
+	start(t, c)
+	post(t, bus, 1)
+	var timeout *stage.TimeoutError
+	if err := <-cause; !errors.As(err, &timeout) || timeout.After != c.HandleTimeout || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the context ended with %v", err)
+	}
+	settled(t, bus)
+}

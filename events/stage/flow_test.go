@@ -2,6 +2,7 @@ package stage_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ func TestASlowStageHoldsLittle(t *testing.T) {
 	bus := natstest.Bus(t)
 	const n, atOnce, inFlight = 400, 2 * 3, 8 // two slots of three events; two instances want 12
 	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
 	var held, most atomic.Int64
 	c := config(bus, func(ctx context.Context, batch []*events.Event) []stage.Result {
 		most.Store(max(most.Load(), held.Add(int64(len(batch)))))
@@ -33,6 +35,7 @@ func TestASlowStageHoldsLittle(t *testing.T) {
 		c.Instance, c.Registerer = instance, registries[i]
 		start(t, c)
 	}
+	t.Cleanup(open)
 	for _, registry := range registries {
 		eventually(t, "the lag says what waits", func() bool {
 			m := gather(t, registry)
@@ -41,9 +44,10 @@ func TestASlowStageHoldsLittle(t *testing.T) {
 		if m := gather(t, registry); m["codea1_stage_in_flight_events worker"] > atOnce || m["codea1_stage_slots worker"] != 2 {
 			t.Errorf("an instance holds %v events in %v slots", m["codea1_stage_in_flight_events worker"], m["codea1_stage_slots worker"])
 		}
-		eventually(t, "it is busy", func() bool { return gather(t, registry)["codea1_stage_busy_ratio worker"] > 0.5 })
+		// One of the two may have had no more than one slot's worth.
+		eventually(t, "it is busy", func() bool { return gather(t, registry)["codea1_stage_busy_ratio worker"] > 0.25 })
 	}
-	close(gate)
+	open()
 	collect(t, bus, n, events.TypeCodeSampled)
 	settled(t, bus)
 	if most.Load() > inFlight {

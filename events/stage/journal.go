@@ -32,6 +32,7 @@ func Journalled(journal Journal, t events.Type, handle func(context.Context, *ev
 			if err != nil {
 				return nil, err
 			}
+			Replayed(ctx)
 			return []*events.Event{made}, nil
 		}
 		made, err := handle(ctx, e)
@@ -49,3 +50,13 @@ func Journalled(journal Journal, t events.Type, handle func(context.Context, *ev
 		return made, journal.Put(messages)
 	}
 }
+
+// Replayed counts an event whose result was in a journal, for the metrics of
+// the stage whose handler was given ctx. Elsewhere it does nothing.
+func Replayed(ctx context.Context) {
+	if m, ok := ctx.Value(metricsKey{}).(*metrics); ok {
+		m.replayed.Inc()
+	}
+}
+
+type metricsKey struct{}

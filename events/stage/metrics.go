@@ -19,6 +19,7 @@ type metrics struct {
 	retried     prometheus.Counter
 	snoozed     prometheus.Counter
 	redelivered prometheus.Counter
+	replayed    prometheus.Counter
 	inFlight    prometheus.Gauge
 	batch       prometheus.Observer
 	handler     prometheus.Observer
@@ -68,6 +69,7 @@ func newMetrics(registerer prometheus.Registerer, stage string) (*metrics, error
 	retried := counter("retried_total", "Events handed back after a failure, to be tried again.")
 	snoozed := counter("snoozed_total", "Times an event was put off because it could not be handled yet.")
 	redelivered := counter("redelivered_total", "Deliveries of an event that had been delivered before, to this instance or another.")
+	replayed := counter("replayed_total", "Events whose result was in a journal: made before, and not made again.")
 	inFlight := register(registerer, &errs, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "in_flight_events", Help: "Events that this process is handling now.",
 	}, []string{"stage"}))
@@ -80,7 +82,7 @@ func newMetrics(registerer prometheus.Registerer, stage string) (*metrics, error
 	return &metrics{
 		handled: handled.MustCurryWith(of), published: published.MustCurryWith(of),
 		dropped: dropped.MustCurryWith(of), busErrors: busErrors.MustCurryWith(of),
-		failed: failed.With(of), retried: retried.With(of), snoozed: snoozed.With(of), redelivered: redelivered.With(of),
+		failed: failed.With(of), retried: retried.With(of), snoozed: snoozed.With(of), redelivered: redelivered.With(of), replayed: replayed.With(of),
 		inFlight: inFlight.With(of), batch: batch.With(of), handler: handler.With(of),
 	}, nil
 }
