@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,39 +19,59 @@ import (
 // Only isolated: some attacks would harm the machine.
 func TestRedTeam(t *testing.T) {
 	files, err := filepath.Glob("testdata/redteam/*.py")
-	if err != nil || len(files) < 40 {
+	if err != nil || len(files) < 70 {
 		t.Fatalf("%d attacks, %v", len(files), err)
 	}
-	p := openAt(t, LevelIsolated, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 900 * time.Millisecond, MemoryBytes: 128 << 20, CacheBytes: -1})
-	tests := []string{"assert solve(1) == 'secret-1'", "assert solve(2) == 'secret-2'"}
-	for _, path := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".py"), func(t *testing.T) {
-			code, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pid := zygotePID(p)
-			verdicts, err := p.Check(t.Context(), string(code), "solve", tests)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, v := range verdicts {
-				if v.Verdict == events.VerdictPass || v.InProcess {
-					t.Errorf("test %d: %+v", i, v)
-				}
-			}
-			// The limits of this pool are tight; what follows may wait.
-			const after = "import builtins, json, os, sys, threading\ndef look():\n names = sorted(os.listdir('.'))\n open('new', 'w').write('x')\n return names, oct(os.stat('new').st_mode), [json.dumps([False, 1]), isinstance(1, str)], os.getpid(), threading.active_count()"
-			if got := literal.Text(patient(t, p, after, "look()")); got != "([], '0o100644', ['[false, 1]', False], 1, 1)" {
-				t.Errorf("the next candidate sees %s", got)
-			}
-			if zygotePID(p) != pid {
-				t.Error("the fork server did not outlive it")
-			}
-			if left := descendants(t, pid); len(left) > 1 {
-				t.Errorf("processes %d are still there", left)
+	// Most attacks wait until their time is up: several go on at once, each in a
+	// fork server of its own.
+	paths := make(chan string)
+	var attacking sync.WaitGroup
+	for range 6 {
+		p := openAt(t, LevelIsolated, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 900 * time.Millisecond, MemoryBytes: 128 << 20, CacheBytes: -1})
+		attacking.Go(func() {
+			for path := range paths {
+				t.Run(strings.TrimSuffix(filepath.Base(path), ".py"), func(t *testing.T) { attack(t, p, path) })
 			}
 		})
+	}
+	for _, path := range files {
+		paths <- path
+	}
+	close(paths)
+	attacking.Wait()
+}
+
+func attack(t *testing.T, p *Pool, path string) {
+	code, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := zygotePID(p)
+	verdicts, err := p.Check(t.Context(), string(code), "solve", []string{"assert solve(1) == 'secret-1'", "assert solve(2) == 'secret-2'"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range verdicts {
+		if v.Verdict == events.VerdictPass || v.InProcess {
+			t.Errorf("test %d: %+v", i, v)
+		}
+	}
+	// The limits of this pool are tight; what follows may wait.
+	const after = `
+import builtins, json, os, sys, threading
+def look():
+    names = sorted(os.listdir("."))
+    open("new", "w").write("x")
+    return names, oct(os.stat("new").st_mode), [json.dumps([False, 1]), isinstance(1, str)], os.getpid(), threading.active_count()
+`
+	if got := literal.Text(patient(t, p, after, "look()")); got != "([], '0o100644', ['[false, 1]', False], 1, 1)" {
+		t.Errorf("the next candidate sees %s", got)
+	}
+	if zygotePID(p) != pid {
+		t.Error("the fork server did not outlive it")
+	}
+	if left := descendants(t, pid); len(left) > 1 {
+		t.Errorf("processes %d are still there", left)
 	}
 }
 

@@ -15,6 +15,9 @@ const (
 	MaxTextBytes = 8 << 20
 	// MaxDepth bounds how deep containers nest.
 	MaxDepth = 64
+	// MaxIntDigits bounds a whole number, whose reading takes time that grows
+	// faster than its text: 4 million digits take half a minute.
+	MaxIntDigits = 1 << 15
 )
 
 // ErrSyntax is returned for text that is not a literal within the limits.
@@ -275,6 +278,9 @@ func (p *parser) number() (Value, error) {
 	if p.pos-digits > 1 && p.text[digits] == '0' {
 		return nil, p.fail("a leading zero")
 	}
+	if p.pos-digits > MaxIntDigits {
+		return nil, p.fail("a number of over %d digits", MaxIntDigits)
+	}
 	n, ok := new(big.Int).SetString(word, 10)
 	if !ok {
 		return nil, p.fail("%.20q is not a number", word)
@@ -288,6 +294,9 @@ func (p *parser) hexadecimal(negative bool) (Value, error) {
 	digits := p.pos
 	for p.pos < len(p.text) && strings.IndexByte("0123456789abcdefABCDEF", p.text[p.pos]) >= 0 {
 		p.pos++
+	}
+	if most := MaxIntDigits * 3 / 4; p.pos-digits > most { // fewer, or it could not be read as Text writes it
+		return nil, p.fail("a number of over %d hexadecimal digits", most)
 	}
 	n, ok := new(big.Int).SetString(p.text[digits:p.pos], 16)
 	if !ok {

@@ -37,6 +37,25 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestParseHugeInt: a candidate may send any text; reading it must not take long.
+func TestParseHugeInt(t *testing.T) {
+	most := strings.Repeat("9", MaxIntDigits)
+	for _, text := range []string{most, "-" + most, "0x" + strings.Repeat("f", MaxIntDigits*3/4)} {
+		v, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse(Text(v)); err != nil {
+			t.Error("as it is written:", err)
+		}
+	}
+	for _, text := range []string{most + "9", "-" + most + "9", "0x" + most + "9", strings.Repeat("9", 4<<20), "[1, " + strings.Repeat("9", 4<<20) + "]"} {
+		if _, err := Parse(text); !errors.Is(err, ErrSyntax) {
+			t.Errorf("%d digits: %v", len(text), err)
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	deep := strings.Repeat("[", MaxDepth+2)
 	for _, text := range []string{
