@@ -238,7 +238,7 @@ func (s *suite) noDeadLetter(t *testing.T) {
 }
 
 func (s *suite) restartKeepsDeadLetters(t *testing.T) {
-	ctx, bus, run := s.start(t)
+	ctx, bus, run := s.startFor(t, restartTimeout)
 	list := posed(run, 2)
 	publish(ctx, t, bus, list...)
 	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})

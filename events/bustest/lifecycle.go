@@ -68,7 +68,7 @@ func (s *suite) closeEndsEverything(t *testing.T) {
 
 // restart takes the service away under open consumers and readers.
 func (s *suite) restart(t *testing.T) {
-	ctx, bus, run := s.start(t)
+	ctx, bus, run := s.startFor(t, restartTimeout)
 	list := s.stream(ctx, t, bus, run, 3, func(int) { s.features.Restart(t) })
 	fresh := s.newBus(t)
 	publish(ctx, t, fresh, list...)
@@ -80,7 +80,7 @@ func (s *suite) restart(t *testing.T) {
 // loseNode takes a node away under an open consumer, a reader and an owner, and
 // another one when that is back.
 func (s *suite) loseNode(t *testing.T) {
-	ctx, bus, run := s.start(t)
+	ctx, bus, run := s.startFor(t, restartTimeout)
 	owner := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: aliveTTL})
 	defer closeLease(t, owner)
 	back := func() {}

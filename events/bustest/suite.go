@@ -112,6 +112,10 @@ type suite struct {
 // testTimeout ends a test that hangs; no verdict depends on it.
 const testTimeout = 60 * time.Second
 
+// restartTimeout ends a test that restarts the service several times; a broker
+// in Java takes its time on a busy machine.
+const restartTimeout = 4 * testTimeout
+
 // longAckWait is longer than any test: a redelivery within it is a bug.
 const longAckWait = 2 * testTimeout
 
@@ -119,7 +123,12 @@ const longAckWait = 2 * testTimeout
 // run that nobody else uses.
 func (s *suite) start(t *testing.T) (context.Context, events.Broker, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	return s.startFor(t, testTimeout)
+}
+
+func (s *suite) startFor(t *testing.T, timeout time.Duration) (context.Context, events.Broker, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(cancel)
 	return ctx, s.newBus(t), runName(t)
 }
