@@ -295,8 +295,8 @@ func (p *parser) hexadecimal(negative bool) (Value, error) {
 	for p.pos < len(p.text) && strings.IndexByte("0123456789abcdefABCDEF", p.text[p.pos]) >= 0 {
 		p.pos++
 	}
-	if most := MaxIntDigits * 3 / 4; p.pos-digits > most { // fewer, or it could not be read as Text writes it
-		return nil, p.fail("a number of over %d hexadecimal digits", most)
+	if p.pos-digits > MaxIntDigits {
+		return nil, p.fail("a number of over %d digits", MaxIntDigits)
 	}
 	n, ok := new(big.Int).SetString(p.text[digits:p.pos], 16)
 	if !ok {
