@@ -36,33 +36,13 @@ type queued struct {
 // journal returns the journal of a run, creates its topic when there is none,
 // and begins to follow it.
 func (b *Bus) journal(ctx context.Context, run string) (*journal, error) {
-	b.mu.Lock()
-	j := b.journals[run]
-	b.mu.Unlock()
-	if j != nil {
-		return j, nil
-	}
-	if err := events.ValidName(run); err != nil {
-		return nil, err
-	}
-	t, err := b.newTail(ctx, run, journalTopic(run))
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ctx.Err() != nil {
-		return nil, events.ErrClosed
-	}
-	if j := b.journals[run]; j != nil {
-		return j, nil
-	}
-	j = &journal{tail: t, closing: make(chan struct{}), queue: make(chan queued, noteQueue), ledger: newLedger()}
-	t.fold = j.fold
-	j.tasks.Go(j.follow)
-	j.tasks.Go(j.write)
-	b.journals[run] = j
-	return j, nil
+	return perRun(ctx, b, &b.journals, run, journalTopic(run), func(t *tail) *journal {
+		j := &journal{tail: t, closing: make(chan struct{}), queue: make(chan queued, noteQueue), ledger: newLedger()}
+		t.fold = j.fold
+		j.tasks.Go(j.follow)
+		j.tasks.Go(j.write)
+		return j
+	})
 }
 
 // close stores what is queued, for closeTimeout at most, and ends.

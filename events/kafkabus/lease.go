@@ -46,29 +46,12 @@ func (b *Bus) Lease(ctx context.Context, config events.LeaseConfig) (events.Leas
 // leaseBook returns the leases of a run, creates their topic when there is
 // none, and begins to follow it.
 func (b *Bus) leaseBook(ctx context.Context, run string) (*leaseBook, error) {
-	b.mu.Lock()
-	book := b.leases[run]
-	b.mu.Unlock()
-	if book != nil {
-		return book, nil
-	}
-	t, err := b.newTail(ctx, run, leaseTopic(run))
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ctx.Err() != nil {
-		return nil, events.ErrClosed
-	}
-	if book := b.leases[run]; book != nil {
-		return book, nil
-	}
-	book = &leaseBook{tail: t, held: make(map[string]held)}
-	t.fold = book.fold
-	t.tasks.Go(t.follow)
-	b.leases[run] = book
-	return book, nil
+	return perRun(ctx, b, &b.leases, run, leaseTopic(run), func(t *tail) *leaseBook {
+		book := &leaseBook{tail: t, held: make(map[string]held)}
+		t.fold = book.fold
+		t.tasks.Go(t.follow)
+		return book
+	})
 }
 
 func (l *leaseBook) fold(r *record) {

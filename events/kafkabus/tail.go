@@ -41,6 +41,37 @@ type tail struct {
 	changed chan struct{} // closed at the next change
 }
 
+// perRun returns what follows a topic of a run, of which a bus has one; open
+// makes it when there is none.
+func perRun[T any](ctx context.Context, b *Bus, all *map[string]T, run, topic string, open func(*tail) T) (T, error) {
+	var none T
+	b.mu.Lock()
+	found, ok := (*all)[run]
+	b.mu.Unlock()
+	if ok {
+		return found, nil
+	}
+	if err := events.ValidName(run); err != nil {
+		return none, err
+	}
+	t, err := b.newTail(ctx, run, topic)
+	if err != nil {
+		return none, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if found, ok := (*all)[run]; ok || b.ctx.Err() != nil {
+		t.cancel()
+		if !ok {
+			return none, events.ErrClosed
+		}
+		return found, nil
+	}
+	made := open(t)
+	(*all)[run] = made
+	return made, nil
+}
+
 // newTail creates the topic where there is none and waits until it is known.
 func (b *Bus) newTail(ctx context.Context, run, topic string) (*tail, error) {
 	if err := b.create(ctx, b.topicConfig(topic, 1)); err != nil {

@@ -327,3 +327,44 @@ func TestRequestsEndWithTheConnection(t *testing.T) {
 		t.Errorf("publish: %v, which is not the caller's doing", err)
 	}
 }
+
+// What a run needs of the server is declared, not left to its defaults.
+func TestDeclared(t *testing.T) {
+	server := natstest.Start(t)
+	bus := server.Connect(t, natsbus.Config{MaxStreamBytes: 64 << 20, MaxStreamMessages: 1000})
+	ctx := bounded(t)
+	if _, err := bus.Consume(ctx, events.ConsumeConfig{Run: "r1", Name: "worker", AckWait: time.Minute, MaxInFlight: 7}); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := bus.Lease(ctx, events.LeaseConfig{Run: "r1", Name: "log", Owner: "host:1", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Close()
+	_, js := raw(t, server.URL())
+	declared := func(name string) jetstream.StreamConfig {
+		s, err := js.Stream(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.CachedInfo().Config
+	}
+	run := declared("codea1-r1")
+	if run.MaxBytes != 64<<20 || run.MaxMsgs != 1000 || run.MaxMsgsPerSubject != 1 || run.MaxMsgSize < events.MaxPayloadBytes ||
+		run.MaxAge != 0 || run.Discard != jetstream.DiscardNew || run.Retention != jetstream.LimitsPolicy ||
+		run.Storage != jetstream.FileStorage || run.Replicas != 1 {
+		t.Errorf("stream of the run: %+v", run)
+	}
+	leases := declared("KV_codea1-r1")
+	if leases.MaxBytes != 1<<20 || leases.MaxMsgsPerSubject != 1 || leases.MaxMsgSize != 4<<10 || leases.Discard != jetstream.DiscardNew ||
+		leases.Storage != jetstream.FileStorage || leases.Replicas != 1 {
+		t.Errorf("stream of the leases: %+v", leases)
+	}
+	consumer, err := js.Consumer(ctx, "codea1-r1", "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := consumer.CachedInfo().Config; c.AckPolicy != jetstream.AckExplicitPolicy || c.AckWait != time.Minute || c.MaxAckPending != 7 || c.MaxDeliver != -1 {
+		t.Errorf("consumer: %+v", c)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 const (
@@ -111,7 +112,7 @@ func (l *Lease) end(err error) bool {
 
 // renew replaces the record until ctx ends or another owner has replaced it.
 func (l *Lease) renew(ctx context.Context) {
-	for wait := l.ttl / renewalsPerTTL; sleep(ctx, wait) == nil; {
+	for wait := l.ttl / renewalsPerTTL; client.Pause(ctx, context.Background(), wait) == nil; {
 		limited, cancel := context.WithTimeout(ctx, max(l.ttl/renewalsPerTTL, minAttempt))
 		sent, err := l.swap(limited)
 		cancel()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 // Record is what a register holds: the last word of an owner.
@@ -80,19 +81,8 @@ func Take(ctx context.Context, register Register, config events.LeaseConfig) (*L
 		if err != nil && (!config.Wait || errors.Is(err, events.ErrClosed)) {
 			return nil, err
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := client.Pause(ctx, context.Background(), wait); err != nil {
 			return nil, err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

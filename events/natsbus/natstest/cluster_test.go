@@ -3,12 +3,15 @@ package natstest_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"codea1/events"
 	"codea1/events/bustest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 )
 
@@ -23,6 +26,7 @@ func TestMain(m *testing.M) {
 // that leads it.
 func TestConformanceCluster(t *testing.T) {
 	c := natstest.StartCluster(t)
+	t.Run("Replicas", func(t *testing.T) { replicas(t, c) })
 	bustest.Run(t, bustest.Features{
 		LoseNode: func(_ testing.TB, run string) func() {
 			i := c.Leader(run)
@@ -34,4 +38,35 @@ func TestConformanceCluster(t *testing.T) {
 	}, func(t testing.TB) events.Broker {
 		return c.Connect(t, natsbus.Config{})
 	})
+}
+
+// A run and its leases lie on as many nodes as asked for.
+func replicas(t *testing.T, c *natstest.Cluster) {
+	bus := c.Connect(t, natsbus.Config{})
+	lease, err := bus.Lease(t.Context(), events.LeaseConfig{Run: "r1", Name: "log", Owner: "host:1", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Close()
+	if err := bus.EnsureStream(t.Context(), "r1"); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := nats.Connect(c.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"codea1-r1", "KV_codea1-r1"} {
+		s, err := js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := s.CachedInfo().Config.Replicas; n != natstest.Nodes {
+			t.Errorf("%s has %d replicas, want %d", name, n, natstest.Nodes)
+		}
+	}
 }
