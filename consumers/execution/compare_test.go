@@ -147,7 +147,7 @@ func BenchmarkSmallJobs(b *testing.B) {
 				source += tests[i] + "\n"
 			}
 			program := Program{Code: definition, EntryPoint: "f"}
-			plan, err := p.PlanGolden(b.Context(), "f", tests)
+			plan, err := p.PlanGolden(b.Context(), program, tests)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"slices"
 
 	"codea1/consumers/execution/literal"
 	"codea1/events"
@@ -35,8 +36,12 @@ type goldenScript struct {
 // process of its own and has its calls made for it (harness/proxies.py), or, if
 // it needs more of the program than calls of the entry point with literals,
 // inside the program's process, and its verdicts say so.
-func (p *Pool) PlanGolden(ctx context.Context, entry string, tests []string) (*GoldenPlan, error) {
-	plan := &GoldenPlan{tests: len(tests)}
+//
+// truth is the ground truth. Its Code may be empty; with it, a script that it
+// passes only inside, say since a value is too large to be carried over, runs
+// inside whatever the program.
+func (p *Pool) PlanGolden(ctx context.Context, truth Program, tests []string) (*GoldenPlan, error) {
+	entry, plan := truth.EntryPoint, &GoldenPlan{tests: len(tests)}
 	if len(tests) == 0 {
 		return plan, nil
 	}
@@ -52,19 +57,58 @@ func (p *Pool) PlanGolden(ctx context.Context, entry string, tests []string) (*G
 		st := statements[0]
 		plan.checks = append(plan.checks, goldenCheck{i, expectation{st.call, st.stated}})
 	}
-	return plan, p.tryScripts(ctx, entry, plan.scripts)
+	if err := p.tryScripts(ctx, entry, plan.scripts); err != nil {
+		return nil, err
+	}
+	return plan, p.settle(ctx, truth, plan)
+}
+
+// settle finds the scripts that the ground truth passes only inside its process.
+func (p *Pool) settle(ctx context.Context, truth Program, plan *GoldenPlan) error {
+	isFit := func(s goldenScript) bool { return s.fit }
+	if truth.Code == "" || !slices.ContainsFunc(plan.scripts, isFit) {
+		return nil
+	}
+	apart, err := p.Grade(ctx, truth, plan)
+	if err != nil {
+		return err
+	}
+	var doubtful []goldenScript
+	for _, s := range plan.scripts {
+		if s.fit && apart[s.test].Verdict != events.VerdictPass {
+			s.fit = false
+			doubtful = append(doubtful, s)
+		}
+	}
+	inside := make([]events.GoldenVerdict, plan.tests)
+	if err := p.runInside(ctx, truth, doubtful, inside); err != nil {
+		return err
+	}
+	for i, s := range plan.scripts {
+		if s.fit && inside[s.test].Verdict == events.VerdictPass {
+			plan.scripts[i].fit, plan.scripts[i].calls = false, nil
+		}
+	}
+	return nil
 }
 
 // Grade runs golden tests on a program and returns one verdict per test. The
 // error is ctx's, ErrClosed or a *SandboxError.
 func (p *Pool) Grade(ctx context.Context, program Program, plan *GoldenPlan) ([]events.GoldenVerdict, error) {
+	_, verdicts, err := p.gradeLoaded(ctx, program, plan)
+	return verdicts, err
+}
+
+// gradeLoaded is Grade with the report on the program.
+func (p *Pool) gradeLoaded(ctx context.Context, program Program, plan *GoldenPlan) (Report, []events.GoldenVerdict, error) {
 	asked := newCalls()
 	plan.ask(asked)
 	report, err := p.Run(ctx, program, asked.list)
 	if err != nil {
-		return nil, err
+		return Report{}, nil, err
 	}
-	return p.gradeReport(ctx, program, plan, asked, report)
+	verdicts, err := p.gradeReport(ctx, program, plan, asked, report)
+	return report, verdicts, err
 }
 
 // ask adds the calls that the plan's checks need and its scripts begin with.
@@ -133,24 +177,23 @@ func (p *Pool) runInside(ctx context.Context, program Program, scripts []goldenS
 	return nil
 }
 
-// Check runs golden tests on a program: PlanGolden and Grade in one.
+// Check runs golden tests on a program: PlanGolden, without a ground truth, and
+// Grade in one.
 func (p *Pool) Check(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
-	_, verdicts, err := p.gradeLoaded(ctx, Program{Code: code, EntryPoint: entry}, tests)
-	return verdicts, err
+	plan, err := p.PlanGolden(ctx, Program{EntryPoint: entry}, tests)
+	if err != nil {
+		return nil, err
+	}
+	return p.Grade(ctx, Program{Code: code, EntryPoint: entry}, plan)
 }
 
-// gradeLoaded is Check with the report on the program.
-func (p *Pool) gradeLoaded(ctx context.Context, program Program, tests []string) (Report, []events.GoldenVerdict, error) {
-	plan, err := p.PlanGolden(ctx, program.EntryPoint, tests)
+// CheckTruth runs golden tests on the ground truth that they were written for:
+// a script that it passes only inside its process is run there.
+func (p *Pool) CheckTruth(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
+	truth := Program{Code: code, EntryPoint: entry}
+	plan, err := p.PlanGolden(ctx, truth, tests)
 	if err != nil {
-		return Report{}, nil, err
+		return nil, err
 	}
-	asked := newCalls()
-	plan.ask(asked)
-	report, err := p.Run(ctx, program, asked.list)
-	if err != nil {
-		return Report{}, nil, err
-	}
-	verdicts, err := p.gradeReport(ctx, program, plan, asked, report)
-	return report, verdicts, err
+	return p.Grade(ctx, truth, plan)
 }

@@ -3,6 +3,7 @@ package execution
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -89,6 +90,46 @@ func TestLongScript(t *testing.T) {
 	}
 	if want := (events.GoldenVerdict{Verdict: "pass", InProcess: true}); got[0] != want {
 		t.Errorf("got %+v", got[0])
+	}
+}
+
+// TestGroundTruthSettles: what the ground truth passes only inside its process
+// is tested there, whatever the answer; what it does not pass at all is not.
+func TestGroundTruthSettles(t *testing.T) {
+	t.Parallel()
+	p := openPool(t, Config{Workers: 1, CallTimeout: 20 * time.Second})
+	tests := []string{
+		"assert f(1_500_000) == 'x' * 1_500_000", "r = f(3)\nassert r == 'xxx'", "assert f(2) in ('yy',)", "assert hash(f) == hash(f) and f(0) == ''",
+	}
+	truth := Program{Code: "def f(n): return 'x' * n", EntryPoint: "f"}
+	plan, err := p.PlanGolden(t.Context(), truth, tests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code, want := range map[string]string{
+		truth.Code:                           "pass inside, pass, fail, pass",
+		"def f(n): return 'x' * min(n, 999)": "fail inside, pass, fail, pass",
+		"def f(n): return object()":          "fail inside, fail, fail, fail",
+	} {
+		verdicts, err := p.Grade(t.Context(), Program{Code: code, EntryPoint: "f"}, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, v := range verdicts {
+			word := string(v.Verdict)
+			if v.InProcess {
+				word += " inside"
+			}
+			got = append(got, word)
+		}
+		if diff := cmp.Diff(want, strings.Join(got, ", ")); diff != "" {
+			t.Errorf("%s: -want +got\n%s", code, diff)
+		}
+	}
+	verdicts, err := p.CheckTruth(t.Context(), truth.Code, "f", tests[:1])
+	if err != nil || verdicts[0] != (events.GoldenVerdict{Verdict: events.VerdictPass, InProcess: true}) {
+		t.Errorf("got %+v, %v", verdicts, err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -26,6 +27,7 @@ const maxLineBytes = 64 << 20
 type GradingProblem struct {
 	ID         string   `json:"id"`
 	EntryPoint string   `json:"entry_point"`
+	Solution   string   `json:"solution"` // the ground truth; empty: not known
 	Tests      []string `json:"tests"`
 }
 
@@ -138,6 +140,38 @@ type grader struct {
 	problems map[string]*GradingProblem
 	done     map[string]bool // keys of answers that are not to be graded again
 	counts   map[string]int  // answers seen per ID
+
+	mu    sync.Mutex
+	plans map[string]*gradingPlan // by ID
+}
+
+// gradingPlan is a problem's plan once an answer has needed it.
+type gradingPlan struct {
+	mu   sync.Mutex
+	plan *GoldenPlan
+}
+
+func (g *grader) plan(ctx context.Context, problem *GradingProblem) (*GoldenPlan, error) {
+	g.mu.Lock()
+	if g.plans == nil {
+		g.plans = map[string]*gradingPlan{}
+	}
+	one := g.plans[problem.ID]
+	if one == nil {
+		one = new(gradingPlan)
+		g.plans[problem.ID] = one
+	}
+	g.mu.Unlock()
+	one.mu.Lock() // for all answers to this problem
+	defer one.mu.Unlock()
+	if one.plan != nil {
+		return one.plan, nil
+	}
+	plan, err := g.pool.PlanGolden(ctx, Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Tests)
+	if err == nil {
+		one.plan = plan
+	}
+	return plan, err
 }
 
 // key tells an answer from all others of its file.
@@ -194,7 +228,12 @@ func (g *grader) run(ctx context.Context, feed func(each func(GradingAnswer) err
 
 // grade fills in what the problem's tests say of the code.
 func (g *grader) grade(ctx context.Context, problem *GradingProblem, code string, grade *Grade) {
-	report, verdicts, err := g.pool.gradeLoaded(ctx, Program{Code: code, EntryPoint: problem.EntryPoint}, problem.Tests)
+	plan, err := g.plan(ctx, problem)
+	if err != nil {
+		grade.Failure = clip(err.Error())
+		return
+	}
+	report, verdicts, err := g.pool.gradeLoaded(ctx, Program{Code: code, EntryPoint: problem.EntryPoint}, plan)
 	if err != nil {
 		grade.Failure = clip(err.Error())
 		return

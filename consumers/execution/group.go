@@ -32,7 +32,7 @@ func (p *Pool) Execute(ctx context.Context, in *events.TestsSampled) (*events.Co
 	if err != nil {
 		return nil, err
 	}
-	golden, err := p.PlanGolden(ctx, problem.EntryPoint, problem.Golden)
+	golden, err := p.PlanGolden(ctx, Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Golden)
 	if err != nil {
 		return nil, err
 	}
