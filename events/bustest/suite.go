@@ -11,7 +11,7 @@ import (
 	"codea1/events"
 )
 
-// Features says what a bus can do beyond the promises of events.Bus, and how
+// Features says what a bus can do beyond the promises of events.Broker, and how
 // to take it through what it must survive.
 type Features struct {
 	// Restart stops the service behind the bus and starts it again with what
@@ -28,7 +28,7 @@ type Features struct {
 	RefusesContradiction bool
 }
 
-// Run takes a bus through every promise of events.Bus. newBus returns a new
+// Run takes a bus through every promise of events.Broker. newBus returns a new
 // connection to the one service under test; it closes the connection when the
 // test given to it ends. Tests use runs of their own and take about ten
 // seconds together, most of it waiting at the same time.
