@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"regexp"
 	"strings"
 	"sync"
@@ -12,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/cockroachdb/datadriven"
 
 	"codea1/events"
@@ -106,11 +103,12 @@ func TestDeadLetter(t *testing.T) {
 				}
 			}
 		case "codea1":
-			out, err := deadLetterCommand(t, strings.Fields(ids.Replace(d.Input)))
-			if err != nil {
-				out += "codea1: " + err.Error() + "\n"
+			var out, stderr buffer
+			code := run(ctx, strings.Fields(ids.Replace(d.Input)), &out, &stderr)
+			if failed := stderr.String() != ""; failed != (code != 0) {
+				t.Errorf("exit code %d with %q on standard error", code, stderr.String())
 			}
-			return now.ReplaceAllString(names.Replace(out), "NOW")
+			return now.ReplaceAllString(names.Replace(out.String()+stderr.String()), "NOW")
 		default:
 			t.Fatalf("unknown command %q", d.Cmd)
 		}
@@ -142,25 +140,4 @@ func runWorker(t *testing.T, bus events.Broker, name string, fail func(slot int)
 		}
 	})
 	t.Cleanup(func() { stop(); running.Wait() })
-}
-
-// deadLetterCommand runs `codea1 deadletter`.
-func deadLetterCommand(t *testing.T, args []string) (string, error) {
-	var grammar struct {
-		Deadletter DeadLetterCommand `cmd:""`
-	}
-	var out buffer
-	parser, err := kong.New(&grammar, kong.Writers(&out, &out), kong.Exit(func(int) {}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	command, err := parser.Parse(args)
-	if err != nil {
-		return out.String(), err
-	}
-	command.BindTo(t.Context(), (*context.Context)(nil))
-	command.BindTo(&out, (*io.Writer)(nil))
-	command.Bind(slog.New(slog.DiscardHandler))
-	err = command.Run()
-	return out.String(), err
 }
