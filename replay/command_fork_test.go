@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"codea1/events"
 	"codea1/events/natsbus/natstest"
@@ -201,5 +202,28 @@ func TestRestoreBusCommand(t *testing.T) {
 	}
 	if last == 0 || l.Position() != host.placed[1].Position {
 		t.Errorf("the log stands at %q, a trainer with nothing left at %q", l.Position(), host.placed[1].Position)
+	}
+}
+
+// A bus of its own is only looked for where there is a run.
+func TestRebuildCommandFromNoBus(t *testing.T) {
+	t.Parallel()
+	into := filepath.Join(t.TempDir(), "into")
+	c := RebuildCommand{runArgument: runArgument{RunDir: "nowhere", RunsDir: t.TempDir()}, Into: into, FromBus: "embedded", Quiet: time.Minute}
+	run := func(parent *Command) error {
+		return c.Run(within(t), new(bytes.Buffer), slog.New(slog.DiscardHandler), parent)
+	}
+	if err := run(&Command{Host: &testHost{}}); err == nil || !strings.Contains(err.Error(), "holds a run whose bus could be read") {
+		t.Errorf("no run: %v", err)
+	}
+	if err := run(&Command{}); !errors.Is(err, ErrNoHost) {
+		t.Errorf("no host: %v", err)
+	}
+	c.Quiet = 0
+	if err := run(&Command{Host: &testHost{}}); err == nil || !strings.Contains(err.Error(), "--quiet") {
+		t.Errorf("no wait: %v", err)
+	}
+	if left, _ := filepath.Glob(into + "*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -108,6 +109,9 @@ func (c *RebuildCommand) runDirectory() (dir, config string, err error) {
 		if !errors.Is(err, os.ErrNotExist) {
 			return "", "", fmt.Errorf("configuration: %w", err)
 		}
+	}
+	if !strings.Contains(c.FromBus, "://") {
+		return "", "", fmt.Errorf("run %q: neither %s nor %s holds a run whose bus could be read", c.RunDir, c.RunDir, filepath.Join(c.RunsDir, c.RunDir))
 	}
 	dir, err = filepath.Abs(c.RunDir)
 	return dir, "", err
