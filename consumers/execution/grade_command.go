@@ -17,7 +17,7 @@ import (
 
 // GradeCommand runs the tests of problems on answers.
 type GradeCommand struct {
-	Problems string `arg:"" help:"Problems: a JSON line each with id, entry_point and tests; .gz is unpacked." type:"existingfile"`
+	Problems string `arg:"" help:"Problems: a JSON line each with id, entry_point, tests and, if known, solution; .gz is unpacked." type:"existingfile"`
 	Answers  string `help:"Answers: a JSON line each with id and code, any number per problem; .gz is unpacked." required:"" type:"existingfile" placeholder:"FILE"`
 	JSON     bool   `name:"json" help:"Print a JSON line per answer instead of a table."`
 	Tests    bool   `help:"In the table, print every test's verdict below its answer."`
