@@ -24,22 +24,37 @@ import (
 // hasty does not make a test wait.
 var hasty = pace{pause: time.Millisecond, longest: 5 * time.Millisecond, patience: 500 * time.Millisecond, queue: 20 * time.Second}
 
-// openServed opens a pool whose programs run on a server of this package, with
-// a sandbox of its own, or on that of CODEA1_TEST_SERVER: a real SandboxFusion.
-func openServed(t *testing.T, config Config) *Pool {
-	t.Helper()
-	if config.Server = os.Getenv("CODEA1_TEST_SERVER"); config.Server != "" {
-		return openPool(t, config)
+// TestRemote uses one server of this package, with a sandbox of its own, or that
+// of CODEA1_TEST_SERVER: a real SandboxFusion.
+func TestRemote(t *testing.T) {
+	t.Parallel()
+	address := os.Getenv("CODEA1_TEST_SERVER")
+	if address == "" {
+		behind := openPool(t, Config{Workers: 2, MemoryBytes: 512 << 20, FileBytes: 16 << 20, CacheBytes: -1})
+		server := httptest.NewServer(behind.HTTP(ServeLimits{Waiting: 64}))
+		t.Cleanup(server.Close)
+		address = server.URL
 	}
-	behind := openPool(t, Config{Workers: 2, MemoryBytes: 512 << 20, FileBytes: 16 << 20, CacheBytes: -1})
-	return openOn(t, behind.HTTP(ServeLimits{Waiting: 16}), config, hasty)
+	for name, test := range map[string]func(*testing.T, string){
+		"run": testRemoteRun, "answers that go on": testRemoteAnswersThatGoOn, "agrees": testRemoteAgrees, "red team": testRemoteRedTeam,
+		"forgery": testRemoteForgery, "holds only calls": testRemoteHoldsOnlyCalls, "is no machine": testRemoteIsNoMachine,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, address)
+		})
+	}
 }
 
-func openOn(t *testing.T, handler http.Handler, config Config, pace pace) *Pool {
+// openServed opens a pool whose programs run on a server.
+func openServed(t *testing.T, address string, config Config) *Pool {
 	t.Helper()
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	config.Server = server.URL
+	return openServedAt(t, address, config, hasty)
+}
+
+func openServedAt(t *testing.T, address string, config Config, pace pace) *Pool {
+	t.Helper()
+	config.Server = address
 	p, err := openRemote(t.Context(), config.withDefaults(), pace)
 	if err != nil {
 		t.Fatal(err)
@@ -52,12 +67,18 @@ func openOn(t *testing.T, handler http.Handler, config Config, pace pace) *Pool 
 	return p
 }
 
-// TestRemoteRun runs calls on programs that misbehave, on a server.
-func TestRemoteRun(t *testing.T) {
-	t.Parallel()
+func openOn(t *testing.T, handler http.Handler, config Config, pace pace) *Pool {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return openServedAt(t, server.URL, config, pace)
+}
+
+// testRemoteRun runs calls on programs that misbehave, on a server.
+func testRemoteRun(t *testing.T, address string) {
 	config := quick
 	config.Workers, config.MemoryBytes = 4, 256<<20
-	p := openServed(t, config)
+	p := openServed(t, address, config)
 	const imports = "import os, sys, time, signal, threading\n"
 	for _, c := range []struct {
 		name, code string
@@ -108,11 +129,10 @@ func TestRemoteRun(t *testing.T) {
 	}
 }
 
-// TestRemoteAnswersThatGoOn: values that are too long for one answer come in
+// testRemoteAnswersThatGoOn: values that are too long for one answer come in
 // several.
-func TestRemoteAnswersThatGoOn(t *testing.T) {
-	t.Parallel()
-	p := openServed(t, quick)
+func testRemoteAnswersThatGoOn(t *testing.T, address string) {
+	p := openServed(t, address, quick)
 	var calls []string
 	for i := range 40 {
 		calls = append(calls, fmt.Sprintf("f(%d)", i))
@@ -128,10 +148,9 @@ func TestRemoteAnswersThatGoOn(t *testing.T) {
 	}
 }
 
-// TestRemoteAgrees does a whole group here and on a server.
-func TestRemoteAgrees(t *testing.T) {
-	t.Parallel()
-	here, there := openPool(t, quick), openServed(t, quick)
+// testRemoteAgrees does a whole group here and on a server.
+func testRemoteAgrees(t *testing.T, address string) {
+	here, there := openPool(t, quick), openServed(t, address, quick)
 	in := sampled("def f(x): return {v: str(v) for v in x}", []events.HistoricalTest{{Call: "f([5])", Expected: "{5: '5'}", Count: 2}},
 		[]string{"def f(x): return {v: str(v) for v in x}", "def f(x):\n while len(x) > 1: pass\n return {v: v for v in x}", "def f(x) return x"},
 		[][]string{{"assert f([1]) == {1: '1'}\nassert f([1, 2]) == sorted([1])\nx = 1"}, {"assert f([]) == {}\nassert f([0]) == {0: '0'}\nassert f([1, 2]) == {}"}, {"assert f([1]) == 1"}})
@@ -152,10 +171,9 @@ func TestRemoteAgrees(t *testing.T) {
 	}
 }
 
-// TestRemoteRedTeam runs attacks that a server sees in a request of their own.
-func TestRemoteRedTeam(t *testing.T) {
-	t.Parallel()
-	p := openServed(t, Config{Workers: 4, CallTimeout: time.Second, JobTimeout: 2 * time.Second, MemoryBytes: 256 << 20, CacheBytes: -1})
+// testRemoteRedTeam runs attacks that a server sees in a request of their own.
+func testRemoteRedTeam(t *testing.T, address string) {
+	p := openServed(t, address, Config{Workers: 4, CallTimeout: time.Second, JobTimeout: 2 * time.Second, MemoryBytes: 256 << 20, CacheBytes: -1})
 	for _, name := range []string{"always_equal", "forged_frames", "marker_on_every_descriptor", "marker_on_stdout", "frames", "gc_objects", "exit_0", "builtins_patched", "memory_scan", "atexit"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,11 +197,10 @@ func TestRemoteRedTeam(t *testing.T) {
 	}
 }
 
-// TestRemoteForgery: a program that writes the lines of an answer itself has
+// testRemoteForgery: a program that writes the lines of an answer itself has
 // only chosen what its calls return.
-func TestRemoteForgery(t *testing.T) {
-	t.Parallel()
-	p := openServed(t, quick)
+func testRemoteForgery(t *testing.T, address string) {
+	p := openServed(t, address, quick)
 	forge := func(lines ...string) string {
 		text, err := json.Marshal(lines)
 		if err != nil {
@@ -222,11 +239,10 @@ func TestRemoteForgery(t *testing.T) {
 	}
 }
 
-// TestRemoteHoldsOnlyCalls looks for an expectation in the request that a
+// testRemoteHoldsOnlyCalls looks for an expectation in the request that a
 // program is part of.
-func TestRemoteHoldsOnlyCalls(t *testing.T) {
-	t.Parallel()
-	p := openServed(t, quick)
+func testRemoteHoldsOnlyCalls(t *testing.T, address string) {
+	p := openServed(t, address, quick)
 	code := "import base64, os, re\ndef f():\n text = open(next(n for n in os.listdir('.') if n.endswith('.py'))).read()\n" +
 		" text += base64.b64decode(re.search(r'main\\(\"([^\"]{99,})\"\\)', text)[1]).decode()\n" +
 		" return '-'.join(['secret', 'expectation']) in text, 'f()' in text\n"
@@ -441,8 +457,8 @@ func TestRemoteAddress(t *testing.T) {
 	}
 }
 
-// TestRemoteIsNoMachine: what is about this machine is not done on another.
-func TestRemoteIsNoMachine(t *testing.T) {
+// testRemoteIsNoMachine: what is about this machine is not done on another.
+func testRemoteIsNoMachine(t *testing.T, address string) {
 	flags := Flags{Sandbox: "http://127.0.0.1:1"}
 	if err := (&CheckCommand{flags}).Run(t.Context(), io.Discard, slog.New(slog.DiscardHandler)); !errors.Is(err, errRelay) {
 		t.Errorf("check: %v", err)
@@ -450,7 +466,7 @@ func TestRemoteIsNoMachine(t *testing.T) {
 	if err := (&ServeCommand{Flags: flags}).Run(t.Context(), io.Discard, slog.New(slog.DiscardHandler)); !errors.Is(err, errRelay) {
 		t.Errorf("serve: %v", err)
 	}
-	p := openServed(t, quick)
+	p := openServed(t, address, quick)
 	if _, err := p.RunCode(t.Context(), &RunCodeRequest{Language: "python"}); !errors.Is(err, errRelay) {
 		t.Errorf("run code: %v", err)
 	}
