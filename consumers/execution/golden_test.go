@@ -91,6 +91,15 @@ func TestLongScript(t *testing.T) {
 	if want := (events.GoldenVerdict{Verdict: "pass", InProcess: true}); got[0] != want {
 		t.Errorf("got %+v", got[0])
 	}
+	// Its text is below the limit, but not by what a value's parts weigh.
+	test = "assert f(90_000) == [" + strings.Repeat("'xxxx', ", 90_000) + "]"
+	got, err = p.Check(t.Context(), "def f(n): return ['xxxx'] * n", "f", []string{test})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got[0].Verdict != events.VerdictPass {
+		t.Errorf("got %+v", got[0])
+	}
 }
 
 // TestGroundTruthSettles: what the ground truth passes only inside its process

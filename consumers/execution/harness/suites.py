@@ -182,7 +182,7 @@ def test(node, target, names, trusted, max_value_bytes):
     if not trusted and len(record["call"]) > MAX_CALL_CHARS:
         raise Refused("the call is over the size limit")
     text = literal_text(stated)
-    if text is not None and len(text) <= max_value_bytes:
+    if text is not None and len(text) <= max_value_bytes // 16:  # near the limit, values.encode counts exactly
         record["stated"] = text
         return record
     try:
