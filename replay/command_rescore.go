@@ -34,7 +34,7 @@ func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 	if parent.Recipes == nil {
 		return ErrNoRecipes
 	}
-	name, score, err := c.recipe(parent.Recipes)
+	name, formula, score, err := c.recipe(parent.Recipes)
 	if err != nil {
 		return err
 	}
@@ -52,16 +52,23 @@ func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 	if c.JSON {
 		return newJSONLines(out).Encode(&report)
 	}
+	if formula != "" {
+		if _, err := fmt.Fprintln(out, formula); err != nil {
+			return err
+		}
+	}
 	return c.print(out, name, &report)
 }
 
-// recipe returns the recipe that is asked about, and how to name it.
-func (c *RescoreCommand) recipe(recipes Recipes) (name string, score Score, err error) {
+// recipe returns the recipe that is asked about, and how to name it; of a file
+// also the name it gives itself, under which it would be recorded.
+func (c *RescoreCommand) recipe(recipes Recipes) (name, formula string, score Score, err error) {
 	if ext := filepath.Ext(c.Reward); ext == ".yaml" || ext == ".yml" {
-		return recipes.File(c.Reward)
+		formula, score, err = recipes.File(c.Reward)
+		return filepath.Base(c.Reward), formula, score, err
 	}
 	score, err = recipes.Recipe(c.Reward, c.Alpha)
-	return fmt.Sprintf("%s, alpha %g", c.Reward, c.Alpha), score, err
+	return fmt.Sprintf("%s, alpha %g", c.Reward, c.Alpha), "", score, err
 }
 
 func (c *RescoreCommand) visit(out io.Writer) func(*GroupRescored) error {
