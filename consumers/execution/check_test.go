@@ -9,8 +9,9 @@ import (
 )
 
 func TestBreakOut(t *testing.T) {
-	p := openAt(t, LevelIsolated, quick)
-	attempts, err := p.BreakOut(t.Context())
+	// Landlock and control groups stop what namespaces stop.
+	confined := openAt(t, LevelConfined, quick)
+	attempts, err := confined.BreakOut(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,21 +19,12 @@ func TestBreakOut(t *testing.T) {
 		t.Errorf("%d attempts only", len(attempts))
 	}
 	for _, a := range attempts {
-		if !a.Failed {
-			t.Errorf("a candidate %s: %s", a.Means, a.Detail)
-		}
-	}
-	// Landlock and control groups stop what namespaces stop.
-	confined := openAt(t, LevelConfined, quick)
-	if attempts, err = confined.BreakOut(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range attempts {
 		if !a.Failed && confined.landlock >= landlockSignals && (confined.bounds.groups != nil || a.Means != "starts processes without an end") {
 			t.Errorf("confined, a candidate %s: %s", a.Means, a.Detail)
 		}
 	}
-	// The attempts are real: without isolation, many succeed.
+	// TestCheckCommand tries them isolated. They are real: without isolation, many
+	// succeed.
 	weak, err := openAt(t, LevelOpen, quick).BreakOut(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +47,7 @@ func TestCheckCommand(t *testing.T) {
 	if err := c.Run(t.Context(), &out, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); !strings.Contains(text, "level   isolated") || strings.Contains(text, "SUCCEEDED") {
+	if text := out.String(); !strings.Contains(text, "level   isolated") || strings.Contains(text, "SUCCEEDED") || strings.Count(text, "stopped") != strings.Count(readHarness("breakout.py"), "\n    \"\"\"") {
 		t.Error(text)
 	}
 }

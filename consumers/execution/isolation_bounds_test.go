@@ -84,7 +84,7 @@ func currentGroup(p *Pool) *controlGroup {
 // what that left behind, and nothing that is in use.
 func TestKilledPoolIsSweptUp(t *testing.T) {
 	if os.Getenv("CODEA1_TEST_HOLD_POOL") != "" {
-		p := openPool(t, quick)
+		p := openOwn(t, LevelIsolated, quick)
 		fmt.Println("root", p.root)
 		time.Sleep(time.Minute)
 		return
@@ -102,7 +102,7 @@ func TestKilledPoolIsSweptUp(t *testing.T) {
 	for lines := bufio.NewScanner(out); root == "" && lines.Scan(); {
 		root, _ = strings.CutPrefix(lines.Text(), "root ")
 	}
-	other := openPool(t, quick) // sweeps, too early
+	other := openOwn(t, LevelIsolated, quick) // sweeps, too early
 	if _, err := os.Stat(root); err != nil {
 		t.Fatal("a directory in use was removed:", err)
 	}
@@ -110,7 +110,7 @@ func TestKilledPoolIsSweptUp(t *testing.T) {
 	_ = holder.Wait()
 	// Its fork server ends by itself, and only then its group can go.
 	for give := time.Now().Add(endTimeout); len(leftBy(t, holder.Process.Pid, root)) > 0 && time.Now().Before(give); {
-		openPool(t, quick)
+		openOwn(t, LevelIsolated, quick)
 		time.Sleep(10 * time.Millisecond)
 	}
 	if left := leftBy(t, holder.Process.Pid, root); len(left) > 0 {

@@ -27,7 +27,7 @@ func TestRedTeam(t *testing.T) {
 	paths := make(chan string)
 	var attacking sync.WaitGroup
 	for range 6 {
-		p := openAt(t, LevelIsolated, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 900 * time.Millisecond, MemoryBytes: 128 << 20, CacheBytes: -1})
+		p := openOwn(t, LevelIsolated, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 900 * time.Millisecond, MemoryBytes: 128 << 20, CacheBytes: -1})
 		attacking.Go(func() {
 			for path := range paths {
 				t.Run(strings.TrimSuffix(filepath.Base(path), ".py"), func(t *testing.T) { attack(t, p, path) })
