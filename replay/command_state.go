@@ -124,6 +124,8 @@ func listed(groups []string) string {
 	switch {
 	case len(groups) == 0:
 		return "no group"
+	case len(groups) == 1:
+		return groups[0]
 	case len(groups) > most:
 		return fmt.Sprintf("%d groups: %s and others", len(groups), strings.Join(groups[:most], ", "))
 	}

@@ -82,7 +82,7 @@ func TestVerifyFinds(t *testing.T) {
 		{"another book", "mistake book", 0, func(t *testing.T, l *Log) error { return l.setKey(bookKey("p1", 1), nil) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := openLog(t, t.TempDir(), Options{})
+			l := openLog(t, t.TempDir(), scratch)
 			mustAppend(t, l, at(0, group(t, 1)...))
 			mustVerify(t, l)
 			if err := tt.damage(t, l); err != nil {

@@ -8,6 +8,10 @@
 // is lost, repeated or counted twice. Everything a Log knows when it opens
 // comes from its directory alone.
 //
+// Log.Compact takes token ids and log-probs out of old payloads, which the chain
+// covers by their hashes, so that it holds still. State and StateAt say where the
+// run stood at any event: package state folds it, state.go keeps a snapshot.
+//
 // Where two payloads appear under one event ID, the first in the log stands;
 // what descends from the other is refused, and the Recorder publishes one
 // group.dropped for it.

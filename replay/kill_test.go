@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 const writerDirVariable = "CODEA1_TEST_WRITER_DIR"
 
 // compactEvery is after how many batches the victim compacts what is old.
-const compactEvery = 6
+const compactEvery = 4
 
 func init() { victims[writerDirVariable] = writeUntilKilled }
 
@@ -74,11 +75,12 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		kills = 5
 	}
-	dir := t.TempDir()
+	// What is written outlives the process on any disk.
+	dir := filepath.Join(scratchDir(t), "log")
 	total, compacted := uint64(0), uint64(0)
 	for kill := range kills {
-		acknowledged := runVictim(t, self, dir, 5+kill%17)
-		l, err := Open(dir, Options{ReadOnly: kill%3 == 0})
+		acknowledged := runVictim(t, self, dir, 3+kill%9)
+		l, err := Open(dir, Options{ReadOnly: kill%3 != 0})
 		if err != nil {
 			t.Fatalf("after kill %d: %v", kill, err)
 		}

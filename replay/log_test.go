@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -105,7 +106,7 @@ func TestAppendEqualsModel(t *testing.T) {
 		messages = append(messages, group(t, slot)...)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		dir := t.TempDir()
+		dir := filepath.Join(scratchDir(t), "log") // a reader's snapshot lies beside it
 		l, err := Open(dir, scratch)
 		if err != nil {
 			rt.Fatal(err)

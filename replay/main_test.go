@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	// Opening a log is what a check of a property costs. More are asked for with
 	// -rapid.checks=1000.
 	flag.Parse()
-	checks := "25"
+	checks := "40"
 	flag.Visit(func(f *flag.Flag) {
 		if f.Name == "rapid.checks" {
 			checks = f.Value.String()
@@ -48,6 +48,25 @@ const testRun = "r1"
 // scratch opens a log in a fifth of the time and syncs nothing: for tests that
 // open many and lose none.
 var scratch = Options{scratch: true}
+
+// scratchDir returns a directory in memory, where there is one with room: for
+// tests that write much and need no disk.
+func scratchDir(t testing.TB) string {
+	const memory = "/dev/shm"
+	if free, err := freeBytes(memory); err != nil || free < 2*DefaultReserveBytes {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "codea1-replay-*")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
 
 var testTime = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 

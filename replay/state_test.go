@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,7 +72,7 @@ func lives(t testing.TB, rt *rapid.T) []events.Message {
 func TestStateAtEveryPosition(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		dir := t.TempDir()
+		dir := filepath.Join(scratchDir(t), "log") // a reader's snapshot lies beside it
 		l, err := Open(dir, scratch)
 		if err != nil {
 			rt.Fatal(err)

@@ -229,7 +229,7 @@ func passShare(g *events.CodeExecuted, alpha float64) *events.GroupRewarded {
 func storyLog(t testing.TB, messages []events.Message) (run string, l *Log) {
 	t.Helper()
 	run = t.TempDir()
-	l = openLog(t, Dir(run), Options{})
+	l = openLog(t, Dir(run), scratch)
 	mustAppend(t, l, at(0, messages...))
 	return run, l
 }
