@@ -4,9 +4,9 @@
 // It owns the reward formulas (a file per recipe; formula.go for those that
 // users write, see RECIPE.md), the group-relative advantages, the choice of the
 // answer the Test LLM learns from (TOPVAR), and the changes a group makes to
-// the Mistake Book. All of it is a pure function
-// of the executed group, so a log can be scored again under another recipe
-// without sampling or executing anything.
+// the Mistake Book. All of it is a pure function of the executed group, so a log
+// can be scored again under another recipe without sampling or executing
+// anything.
 //
 // An infrastructure failure is never a reward of 0. A suite that was lost is
 // masked; so is an answer that was lost, or that lost all its suites. What is

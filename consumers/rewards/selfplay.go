@@ -7,7 +7,8 @@ import "codea1/events"
 // reading an answer when it writes tests for it, since it would collude with
 // itself. The model is paid in both roles by the terms of A1: for the tests
 // its answers pass, and for valid tests that its answers fail. (The paper's
-// published text and program state no other formula for the baseline.)
+// repository has no program for the baseline and its page no formula, only this
+// setting; that the terms are A1's is our reading of it.)
 //
 // What differs follows from the tests being written blind. All M x N suites of
 // a question answer one prompt, so they are one set: a suite's advantage is
