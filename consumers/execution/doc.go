@@ -17,22 +17,35 @@
 //     in namespaces of their own behind a system call filter (package seccomp);
 //     a machine that does not give that is refused unless the user accepts a
 //     weaker Level by name.
+//   - A candidate with all that it starts stays within its memory, number of
+//     processes and share of the processor: by a control group around its fork
+//     server where the machine lets us make one (cgroup v2 or v1), else by a look
+//     at its processes every 20 ms (isolation_bounds.go). The fork server outlives
+//     what is over the limit.
 //   - A child that hangs or dies is ended from outside with all it started,
 //     and the calls after the one it failed on run in a fresh child.
-//   - A sandbox that dies is a *SandboxError, retried and never a verdict.
+//   - A sandbox that dies is a *SandboxError, retried and never a verdict. What
+//     a pool that was killed leaves behind, the next one removes.
 //
-// TESTS.md says what counts as a test, what becomes of it and how values are
-// compared; its tables are run. SERVER.md has the protocol of serve.go and what
-// is sent to a server by remote.go.
+// `codea1 sandbox check` says what of this is in force on a machine and tries
+// to break out. Not kept from a candidate at LevelConfined: filling the disk
+// that its directory is on, and, without Landlock, what LevelConfined says.
+//
+// What a job costs is memory management: of the time of a small one, fork takes
+// a quarter, the pages that the child changes a third and its end a fifth.
+// So the fork server's memory is laid out for forking (harness/pages.py), which
+// is why modules that a program does not import cost it nothing, and children
+// run what was rehearsed before (harness/child.py).
 //
 // Start reading at program.go (run calls on a program), then group.go (a group
 // of answers and suites), golden.go (a problem's own tests) and apart.go (test
 // scripts). All of them give jobs to a backend (backend.go): the fork servers of
 // this machine, or a SandboxFusion server (remote.go), where every program is a
-// request of its own that holds its calls and no expectation. Below them: pool.go hands out fork servers, job.go talks to one
-// child, zygote.go is one fork server, isolation.go names the levels, cache.go
-// remembers executions, and harness holds the Python side, where isolation.py
-// shuts a fork server off. Beside them: grading.go and serve.go are the sandbox
-// for anyone, check.go tries to break out of it, and testdata/redteam holds the
-// attacks that it is held against.
+// request of its own that holds its calls and no expectation. Below them:
+// pool.go hands out fork servers, job.go talks to one child, zygote.go is one
+// fork server, isolation.go names the levels, directory.go keeps what a pool
+// has on disk, cache.go remembers executions, and harness holds the Python
+// side, where isolation.py shuts a fork server off. Beside them: grading.go and
+// serve.go are the sandbox for anyone, check.go tries to break out of it, and
+// testdata/redteam holds the attacks that it is held against.
 package execution
