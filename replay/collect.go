@@ -50,16 +50,21 @@ func (l *Log) collect(ctx context.Context) (waiting bool, err error) {
 }
 
 func (l *Log) mergeTables() error {
-	l.appending.Lock() // Badger refuses writes meanwhile
+	if err := l.writeOut(); err != nil {
+		return err
+	}
+	return l.db.Flatten(1) // appending goes on
+}
+
+// writeOut writes what is in memory into tables. Badger refuses writes meanwhile.
+func (l *Log) writeOut() error {
+	l.appending.Lock()
 	defer l.appending.Unlock()
 	err := l.db.Update(func(txn *badger.Txn) error { return txn.Set([]byte{spaceNothing}, nil) })
 	if err != nil {
 		return err
 	}
-	if err := l.db.DropPrefix([]byte{spaceNothing}); err != nil {
-		return err
-	}
-	return l.db.Flatten(1)
+	return l.db.DropPrefix([]byte{spaceNothing})
 }
 
 // collected notes that no garbage is held, and writes the event that was the

@@ -51,6 +51,9 @@ func (r *Recorder) compactOld(ctx context.Context) error {
 func (l *Log) trainedBefore(keep int) (seq uint64) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
+	if l.state == nil { // open for reading: nothing is compacted
+		return 0
+	}
 	step := l.state.Cursor.Trained() - keep
 	if step < 1 {
 		return 0
