@@ -102,6 +102,20 @@ func TestLongScript(t *testing.T) {
 	}
 }
 
+// TestManyCallsBehindConversions: an answer that is not known yet is turned into
+// a set, which agrees with nothing. All calls come up nevertheless.
+func TestManyCallsBehindConversions(t *testing.T) {
+	t.Parallel()
+	p := openPool(t, quick)
+	const test = "def check(candidate):\n for i in range(100):\n  out = set(candidate(i))\n  assert out == {i, i + 1}, out\n  assert sum(candidate(-i)) == 1 - 2 * i"
+	for code, want := range map[string]events.Verdict{"def f(n): return [n, n + 1]": "pass", "def f(n): return [n, n + 1 + n // 99]": "fail"} {
+		got, err := p.Check(t.Context(), code, "f", []string{test})
+		if err != nil || got[0].Verdict != want || got[0].InProcess {
+			t.Errorf("%s: got %+v, %v", code, got, err)
+		}
+	}
+}
+
 // TestGroundTruthSettles: what the ground truth passes only inside its process
 // is tested there, whatever the answer; what it does not pass at all is not.
 func TestGroundTruthSettles(t *testing.T) {

@@ -71,6 +71,9 @@ func (c *GradeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 			return err
 		}
 		summary.add(grade)
+		if err := bar.Clear(); err != nil { // or a line of the table would go on where it ends
+			return err
+		}
 		if c.JSON {
 			_, err = out.Write(line)
 		} else {

@@ -6,6 +6,7 @@ classes named Test* or unittest classes. It sees the program's names, and can
 import them from the module `solution`. Its `pytest` is codea1_pytests.
 """
 
+import ast
 import codea1_pytests as pytests
 import inspect
 import sys
@@ -35,13 +36,14 @@ def run(source, program):
     return "True"
 
 
-def run_in(source, namespace):
+def run_in(source, namespace, asserts=True):
     """Runs source and the tests that it defines in namespace, and returns what
-    it defined."""
+    it defined. Without asserts, those of the source itself decide nothing."""
     sys.modules["pytest"] = pytests
     before = dict(namespace)
     try:
-        exec(compile(source, "test.py", "exec", 0, True), namespace)
+        code = source if asserts else Indifferent().visit(ast.parse(source))
+        exec(compile(code, "test.py", "exec", 0, True), namespace)
         defined = {n: v for n, v in namespace.items() if n not in before or v is not before[n]}
         fixtures = find_fixtures(defined)
         for name, value in defined.items():
@@ -49,6 +51,15 @@ def run_in(source, namespace):
     except AssertionError as error:
         raise Failed(error)
     return defined
+
+
+class Indifferent(ast.NodeTransformer):
+    """Has each assert compute what it is about, and go on whatever that is."""
+
+    def visit_Assert(self, node):
+        handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, [ast.Pass()])
+        compute = ast.Try([ast.Expr(node.test)], [handler], [], [])
+        return ast.fix_missing_locations(ast.copy_location(compute, node))
 
 
 def find_fixtures(defined):
