@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"codea1/events"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 )
 
 // withoutTokens returns what compaction leaves of messages.
@@ -288,6 +290,55 @@ func TestCompactGoesOn(t *testing.T) {
 	}
 	if got := mustVerify(t, l).Compacted; got != 2*segmentEvents+10 {
 		t.Fatalf("%d payloads are compacted", got)
+	}
+}
+
+// Appending, reading and compacting go on side by side.
+func TestCompactWhileAppending(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, filepath.Join(scratchDir(t), "log"), scratch)
+	const groups, batch = 120, 4
+	ids := make(chan string, groups)
+	work, ctx := errgroup.WithContext(t.Context())
+	work.Go(func() error {
+		defer close(ids)
+		for slot := 0; slot < groups; slot += batch {
+			var messages []events.Message
+			for i := range batch {
+				messages = append(messages, group(t, slot+i)...)
+			}
+			if _, err := l.Append(ctx, at(3*slot, messages...)); err != nil {
+				return err
+			}
+			ids <- messages[1].ID
+		}
+		return nil
+	})
+	work.Go(func() error {
+		for id := range ids {
+			last, _ := l.Last()
+			if _, err := l.Compact(ctx, last, nil); err != nil {
+				return err
+			}
+			if r, err := l.Get(ctx, id); err != nil || !r.Compacted {
+				return fmt.Errorf("event %s: compacted %t, %w", id, r.Compacted, err)
+			}
+		}
+		return nil
+	})
+	work.Go(func() error {
+		for range 20 {
+			if _, err := l.Verify(ctx, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := work.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if report := mustVerify(t, l); report.Events != 3*groups || report.Compacted != groups {
+		t.Errorf("%+v", report)
 	}
 }
 
