@@ -30,10 +30,11 @@ func drawNotes(t *rapid.T) []note {
 			continue
 		}
 		n := note{
-			Verb:        rapid.SampledFrom([]verb{verbClaim, verbClaim, verbExtend, verbFinish, verbRetry, verbRelease}).Draw(t, "verb"+label),
+			Verb:        rapid.SampledFrom([]verb{verbClaim, verbClaim, verbExtend, verbFinish, verbRetry, verbRelease, verbDead, verbAgain}).Draw(t, "verb"+label),
 			Set:         rapid.SampledFrom([]string{"one", "two", "none"}).Draw(t, "set"+label),
 			Member:      rapid.SampledFrom([]string{"a", "b"}).Draw(t, "member"+label),
 			MaxInFlight: 3,
+			Round:       rapid.IntRange(0, 2).Draw(t, "round"+label),
 		}
 		for k := range rapid.IntRange(1, 3).Draw(t, "items"+label) {
 			label := fmt.Sprint(label, "-", k)
@@ -48,7 +49,8 @@ func drawNotes(t *rapid.T) []note {
 }
 
 // Whatever the notes are, the counts that are kept are those of the messages,
-// the limit of the set holds, and nothing finished comes back.
+// the limit of the set holds, and nothing finished comes back but a dead letter
+// that is redelivered.
 func TestLedgerCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLedger()
@@ -67,7 +69,13 @@ func TestLedgerCounts(t *testing.T) {
 						continue
 					}
 					if finished[name][i] && !s.isFinished(i) {
-						t.Fatalf("message %d of %s is unfinished again", i, name)
+						if n.Verb != verbAgain || s.rounds[i].at != int64(at) {
+							t.Fatalf("message %d of %s is unfinished again", i, name)
+						}
+						delete(finished[name], i)
+					}
+					if _, dead := s.dead[i]; dead && !s.isFinished(i) {
+						t.Fatalf("message %d of %s is dead and not finished", i, name)
 					}
 					switch c := s.claims[i]; {
 					case s.isFinished(i):
@@ -175,6 +183,49 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
+// A message is given up once a round and redelivered once a letter, whatever is
+// stored twice or late.
+func TestDeadLetterRounds(t *testing.T) {
+	l := newLedger()
+	var at int64
+	say := func(n note) int64 {
+		n.Set, n.MaxInFlight = "work", 10
+		l.apply(&n, at, time.Unix(1000, 0))
+		at++
+		return at - 1
+	}
+	say(note{Verb: verbJoin, Types: []events.Type{events.TypeProblemPosed}})
+	say(note{Verb: verbEvent, ID: fmt.Sprintf("%032x", 1), Type: events.TypeProblemPosed, Group: "g"})
+	message := []item{{At: 1}}
+	s := l.sets["work"]
+	state := func(want events.Lag, letters int) {
+		t.Helper()
+		if d := cmp.Diff(want, s.lag()); d != "" || len(s.dead) != letters {
+			t.Errorf("%d letters, want %d; lag (-want +got):\n%s", len(s.dead), letters, d)
+		}
+	}
+	for round := 1; round <= 3; round++ {
+		say(note{Verb: verbAgain, Round: round, Items: message}) // there is no letter yet
+		say(note{Verb: verbClaim, Member: "a", Items: []item{{At: 1, Turn: 0}}})
+		state(events.Lag{InFlight: 1}, 0)
+		if held := l.heldBy(s, "a"); len(held) != 1 || held[0].attempt != 1 || held[0].round != round {
+			t.Errorf("round %d: held %+v", round, held)
+		}
+		say(note{Verb: verbDead, Member: "a", Round: round - 1, Items: message}) // late, of the round before
+		state(events.Lag{InFlight: 1}, 0)
+		letter := say(note{Verb: verbDead, Member: "a", Round: round, Items: message})
+		say(note{Verb: verbDead, Member: "a", Round: round, Items: message})
+		say(note{Verb: verbAgain, Round: round + 1, Items: message})
+		state(events.Lag{}, 1)
+		if got := l.buried(); len(got) != 1 || got[0].at != letter || got[0].round != round {
+			t.Errorf("round %d: letters %+v", round, got)
+		}
+		say(note{Verb: verbAgain, Round: round, Items: message})
+		say(note{Verb: verbAgain, Round: round, Items: message})
+		state(events.Lag{Pending: 1}, 0)
+	}
+}
+
 func TestFirstEventStands(t *testing.T) {
 	l := newLedger()
 	for at, id := range []string{"1", "2", "1"} {
@@ -196,6 +247,8 @@ func FuzzParseNote(f *testing.F) {
 		{Verb: verbJoin, Set: "execution", Types: events.Types()},
 		{Verb: verbClaim, Set: "execution", Member: "a", MaxInFlight: 8, Items: []item{{1, 0}, {2, 5}}},
 		{Verb: verbRetry, Set: "execution", Member: "a", Wait: time.Second, Items: []item{{1, 0}}},
+		{Verb: verbDead, Set: "execution", Member: "a", Round: 1, Reason: "no", Time: time.Unix(1000, 0), Items: []item{{1, 5}}},
+		{Verb: verbAgain, Set: "execution", Round: 1, Items: []item{{1, 0}}},
 		{Verb: "sing"},
 	} {
 		data, err := json.Marshal(&n)
