@@ -29,8 +29,9 @@ type recording struct {
 	curriculum *curriculum.Curriculum
 	service    *curriculum.Service
 	start      map[events.Role]events.Checkpoint
-	attempt    int  // from 1
-	completed  bool // by the attempt before
+	budget     time.Duration // of the attempt; 0 for none
+	attempt    int           // from 1
+	completed  bool          // by the attempt before
 
 	trained  atomic.Int64  // steps; the curriculum itself belongs to the recorder
 	finished chan struct{} // closed when every step is trained, planned or within the budget
@@ -68,7 +69,7 @@ func (r *recording) open(ctx context.Context) error {
 // run.started is the first event of an attempt, and the one whose arrival in
 // the log makes the curriculum pose what is due.
 func (r *recording) begin(ctx context.Context, c *circle, config string) error {
-	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source("curriculum"), Now: time.Now, Budget: r.flags.Budget}
+	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source("curriculum"), Now: time.Now, Budget: r.budget}
 	if err := r.catchUp(ctx); err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *
 		run: filepath.Base(dir), dir: dir, flags: &flags.RunFlags, instance: "0", alone: flags.Bus.URL == busEmbedded,
 		leaseTTL: defaultLeaseTTL, metrics: prometheus.NewRegistry(), logger: logger,
 	})}
+	t.budget = flags.Budget
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.close())
@@ -144,7 +145,7 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 
 // startViews starts what shows the run and says where it can be seen.
 func (t *trainingRun) startViews(c *circle, progress io.Writer) {
-	t.views.SetBudget(t.flags.Budget)
+	t.views.SetBudget(t.budget)
 	c.Go(func(ctx context.Context) error { return t.views.Follow(ctx, t.bus, t.run, events.Start) })
 	if t.page != nil {
 		c.Go(t.page.Serve)

@@ -29,14 +29,13 @@ type RunFlags struct {
 	CodeModel string `help:"Checkpoint directory the Code LLM starts from; empty for the embedded one." placeholder:"DIR"`
 	TestModel string `help:"Checkpoint directory the Test LLM starts from; empty for the embedded one." placeholder:"DIR"`
 
-	Budget time.Duration `help:"Time that this attempt at the run may take, the evaluation at its end included; 0 for as long as the steps take. Learning rates follow the planned steps all the same." default:"0s"`
-
 	KeepCheckpoints int `help:"Newest checkpoints kept per model." default:"3"`
 	KeepEvery       int `help:"Also keep the checkpoints of steps that this divides; 0 for none." default:"0"`
 
-	Bus     BusFlags        `embed:"" group:"Message bus"`
-	AckWait time.Duration   `help:"How long an event whose worker has died waits for another one." default:"5s" group:"Message bus"`
-	Sandbox execution.Flags `embed:"" group:"Sandbox"`
+	Bus             BusFlags        `embed:"" group:"Message bus"`
+	HoldDeadLetters time.Duration   `help:"How long the group of an event that a stage gave up on waits for codea1 deadletter retry before it is dropped." default:"0s" group:"Message bus"`
+	AckWait         time.Duration   `help:"How long an event whose worker has died waits for another one." default:"5s" group:"Message bus"`
+	Sandbox         execution.Flags `embed:"" group:"Sandbox"`
 
 	Hyper
 }
@@ -47,7 +46,7 @@ type RunFlags struct {
 var mayChange = []string{
 	"preset", "runs-dir", "steps", "epochs", "budget", "eval-every",
 	"bus", "bus-replicas", "bus-user", "bus-password-file", "bus-sasl", "bus-token-file", "bus-nkey-file", "bus-creds-file",
-	"bus-tls", "bus-ca-file", "bus-cert-file", "bus-key-file", "ack-wait", "port",
+	"bus-tls", "bus-ca-file", "bus-cert-file", "bus-key-file", "ack-wait", "hold-dead-letters", "port",
 	"dashboard-address", "no-dashboard", "python", "sandbox", "sandboxes", "sandbox-level", "call-timeout", "job-timeout", "memory-mib",
 	"keep-checkpoints", "keep-every", "help", "log-level", "resume", "run", "probe-address", "instance", "lease-ttl",
 }

@@ -93,8 +93,8 @@ func (f *RunFlags) Validate() error {
 	if f.AckWait < minAckWait || f.AckWait > maxAckWait {
 		return fmt.Errorf("--ack-wait is %v; want %v to %v", f.AckWait, minAckWait, maxAckWait)
 	}
-	if f.Budget < 0 {
-		return fmt.Errorf("--budget is %v; want more than 0, or 0 for none", f.Budget)
+	if f.HoldDeadLetters < 0 {
+		return fmt.Errorf("--hold-dead-letters is %v; want more than 0, or 0 for none", f.HoldDeadLetters)
 	}
 	if f.Sandbox.CallTimeout <= 0 {
 		return fmt.Errorf("--call-timeout is %v; want more than 0", f.Sandbox.CallTimeout)

@@ -196,11 +196,15 @@ func (s *station) start(c *circle, config stage.Config) error {
 	config.Bus, config.Run, config.Instance = s.bus, s.run, s.instance
 	config.AckWait, config.HeartbeatEvery = s.flags.AckWait, heartbeatEvery
 	config.Logger, config.Registerer = s.logger.With("stage", config.Name), s.metrics
+	config.HoldDeadLetters = s.flags.HoldDeadLetters
 	worker, err := stage.New(config)
 	if err != nil {
 		return err
 	}
-	s.serve(c, config.Name, worker.Run)
+	if s.probe != nil {
+		s.probe.Watch(config.Name, worker.Health)
+	}
+	c.Go(worker.Run)
 	return nil
 }
 

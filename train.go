@@ -20,12 +20,21 @@ type TrainCommand struct {
 	Resume string `help:"Go on with a run, by name or directory, where it stopped." placeholder:"RUN" xor:"which"`
 	Name   string `help:"Name of the new run; by default the time." placeholder:"RUN" xor:"which"`
 	RunFlags
+	Budget    time.Duration   `help:"Time that this attempt at the run may take, the evaluation at its end included; 0 for as long as the steps take. Learning rates follow the planned steps all the same." default:"0s"`
 	Port      int             `help:"Loopback port of the embedded NATS server; 0 for 4222, or any if that is taken." default:"0" group:"Message bus"`
 	Dashboard dashboard.Flags `embed:""`
 
 	// started is the configuration of a run that goes on elsewhere, as its
 	// run.started states it: in place of --resume.
 	started string
+}
+
+// Validate checks the flags of the run and those of train alone.
+func (t *TrainCommand) Validate() error {
+	if t.Budget < 0 {
+		return fmt.Errorf("--budget is %v; want more than 0, or 0 for none", t.Budget)
+	}
+	return t.RunFlags.Validate()
 }
 
 // BeforeResolve adds the layers below the command line. Kong calls it once that

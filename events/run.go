@@ -85,7 +85,7 @@ type RunFinished struct {
 // How an attempt ends.
 const (
 	RunCompleted = "completed" // every planned step was trained
-	RunStopped   = "stopped"   // the user or a signal stopped it; it can be resumed
+	RunStopped   = "stopped"   // the user, a signal or its budget stopped it; it can be resumed
 )
 
 // EventType implements Payload.

@@ -54,7 +54,7 @@ func (j *job) settled() bool { return j.output != nil || j.err != nil }
 func (r *Rollout) Handle(ctx context.Context, batch []*events.Event) []stage.Result {
 	jobs := make([]*job, len(batch))
 	for i, e := range batch {
-		jobs[i] = r.open(e)
+		jobs[i] = r.open(ctx, e)
 	}
 	defer r.release(jobs)
 	r.sampleReady(ctx, jobs)
@@ -80,7 +80,7 @@ func (r *Rollout) Handle(ctx context.Context, batch []*events.Event) []stage.Res
 
 // open settles what needs no model: what is journalled, and a group that asks
 // for no completion.
-func (r *Rollout) open(e *events.Event) *job {
+func (r *Rollout) open(ctx context.Context, e *events.Event) *job {
 	j := &job{input: e}
 	id := events.DeriveID(e.ID, outputType(r.config.Role))
 	if !r.claim(id) {
@@ -96,6 +96,7 @@ func (r *Rollout) open(e *events.Event) *job {
 		return j
 	}
 	if found {
+		stage.Replayed(ctx)
 		j.output, j.err = m.Decode()
 		return j
 	}
@@ -236,7 +237,7 @@ func (r *Rollout) journal(jobs []*job) {
 		if j.output == nil || j.task == nil {
 			continue // nothing made, or journalled before
 		}
-		m, err := events.Encode(j.output)
+		m, err := events.EncodeOnce(j.output)
 		if err != nil {
 			j.output, j.err = nil, fmt.Errorf("rollout of %s: %w", j.task.group, err)
 			if errors.Is(err, events.ErrTooLarge) {
