@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"codea1/consumers/execution"
 	"codea1/consumers/rewards"
@@ -79,6 +82,38 @@ func (recipes) File(path string) (string, replay.Score, error) {
 
 func scoreOf(recipe rewards.Recipe) replay.Score {
 	return func(group *events.CodeExecuted) (*events.GroupRewarded, error) { return rewards.Score(recipe, group) }
+}
+
+// rewardName is the name of a reward recipe. A recipe file given in its place
+// is read at once, and what remains is the name of its formula, which says
+// everything: neither the saved configuration nor run.started needs the file.
+type rewardName string
+
+// Decode implements kong.MapperValue.
+func (n *rewardName) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("recipe", &text); err != nil {
+		return err
+	}
+	if ext := filepath.Ext(text); ext == ".yaml" || ext == ".yml" {
+		recipe, err := recipeFile(text)
+		if err != nil {
+			return err
+		}
+		text = recipe.Name()
+	}
+	_, err := rewards.New(text, rewards.DefaultAlpha)
+	*n = rewardName(text)
+	return err
+}
+
+// recipe returns the recipe of a run.
+func (f *RunFlags) recipe() (rewards.Recipe, error) { return rewards.New(string(f.Reward), f.Alpha) }
+
+// needsGolden reports whether the recipe rewards by golden tests.
+func (f *RunFlags) needsGolden() bool {
+	recipe, err := f.recipe()
+	return err == nil && recipe.Rules().Golden
 }
 
 // recipeFile reads a recipe file (consumers/rewards/RECIPE.md).

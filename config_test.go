@@ -223,7 +223,7 @@ func TestValuesOutOfRange(t *testing.T) {
 		"--top-p 1.5":          "--top-p is 1.5; want more than 0, at most 1",
 		"--call-timeout 0s":    "--call-timeout is 0s; want more than 0",
 		"--keep-checkpoints 0": "--keep-checkpoints is 0; want 1 to",
-		"--reward best":        `--reward must be one of "a1","golden" but got "best"`,
+		"--reward best":        `--reward: unknown reward recipe "best"; known are a1, golden, selfplay`,
 		"--preset huge":        `preset "huge" is unknown; there are: paper, tiny`,
 		"--learning-rate -1":   "",
 		"--resume a --name b":  "",

@@ -36,7 +36,7 @@ func TestForkGoesOnAsItsOrigin(t *testing.T) {
 	const steps = 4
 	dir := t.TempDir()
 	stopAfter(t, dir, func(m *events.Message) bool { return m.Type == events.TypePolicyUpdated && m.Group == "code-v000002" },
-		train("--steps", "4", "--name", "r", "--keep-checkpoints", "4")...)
+		train("--steps", "4", "--name", "r", "--keep-checkpoints", "1")...)
 	must(t, dir, "replay", "fork", "r", "end-of-log")
 	must(t, dir, "train", "--resume", "r")
 	want := read(t, runPath(dir, "r"), steps)

@@ -24,9 +24,9 @@ type Hyper struct {
 	TestTokens  int     `help:"Most tokens of a suite." default:"2048" group:"Sampling"`
 	PromptStyle string  `help:"How questions are put to the models: paper (full instructions) or plain (the question alone)." default:"paper" enum:"paper,plain" group:"Sampling"`
 
-	Reward     string  `help:"Reward recipe: a1 (adversarial) or golden (golden tests)." default:"a1" enum:"a1,golden" group:"Reward"`
-	Alpha      float64 `help:"Weight of a suite's validity against its adversarial reward." default:"0.5" group:"Reward"`
-	Historical int     `help:"Tests of the Mistake Book replayed per question; 0 for no Mistake Book." default:"8" group:"Reward"`
+	Reward     rewardName `help:"Reward recipe: a1 (adversarial), golden (golden tests), selfplay, or a recipe file, which ends in .yaml or .yml." default:"a1" group:"Reward"`
+	Alpha      float64    `help:"Weight of a suite's validity against its adversarial reward." default:"0.5" group:"Reward"`
+	Historical int        `help:"Tests of the Mistake Book replayed per question; 0 for no Mistake Book." default:"8" group:"Reward"`
 
 	QuestionsPerUpdate int     `help:"Questions of one mini-batch: one optimizer step each." default:"128" group:"Optimizer"`
 	LearningRate       float64 `help:"Peak learning rate of AdamW." default:"1e-6" group:"Optimizer"`

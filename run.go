@@ -17,7 +17,6 @@ import (
 	"codea1/consumers/dashboard"
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
-	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/natsbus"
 )
@@ -47,7 +46,7 @@ func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *
 			err = errors.Join(err, t.close())
 		}
 	}()
-	if _, err := rewards.New(flags.Reward, flags.Alpha); err != nil {
+	if _, err := flags.recipe(); err != nil {
 		return t, err
 	}
 	if t.pool, err = t.openPool(ctx); err != nil {

@@ -32,7 +32,7 @@ func (f *RunFlags) schedule(problems int) curriculum.Config {
 		Steps: f.steps(problems), QuestionsPerStep: f.Questions, Seed: f.Seed, MaxStaleness: f.MaxStaleness,
 		Historical: f.Historical, EvalEvery: f.EvalEvery,
 		Answers: f.Answers, Suites: f.Suites, Tests: f.Tests, Temperature: f.Temperature,
-		CodeTokens: f.CodeTokens, TestTokens: f.TestTokens, Golden: f.Reward == "golden",
+		CodeTokens: f.CodeTokens, TestTokens: f.TestTokens, Golden: f.needsGolden(),
 	}
 }
 

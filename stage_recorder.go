@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-
-	"codea1/consumers/rewards"
 )
 
 // RecorderStage begins a run or goes on with it.
@@ -117,7 +115,7 @@ func recorderFlags(args []string, dir string) (*RunFlags, string, bool, error) {
 		return nil, "", false, err
 	}
 	run := &cli.Stage.Recorder.RunFlags
-	if _, err := rewards.New(run.Reward, run.Alpha); err != nil {
+	if _, err := run.recipe(); err != nil {
 		return nil, "", false, err
 	}
 	saved, err := savedConfig(flags, dir)

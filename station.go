@@ -103,7 +103,7 @@ func (s *station) startExecution(c *circle, pool *execution.Pool) error {
 
 // startRewards starts the stage that turns verdicts into rewards.
 func (s *station) startRewards(c *circle) error {
-	recipe, err := rewards.New(s.flags.Reward, s.flags.Alpha)
+	recipe, err := s.flags.recipe()
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 	}
 	name := "rollout-" + string(role)
 	logger := s.logger.With("role", role)
-	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: s.bus, Run: s.run, Role: role, Sampler: sampler, Logger: logger})
+	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: s.bus, Run: s.run, Role: role, Sampler: sampler, Checkpoints: checkpointPath(s.dir, role), Logger: logger})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"codea1/consumers/dashboard"
+	"codea1/events"
 )
 
 // TrainCommand is `codea1 train`: every stage of a run in one process.
@@ -96,6 +97,9 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 		return err
 	}
 	err = r.train(ctx, config, out, flags.Stderr)
+	if errors.Is(err, events.ErrPosition) {
+		err = fmt.Errorf("%w\nthe bus has lost events that the log has: codea1 replay restore-bus %s publishes them on a new one", err, r.again())
+	}
 	return errors.Join(err, r.close())
 }
 
