@@ -100,7 +100,7 @@ func TestConformanceBroker(t *testing.T) {
 		features.Restart = func(t testing.TB) { kill(t, file) }
 	}
 	bustest.Run(t, features, func(t testing.TB) events.Broker {
-		return connect(t, kafkabus.Config{Brokers: []string{address}, ConnectTimeout: time.Minute})
+		return connect(t, kafkabus.Config{Brokers: []string{address}, ConnectTimeout: 3 * time.Minute})
 	})
 }
 
