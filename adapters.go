@@ -36,7 +36,7 @@ func (c *checker) Check(ctx context.Context, code, entryPoint string, tests []st
 	if err != nil {
 		return nil, err
 	}
-	return pool.Check(ctx, code, entryPoint, tests)
+	return pool.CheckTruth(ctx, code, entryPoint, tests)
 }
 
 // newChecker returns the sandbox as package problems wants it, and what closes
@@ -46,7 +46,7 @@ func newChecker(ctx context.Context, logger *slog.Logger) (problems.Checker, fun
 	open := sync.OnceValues(func() (*execution.Pool, error) {
 		var err error
 		opened, err = execution.Open(ctx, execution.Config{
-			Python: os.Getenv(envName("python")), Level: execution.Level(os.Getenv(envName("sandbox-level"))),
+			Python: os.Getenv(envName("python")), Level: execution.Level(os.Getenv(envName("sandbox-level"))), Server: os.Getenv(envName("sandbox")),
 			CallTimeout: checkCallTimeout, MemoryBytes: checkMemoryBytes, Logger: logger,
 		})
 		return opened, err
