@@ -287,7 +287,7 @@ func (d *DeadLetterRetry) Run(ctx context.Context, out io.Writer, logger *slog.L
 		if err != nil {
 			return err
 		}
-		if err := bus.Redeliver(ctx, events.RedeliverConfig{Run: d.RunName, ID: id}); err != nil {
+		if err := bus.Redeliver(ctx, d.RunName, id); err != nil {
 			return explainRefusal(err, &l)
 		}
 		next := events.DeadLetterID(l.Name, l.EventID, l.Round+1)

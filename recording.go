@@ -76,6 +76,7 @@ func (r *recording) begin(ctx context.Context, c *circle, config string) error {
 	r.trained.Store(int64(r.curriculum.Trained()))
 	recorder, err := replay.NewRecorder(r.bus, r.log, replay.RecorderConfig{
 		Run: r.run, Source: r.source("recorder"), Logger: r.logger.With("stage", "recorder"), OnAppend: r.appended,
+		KeepTokens: r.flags.KeepTokens,
 	})
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ type RunFlags struct {
 
 	KeepCheckpoints int `help:"Newest checkpoints kept per model." default:"3"`
 	KeepEvery       int `help:"Also keep the checkpoints of steps that this divides; 0 for none." default:"0"`
+	KeepTokens      int `help:"Newest trained steps whose token ids and log-probs the log keeps, which take most of its space; 0 for all. Without them a step cannot be retrained." default:"0"`
 
 	Bus             BusFlags        `embed:"" group:"Message bus"`
 	HoldDeadLetters time.Duration   `help:"How long the group of an event that a stage gave up on waits for codea1 deadletter retry before it is dropped." default:"0s" group:"Message bus"`
@@ -48,7 +49,7 @@ var mayChange = []string{
 	"bus", "bus-replicas", "bus-user", "bus-password-file", "bus-sasl", "bus-token-file", "bus-nkey-file", "bus-creds-file",
 	"bus-tls", "bus-ca-file", "bus-cert-file", "bus-key-file", "ack-wait", "hold-dead-letters", "port",
 	"dashboard-address", "no-dashboard", "python", "sandbox", "sandboxes", "sandbox-level", "call-timeout", "job-timeout", "memory-mib",
-	"keep-checkpoints", "keep-every", "help", "log-level", "resume", "run", "probe-address", "instance", "lease-ttl",
+	"keep-checkpoints", "keep-every", "keep-tokens", "help", "log-level", "resume", "run", "probe-address", "instance", "lease-ttl",
 }
 
 // ofMachine are the flags that a process never takes from a run.started: what

@@ -85,6 +85,7 @@ func (f *RunFlags) Validate() error {
 		{"sandboxes", f.Sandbox.Sandboxes, 0, 1024},
 		{"keep-checkpoints", f.KeepCheckpoints, 1, 1 << 20},
 		{"keep-every", f.KeepEvery, 0, curriculum.MaxSteps},
+		{"keep-tokens", f.KeepTokens, 0, curriculum.MaxSteps},
 	} {
 		if bound.value < bound.least || bound.value > bound.most {
 			return fmt.Errorf("--%s is %d; want %d to %d", bound.name, bound.value, bound.least, bound.most)

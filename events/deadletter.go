@@ -24,12 +24,10 @@ type DeadLetters interface {
 	// consumers, where its attempts count from 1 again; the dead letter is gone.
 	// It returns ErrNoDeadLetter when there is none of that ID (any more).
 	//
-	// The group of a dead letter has mostly ended: a step was completed without
-	// it. Then Redeliver returns ErrGroupEnded, unless config.Ended. What the set
-	// publishes in that case is stored, but comes after the group's end, and of
-	// two ends the first counts: it shows whether the message can be handled
-	// now, and trains nothing.
-	Redeliver(ctx context.Context, config RedeliverConfig) error
+	// Once the group of a dead letter has ended it returns ErrGroupEnded: a step
+	// was completed without the group, and a second end would contradict the
+	// first.
+	Redeliver(ctx context.Context, run, id string) error
 }
 
 // DeadLetter says who gave up on a message, when and why.
@@ -43,13 +41,6 @@ type DeadLetter struct {
 	Attempts int       // deliveries of the round
 	Reason   string    // why, at most MaxReasonBytes
 	Time     time.Time // when, by the clock of who gave up
-}
-
-// RedeliverConfig names a dead letter to be redelivered.
-type RedeliverConfig struct {
-	Run   string
-	ID    string
-	Ended bool // even when its group has ended
 }
 
 const (

@@ -130,10 +130,10 @@ func (s *suite) redeliver(t *testing.T) {
 			t.Errorf("the other dead letter (-want +got):\n%s", d)
 		}
 		id := events.DeadLetterID("worker", list[0].ID, round)
-		if err := fresh.Redeliver(ctx, events.RedeliverConfig{Run: run, ID: id}); err != nil {
+		if err := fresh.Redeliver(ctx, run, id); err != nil {
 			t.Fatal(err)
 		}
-		if err := bus.Redeliver(ctx, events.RedeliverConfig{Run: run, ID: id}); !errors.Is(err, events.ErrNoDeadLetter) {
+		if err := bus.Redeliver(ctx, run, id); !errors.Is(err, events.ErrNoDeadLetter) {
 			t.Errorf("redeliver again: %v, want ErrNoDeadLetter", err)
 		}
 		if _, _, err := bus.DeadLetter(ctx, run, id); !errors.Is(err, events.ErrNoDeadLetter) {
@@ -178,7 +178,7 @@ func (s *suite) redeliverOnce(t *testing.T) {
 		caller := s.newBus(t)
 		for range 2 {
 			callers.Go(func() {
-				err := caller.Redeliver(ctx, events.RedeliverConfig{Run: run, ID: events.DeadLetterID("worker", list[0].ID, 1)})
+				err := caller.Redeliver(ctx, run, events.DeadLetterID("worker", list[0].ID, 1))
 				if err == nil {
 					done.Add(1)
 				} else if !errors.Is(err, events.ErrNoDeadLetter) {
@@ -204,16 +204,10 @@ func (s *suite) redeliverIntoEndedGroup(t *testing.T) {
 	d := fetch(ctx, t, c, 1)[0]
 	publish(ctx, t, bus, Encode(events.Caused(opened, "worker-0", At, &events.GroupDropped{Stage: "worker", Reason: events.DropRetries})))
 	bury(ctx, t, d, "failed 5 times")
-	config := events.RedeliverConfig{Run: run, ID: events.DeadLetterID("worker", m.ID, 1)}
-	if err := bus.Redeliver(ctx, config); !errors.Is(err, events.ErrGroupEnded) {
+	if err := bus.Redeliver(ctx, run, events.DeadLetterID("worker", m.ID, 1)); !errors.Is(err, events.ErrGroupEnded) {
 		t.Errorf("redeliver into an ended group: %v, want ErrGroupEnded", err)
 	}
 	nothing(ctx, t, c, 100*time.Millisecond)
-	config.Ended = true
-	if err := bus.Redeliver(ctx, config); err != nil {
-		t.Fatal(err)
-	}
-	ack(ctx, t, fetch(ctx, t, c, 1)[0])
 }
 
 func (s *suite) noDeadLetter(t *testing.T) {
@@ -231,7 +225,7 @@ func (s *suite) noDeadLetter(t *testing.T) {
 		if _, _, err := bus.DeadLetter(ctx, run, id); !errors.Is(err, events.ErrNoDeadLetter) {
 			t.Errorf("dead letter %q: %v, want ErrNoDeadLetter", id, err)
 		}
-		if err := bus.Redeliver(ctx, events.RedeliverConfig{Run: run, ID: id}); !errors.Is(err, events.ErrNoDeadLetter) {
+		if err := bus.Redeliver(ctx, run, id); !errors.Is(err, events.ErrNoDeadLetter) {
 			t.Errorf("redeliver %q: %v, want ErrNoDeadLetter", id, err)
 		}
 	}
@@ -251,7 +245,7 @@ func (s *suite) restartKeepsDeadLetters(t *testing.T) {
 	if d := cmp.Diff(want, letters(ctx, t, fresh, run), butTime); d != "" {
 		t.Errorf("dead letters (-want +got):\n%s", d)
 	}
-	if err := fresh.Redeliver(ctx, events.RedeliverConfig{Run: run, ID: want[0].ID}); err != nil {
+	if err := fresh.Redeliver(ctx, run, want[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	s.features.Restart(t)

@@ -161,19 +161,19 @@ func (b *Bus) deadLetter(ctx context.Context, run, id string) (events.DeadLetter
 
 // Redeliver implements events.DeadLetters: one note makes the message of a set
 // unfinished again.
-func (b *Bus) Redeliver(ctx context.Context, config events.RedeliverConfig) error {
-	if err := b.redeliver(ctx, &config); err != nil {
-		return fmt.Errorf("kafka: redeliver %s of run %q: %w", config.ID, config.Run, err)
+func (b *Bus) Redeliver(ctx context.Context, run, id string) error {
+	if err := b.redeliver(ctx, run, id); err != nil {
+		return fmt.Errorf("kafka: redeliver %s of run %q: %w", id, run, err)
 	}
 	return nil
 }
 
-func (b *Bus) redeliver(ctx context.Context, config *events.RedeliverConfig) error {
-	j, err := b.upToDate(ctx, config.Run)
+func (b *Bus) redeliver(ctx context.Context, run, id string) error {
+	j, err := b.upToDate(ctx, run)
 	if err != nil {
 		return err
 	}
-	l, err := j.find(config.ID)
+	l, err := j.find(id)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (b *Bus) redeliver(ctx context.Context, config *events.RedeliverConfig) err
 	}
 	for _, end := range events.EndTypes() {
 		j.look(func(ledger *ledger) {
-			if _, has := ledger.byKey[keyOf(end, found.Group)]; has && !config.Ended && err == nil {
+			if _, has := ledger.byKey[keyOf(end, found.Group)]; has && err == nil {
 				err = fmt.Errorf("%w: %s has its %s", events.ErrGroupEnded, found.Group, end)
 			}
 		})

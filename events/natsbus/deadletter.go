@@ -174,23 +174,20 @@ func (b *Bus) DeadLetter(ctx context.Context, run, id string) (events.DeadLetter
 
 // Redeliver implements events.DeadLetters: it stores a message that only the
 // set's consumer asks for, and that stands for the event.
-func (b *Bus) Redeliver(ctx context.Context, config events.RedeliverConfig) error {
-	if err := b.redeliver(ctx, &config); err != nil {
-		return fmt.Errorf("nats: redeliver %s of run %q: %w", config.ID, config.Run, err)
+func (b *Bus) Redeliver(ctx context.Context, run, id string) error {
+	if err := b.redeliver(ctx, run, id); err != nil {
+		return fmt.Errorf("nats: redeliver %s of run %q: %w", id, run, err)
 	}
 	return nil
 }
 
-func (b *Bus) redeliver(ctx context.Context, config *events.RedeliverConfig) error {
-	found, err := b.deadLetter(ctx, config.Run, config.ID)
+func (b *Bus) redeliver(ctx context.Context, run, id string) error {
+	found, err := b.deadLetter(ctx, run, id)
 	if err != nil {
 		return err
 	}
 	for _, end := range events.EndTypes() {
-		if config.Ended {
-			break
-		}
-		_, err := b.getLast(ctx, config.Run, eventSubject(config.Run, end, found.Group))
+		_, err := b.getLast(ctx, run, eventSubject(run, end, found.Group))
 		if err == nil {
 			return fmt.Errorf("%w: %s has its %s", events.ErrGroupEnded, found.Group, end)
 		}
@@ -198,7 +195,7 @@ func (b *Bus) redeliver(ctx context.Context, config *events.RedeliverConfig) err
 			return err
 		}
 	}
-	err = b.putLetter(ctx, letterSubject(config.Run, retryToken, config.ID), &letter{Type: found.Type, Group: found.Group, Time: time.Now().UTC()})
+	err = b.putLetter(ctx, letterSubject(run, retryToken, id), &letter{Type: found.Type, Group: found.Group, Time: time.Now().UTC()})
 	if isTaken(err) {
 		return fmt.Errorf("%w: it was redelivered", events.ErrNoDeadLetter)
 	}

@@ -124,7 +124,7 @@ func TestDeadLetters(t *testing.T) {
 		}
 	}
 	// The group has ended: a second end would contradict the log.
-	if err := bus.Redeliver(bounded(t), events.RedeliverConfig{Run: run, ID: letterID(0)}); !errors.Is(err, events.ErrGroupEnded) {
+	if err := bus.Redeliver(bounded(t), run, letterID(0)); !errors.Is(err, events.ErrGroupEnded) {
 		t.Errorf("redeliver: %v, want ErrGroupEnded", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestHeldDeadLetterIsTriedAgain(t *testing.T) {
 	letters(t, bus, 2)
 	settled(t, bus)
 	fixed.Store(true)
-	if err := bus.Redeliver(bounded(t), events.RedeliverConfig{Run: run, ID: letterID(1)}); err != nil {
+	if err := bus.Redeliver(bounded(t), run, letterID(1)); err != nil {
 		t.Fatal(err)
 	}
 	if e := collect(t, bus, 1, events.TypeCodeSampled, events.TypeGroupDropped)[0]; e.Type != events.TypeCodeSampled || e.Group != bustest.Posed(run, 1, 1).Group {
@@ -188,7 +188,7 @@ func TestHeldDeadLetterIsReleased(t *testing.T) {
 	eventually(t, "another instance has looked", func() bool {
 		return gather(t, registry)["codea1_stage_dropped_total retries worker"] == 2 // both instances count
 	})
-	if err := bus.Redeliver(bounded(t), events.RedeliverConfig{Run: run, ID: letterID(0)}); !errors.Is(err, events.ErrGroupEnded) {
+	if err := bus.Redeliver(bounded(t), run, letterID(0)); !errors.Is(err, events.ErrGroupEnded) {
 		t.Errorf("redeliver: %v, want ErrGroupEnded", err)
 	}
 	if got := letters(t, bus, 2); len(got) != 2 {

@@ -2,6 +2,7 @@ package stage_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -37,8 +38,8 @@ func answer(_ context.Context, e *events.Event) ([]*events.Event, error) {
 	return []*events.Event{bustest.CodeSampled(e)}, nil
 }
 
-// start runs a stage until stop is called or the test ends; stop returns what
-// Run returned.
+// start runs a stage until stop is called or the test ends, and returns once it
+// consumes or has failed to; stop returns what Run returned.
 func start(t *testing.T, c stage.Config) (stop func() error) {
 	t.Helper()
 	s, err := stage.New(c)
@@ -47,13 +48,21 @@ func start(t *testing.T, c stage.Config) (stop func() error) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { err = s.Run(ctx) })
+	ended := make(chan struct{})
+	running.Go(func() { defer close(ended); err = s.Run(ctx) })
 	stop = func() error {
 		cancel()
 		running.Wait()
 		return err
 	}
 	t.Cleanup(func() { _ = stop() })
+	for errors.Is(s.Health(ctx), stage.ErrNotRunning) {
+		select {
+		case <-ended:
+			return stop
+		case <-time.After(time.Millisecond):
+		}
+	}
 	return stop
 }
 
