@@ -169,12 +169,14 @@ func (s *suite) cancelledNextLosesNothing(t *testing.T) {
 		}
 	})
 	var got []string
-	for len(got) < len(list) && ctx.Err() == nil {
-		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+	// A wait that is always too short to reach the server would read nothing.
+	const shortest, longest = time.Millisecond, time.Second
+	for wait := shortest; len(got) < len(list) && ctx.Err() == nil; wait = min(2*wait, longest) {
+		short, cancel := context.WithTimeout(ctx, wait)
 		m, _, err := r.Next(short)
 		cancel()
 		if err == nil {
-			got = append(got, m.ID)
+			got, wait = append(got, m.ID), shortest/2
 		}
 	}
 	publisher.Wait()
