@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"codea1/events"
+	"codea1/events/bustest"
 	"github.com/dgraph-io/badger/v4"
 	"github.com/google/go-cmp/cmp"
 )
@@ -321,5 +322,33 @@ func TestDiskFull(t *testing.T) {
 	}
 	if _, err := Open(dir, Options{ReserveBytes: 1 << 62}); !errors.As(err, &full) {
 		t.Errorf("open on a full disk: %v", err)
+	}
+}
+
+// A writer killed between making a file and giving it its length leaves an
+// empty one, to readers and to the next writer.
+func TestOpenWithEmptyFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := openLog(t, dir, Options{})
+	if _, err := l.Append(t.Context(), []Entry{{Message: bustest.Encode(bustest.Posed("r", 1, 0)), Position: "1"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, readOnly := range []bool{true, false} {
+		for _, name := range []string{"00099.mem", "000099.vlog"} {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l := openLog(t, dir, Options{ReadOnly: readOnly})
+		if report, err := l.Verify(t.Context(), nil); err != nil || report.Events != 1 {
+			t.Errorf("read-only %v: %+v, %v", readOnly, report, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ package replay
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -44,4 +45,37 @@ func isWritten(dir string) bool {
 	}
 	defer func() { _ = file.Close() }()
 	return errors.Is(unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
+
+// removeEmptyFiles removes what a writer leaves that is killed between making a
+// file and giving it its length: Badger does not open a store that has one. It
+// does nothing while a writer has the store open.
+func removeEmptyFiles(dir string) error {
+	folder, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }() // unlocks
+	if unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return nil // opening the store says so
+	}
+	entries, err := folder.ReadDir(-1)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext != memTableSuffix && ext != valueLogSuffix {
+			continue
+		}
+		if info, err := e.Info(); err != nil || info.Size() > 0 {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }

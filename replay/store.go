@@ -46,6 +46,9 @@ func storeOptions(dir string, o *Options) badger.Options {
 // openStore opens Badger, to read from a snapshot and to write in place.
 func (l *Log) openStore() error {
 	if !l.options.ReadOnly {
+		if err := removeEmptyFiles(l.dir); err != nil {
+			return openError(l.dir, err)
+		}
 		db, err := badger.Open(storeOptions(l.dir, &l.options))
 		if err != nil {
 			return openError(l.dir, err)
@@ -59,6 +62,9 @@ func (l *Log) openStore() error {
 	}
 	// What a live or a killed run leaves ends in the middle of a write-ahead
 	// log, which Badger reads only after it has put it in order.
+	if err := removeEmptyFiles(copied); err != nil {
+		return errors.Join(openError(l.dir, err), remove())
+	}
 	o := storeOptions(copied, &l.options).WithReadOnly(!repairable).WithNumCompactors(0).WithSyncWrites(false)
 	db, err := badger.Open(o)
 	if err != nil {

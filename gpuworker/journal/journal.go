@@ -65,6 +65,9 @@ func Open(dir string, options Options) (*Journal, error) {
 	if options.MaxEntries < 1 || options.MaxBytes < 1 {
 		return nil, fmt.Errorf("journal %s: limits must be positive", dir)
 	}
+	if err := removeEmptyFiles(dir); err != nil {
+		return nil, fmt.Errorf("journal %s: %w", dir, err)
+	}
 	// Badger's defaults are for gigabytes of keys and take 1 to 2 GB of memory.
 	// SyncWrites is off by default, and with it every promise of Put.
 	db, err := badger.Open(badger.DefaultOptions(dir).

@@ -3,6 +3,8 @@ package journal_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -171,6 +173,28 @@ func BenchmarkPut(b *testing.B) {
 		m[0].ID = fmt.Sprintf("%032x", i)
 		if err := j.Put(m); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// A process killed between making a file and giving it its length leaves an
+// empty one.
+func TestJournalOpensWithEmptyFiles(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir, journal.Options{})
+	all := messages(3)
+	if err := errors.Join(j.Put(all), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"00099.mem", "000099.vlog"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j = open(t, dir, journal.Options{})
+	for i := range all {
+		if !has(t, j, &all[i]) {
+			t.Errorf("message %d is gone", i)
 		}
 	}
 }
