@@ -107,8 +107,7 @@ func chaos(t *testing.T, on broker, args []string, wanted, steps int, want *hist
 		case draw < 7:
 			// Up to twice what a lease or a claim lasts.
 			m.signal(syscall.SIGSTOP)
-			time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
-			m.signal(syscall.SIGCONT)
+			time.AfterFunc(time.Duration(random.IntN(2000))*time.Millisecond, func() { m.signal(syscall.SIGCONT) })
 			counts["SIGSTOP "+m.args[1]]++
 		default:
 			m.signal(syscall.SIGKILL)
