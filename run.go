@@ -116,7 +116,7 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 
 	working, stopWorking := newCircle(ctx)
 	defer func() { _ = stopWorking() }()
-	if err := t.startWorkers(ctx, working); err != nil {
+	if err := t.startWorkers(ctx, working); err != nil && !isStop(ctx, err) {
 		return err
 	}
 	select {
@@ -170,6 +170,11 @@ func (t *trainingRun) startWorkers(ctx context.Context, c *circle) error {
 		}
 	}
 	return errors.Join(t.startExecution(c, t.pool), t.startRewards(c), t.startEvaluation(c))
+}
+
+// isStop reports whether err says no more than that ctx was cancelled.
+func isStop(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
 
 // conclude prints the results and writes the report.

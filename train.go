@@ -101,11 +101,19 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 	if err != nil {
 		if t.Resume == "" {
 			// Nothing was begun: a second try may use the same name.
-			err = errors.Join(err, os.RemoveAll(dir))
+			removed := os.RemoveAll(dir)
+			if isStop(ctx, err) {
+				err = errors.New("stopped before the run was begun; nothing is left of it")
+			}
+			err = errors.Join(err, removed)
 		}
 		return err
 	}
 	err = r.train(ctx, config, out, flags.Stderr)
+	if isStop(ctx, err) { // of a run that has begun, but not to train
+		fmt.Fprintf(out, "\nStopped before a stage was started.\nGo on with:  codea1 train --resume %s\n", r.again())
+		err = nil
+	}
 	if errors.Is(err, events.ErrPosition) {
 		err = fmt.Errorf("%w\nthe bus has lost events that the log has: codea1 replay restore-bus %s publishes them on a new one", err, r.again())
 	}

@@ -137,9 +137,10 @@ func (p *publication) settleOldest(ctx context.Context) error {
 
 // again sends a message once more that nobody has taken: in a cluster a stream
 // is between two leaders for a moment, and a new one is not known everywhere
-// at once. Another message of its group is not on its way.
+// at once; or another publisher's copy of the message may still fail. Another
+// message of its group is not on its way.
 func (p *publication) again(ctx context.Context, s *sent, err error) (bool, error) {
-	if !errors.Is(err, jetstream.ErrNoStreamResponse) {
+	if !errors.Is(err, jetstream.ErrNoStreamResponse) && !isUndecided(err) {
 		return false, err
 	}
 	if s.silent.IsZero() {
@@ -183,6 +184,13 @@ func isTaken(err error) bool {
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
+// isUndecided reports whether the server refused a message because another of
+// the same ID is on its way to the nodes of a cluster.
+func isUndecided(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == errCodeDuplicateInProcess
+}
+
 // orFull makes ErrFull of a refusal for want of room: the stream's limits or the
 // server's.
 func orFull(err error) error {
@@ -205,6 +213,7 @@ const (
 	errCodeInsufficientResources jetstream.ErrorCode = 10023 // JSInsufficientResourcesErr
 	errCodeInsufficientStorage   jetstream.ErrorCode = 10047 // JSStorageResourcesExceededErr
 	errCodeStoreFailed           jetstream.ErrorCode = 10077 // JSStreamStoreFailedF: the description says why
+	errCodeDuplicateInProcess    jetstream.ErrorCode = 10158 // JSStreamDuplicateMessageConflict
 )
 
 // checkStored returns nil when the subject of m holds the event m.
