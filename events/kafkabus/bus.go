@@ -39,7 +39,8 @@ const (
 	metadataTTL = time.Second
 	// requestTimeout ends the wait for one answer of a broker.
 	requestTimeout = 30 * time.Second
-	// closeTimeout is how long Close waits for answers to messages to be stored.
+	// closeTimeout is how long Close waits for answers to messages to be stored
+	// and committed.
 	closeTimeout = 2 * time.Second
 	// retryPause is the wait between two attempts on brokers that do not serve.
 	retryPause = 100 * time.Millisecond
@@ -96,8 +97,8 @@ func isFinal(err error) bool {
 	return false
 }
 
-// Close ends all consumers and readers, stores the answers given so far and
-// releases the connections. A second Close does nothing.
+// Close ends all consumers and readers, stores the answers given so far, commits
+// what they finish and releases the connections. A second Close does nothing.
 func (b *Bus) Close() error {
 	first, err := b.life.Close()
 	if !first {
@@ -107,12 +108,14 @@ func (b *Bus) Close() error {
 	journals, leases := b.journals, b.leases
 	b.journals, b.leases = nil, nil
 	b.mu.Unlock()
+	var closing sync.WaitGroup
 	for _, j := range journals {
-		j.close()
+		closing.Go(j.close)
 	}
 	for _, l := range leases {
-		l.close()
+		closing.Go(l.close)
 	}
+	closing.Wait()
 	b.disconnect()
 	return err
 }

@@ -2,6 +2,7 @@ package kafkabus_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -19,6 +20,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if what := os.Getenv(memberEnv); what != "" {
+		if err := beMember(what); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	bustest.Owner(func(ctx context.Context, address string) (events.Broker, error) {
 		return kafkabus.Connect(ctx, kafkabus.Config{Brokers: []string{address}})
 	})

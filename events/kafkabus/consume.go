@@ -49,6 +49,7 @@ func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.
 	if err := b.life.Track(c); err != nil {
 		return nil, err
 	}
+	j.marks.add(config.Name)
 	return c, nil
 }
 
@@ -302,6 +303,9 @@ func (d *delivery) Extend(ctx context.Context) error { return d.say(ctx, note{Ve
 func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
 	stored := make(chan int64, 1)
 	n := note{Verb: verbDead, Group: d.message.Group, Round: d.round, Reason: events.ClipReason(reason), Time: time.Now().UTC()}
+	if err := d.copyDead(ctx, &n); err != nil {
+		return err
+	}
 	if err := d.enqueue(ctx, n, stored); err != nil {
 		return err
 	}

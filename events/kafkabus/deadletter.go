@@ -204,5 +204,8 @@ func (b *Bus) redeliver(ctx context.Context, run, id string) error {
 			err = fmt.Errorf("%w: it was redelivered", events.ErrNoDeadLetter)
 		}
 	})
+	if err == nil {
+		j.marks.add(l.name) // there may be no member that would say so
+	}
 	return err
 }

@@ -24,12 +24,51 @@
 // messages: a member that takes minutes for a message would hold up those
 // behind it, a limit for the whole set or a count of attempts could not be
 // kept, and every member that joins or leaves stops the others. What is lost
-// with them: tools that show the lag of groups see nothing here (events.Bus.Lag
-// does), and the brokers balance nothing.
+// with them is that the brokers balance.
 //
-// There is no topic for retries or for dead letters either. A message that is
-// to be tried again, or that a set gave up on, is where it was; a note says so
-// and why, and another note makes it one that was never claimed.
+// Tools that show the lag of groups see a set all the same, as the group
+//
+//	codea1.<run>.<set>       without members
+//
+// to which the members of the set commit what the journal says (commit.go):
+// for each partition that it consumes from, the offset of the first payload of
+// the run that the set has not finished, and where it has finished all, that
+// after the last. Held, given back and put off is not finished; given up is, and
+// a dead letter that is redelivered makes the offset go back to it. Every process
+// that consumes, or has redelivered, looks every 5 s (Config.CommitInterval) and
+// when it closes, and commits what has changed. A commit carries the offset in
+// the journal up to which its process had read, and one that had read less
+// leaves it alone; should two cross, the next look repairs it. Nothing in this
+// package depends on these offsets: without permission to commit them, or when
+// an operator resets them, a line in the log is all that happens.
+//
+// What tools call lag, from there to the end of the partition, is an upper bound:
+//
+//   - Behind one message that takes long, or is put off, all later ones count,
+//     done or not. Bus.Lag counts exactly.
+//   - Topics are shared by runs, and so are their ends. Payloads of other runs
+//     are passed over; those behind the last of this run's one look later than
+//     they came, lest one be passed over whose note is on its way. (Should its
+//     note take longer than that, the offset goes back.) Behind one that waits,
+//     they count. And where no process is left to look, as after the end of a
+//     run, what other runs publish makes its lag grow from 0. The brokers forget
+//     such a group a week after its last commit (offsets.retention.minutes).
+//
+// There is no topic for retries: a message that is to be tried again is where it
+// was; a note says so, and another note makes it one that was never claimed. So
+// it is with dead letters, which are listed, shown and redelivered from the
+// journal. For taps and alerts there is a copy of each as well, in a topic of
+// one partition that the first one makes:
+//
+//	codea1.dead.<run>        key, headers and payload of the message, and
+//	                         codea1_deadletter, _set, _attempts and _error
+//
+// The member that gives up writes it before its note. So there is at least one
+// copy of a dead letter, and another one when the member died in between or two
+// gave up on the same message: ce_id says which event it is, codea1_deadletter
+// which letter, by the name under which Bus.DeadLetter finds it. A redelivery
+// does not take the copy back. A topic that cannot be written for 10 s, or must
+// not be created, costs the copy and a line in the log, never the dead letter.
 //
 // The price is that each process reads and remembers the journals of the runs
 // it works for: about 150 bytes a note on the wire and 100 bytes an event in
@@ -37,8 +76,8 @@
 // groups has some 46,000 notes, which are read in a fifth of a second of one
 // core (BenchmarkReplay): too little for snapshots of the journal to be worth
 // having. Payloads are read only by who needs them. Topics keep their records
-// for ever; to forget a run, delete its journal and let the operator's
-// retention have the payloads.
+// for ever; to forget a run, delete its journal and its dead letters and let the
+// operator's retention have the payloads.
 //
 // The leases of a run lie in a third kind of topic, codea1.lease.<run>, in
 // which owners renew by compare-and-set: a record counts when it names the
@@ -50,6 +89,7 @@
 //
 // Start reading at Bus and Connect, then note.go and ledger.go for the rules,
 // tail.go and journal.go for how they are followed, publish.go, consume.go,
-// read.go, deadletter.go and lease.go.
+// read.go, deadletter.go and lease.go; mark.go and commit.go, deadtopic.go for
+// what other tools see.
 // testdata/broker.sh runs the tests against a real broker.
 package kafkabus

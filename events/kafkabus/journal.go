@@ -24,7 +24,10 @@ type journal struct {
 	*tail
 	closing chan struct{}
 	queue   chan queued
-	ledger  *ledger // guarded by the tail's mutex
+	written chan struct{} // closed when the queue is empty and stays so
+	stored  int64         // offset after the last queued note that is stored; for who has seen written closed
+	ledger  *ledger       // guarded by the tail's mutex
+	marks   *committer
 }
 
 // queued is a note to be stored; stored gets the offset after it.
@@ -37,7 +40,10 @@ type queued struct {
 // and begins to follow it.
 func (b *Bus) journal(ctx context.Context, run string) (*journal, error) {
 	return perRun(ctx, b, &b.journals, run, journalTopic(run), func(t *tail) *journal {
-		j := &journal{tail: t, closing: make(chan struct{}), queue: make(chan queued, noteQueue), ledger: newLedger()}
+		j := &journal{
+			tail: t, closing: make(chan struct{}), queue: make(chan queued, noteQueue), written: make(chan struct{}), ledger: newLedger(),
+		}
+		j.marks = &committer{journal: j, done: make(chan struct{})}
 		t.fold = j.fold
 		j.tasks.Go(j.follow)
 		j.tasks.Go(j.write)
@@ -45,11 +51,15 @@ func (b *Bus) journal(ctx context.Context, run string) (*journal, error) {
 	})
 }
 
-// close stores what is queued, for closeTimeout at most, and ends.
+// close stores what is queued and commits what is finished, for closeTimeout at
+// most, and ends.
 func (j *journal) close() {
 	timer := time.AfterFunc(closeTimeout, j.cancel)
 	defer timer.Stop()
 	close(j.closing)
+	<-j.written
+	j.marks.wait()
+	j.cancel()
 	j.tasks.Wait()
 }
 
@@ -102,7 +112,7 @@ func (j *journal) enqueue(ctx context.Context, n note, stored chan int64) error 
 // Storing a note twice, when an answer is lost, changes nothing: the second
 // finds its turn over.
 func (j *journal) write() {
-	defer j.cancel()
+	defer close(j.written)
 	for {
 		var batch []queued
 		select {
@@ -135,6 +145,7 @@ func (j *journal) write() {
 				return
 			}
 		}
+		j.stored = end
 		for i := range batch {
 			if batch[i].stored != nil {
 				batch[i].stored <- end // has room for it

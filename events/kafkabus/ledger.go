@@ -19,6 +19,7 @@ type ledger struct {
 	end    int64 // offset of the next note
 	events []entry
 	byKey  map[eventKey]int // index of entry
+	rows   map[place]*row
 	sets   map[string]*set
 }
 
@@ -50,6 +51,7 @@ type set struct {
 	finished []uint64       // a bit for each entry
 	dead     map[int]letter // finished as dead letters, by index of entry
 	rounds   map[int]again  // redelivered, by index of entry
+	passed   map[place]int  // entries of a row that are finished without a gap, as far as was looked
 	fresh    int            // no entry before it is free and was never claimed
 	wanted   int            // entries of types
 	done     int            // of them finished
@@ -78,7 +80,7 @@ type again struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{byKey: make(map[eventKey]int), sets: make(map[string]*set)}
+	return &ledger{byKey: make(map[eventKey]int), rows: make(map[place]*row), sets: make(map[string]*set)}
 }
 
 func parseID(s string) (eventID, error) {
@@ -98,7 +100,7 @@ func (l *ledger) apply(n *note, at int64, now time.Time) {
 	s := l.sets[n.Set]
 	if n.Verb == verbJoin {
 		if s == nil {
-			s = &set{claims: make(map[int]*claim), dead: make(map[int]letter), rounds: make(map[int]again)}
+			s = &set{claims: make(map[int]*claim), dead: make(map[int]letter), rounds: make(map[int]again), passed: make(map[place]int)}
 			l.sets[n.Set] = s
 		}
 		s.join(n.Types, l.events)
@@ -118,7 +120,9 @@ func (l *ledger) apply(n *note, at int64, now time.Time) {
 		case verbDead:
 			s.bury(i, n.Round, at)
 		case verbAgain:
-			s.revive(i, n.Round, at)
+			if s.revive(i, n.Round, at) {
+				l.reopen(s, i)
+			}
 		default:
 			s.answer(i, it.Turn, n, now)
 		}
@@ -130,12 +134,15 @@ func (l *ledger) add(n *note, at int64) {
 	if err != nil {
 		return
 	}
+	r := l.row(place{n.Type, n.Partition})
+	r.end = max(r.end, n.Offset+1)
 	key := keyOf(n.Type, n.Group)
 	if _, ok := l.byKey[key]; ok {
 		return // the same once more, or a contradiction: the first stands
 	}
 	l.byKey[key] = len(l.events)
 	l.events = append(l.events, entry{at: at, id: id, typ: n.Type, partition: n.Partition, offset: n.Offset, bytes: n.Bytes})
+	l.enter(r, len(l.events)-1)
 	for _, s := range l.sets {
 		if s.types[n.Type] {
 			s.wanted++
@@ -256,16 +263,18 @@ func (s *set) bury(i, round int, at int64) {
 	}
 }
 
-// revive makes message i one that was never claimed, once a dead letter.
-func (s *set) revive(i, round int, at int64) {
+// revive makes message i one that was never claimed, once a dead letter; it
+// reports whether it did.
+func (s *set) revive(i, round int, at int64) bool {
 	if s.dead[i].round != round || round == 0 {
-		return
+		return false
 	}
 	delete(s.dead, i)
 	s.rounds[i] = again{round, at}
 	s.finished[i/64] &^= 1 << (i % 64)
 	s.done--
 	s.fresh = min(s.fresh, i)
+	return true
 }
 
 // round is that of the next dead letter about message i.

@@ -11,6 +11,7 @@ import (
 	"codea1/events/internal/client"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 )
 
 const (
@@ -97,10 +98,18 @@ func (b *Bus) newTail(ctx context.Context, run, topic string) (*tail, error) {
 	return t, nil
 }
 
-// isUnknown reports whether a broker does not know a topic, or its leader, yet.
+// isUnknown reports whether a broker, or this client, does not know a topic or
+// its leader yet.
 func isUnknown(err error) bool {
-	return errors.Is(err, kafka.UnknownTopicOrPartition) || errors.Is(err, kafka.LeaderNotAvailable) ||
-		errors.Is(err, kafka.NotLeaderForPartition)
+	for _, unknown := range []error{
+		kafka.UnknownTopicOrPartition, kafka.LeaderNotAvailable, kafka.NotLeaderForPartition,
+		protocol.ErrNoTopic, protocol.ErrNoPartition, protocol.ErrNoLeader,
+	} {
+		if errors.Is(err, unknown) {
+			return true
+		}
+	}
+	return false
 }
 
 // wait blocks until the records before offset end are folded.

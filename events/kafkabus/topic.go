@@ -16,11 +16,13 @@ const prefix = "codea1."
 
 func payloadTopic(t events.Type) string { return prefix + string(t) }
 
-// journalTopic and leaseTopic cannot be payload topics: no event type begins
-// with journal or lease.
+// journalTopic, leaseTopic and deadTopic cannot be payload topics: no event type
+// begins with journal, lease or dead.
 func journalTopic(run string) string { return prefix + "journal." + run }
 
 func leaseTopic(run string) string { return prefix + "lease." + run }
+
+func deadTopic(run string) string { return prefix + "dead." + run }
 
 func (b *Bus) topicConfig(name string, partitions int) kafka.TopicConfig {
 	config := kafka.TopicConfig{
