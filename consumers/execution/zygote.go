@@ -48,7 +48,10 @@ type zygote struct {
 
 // setup is what a fork server reads from its standard input.
 type setup struct {
-	Modules   [][2]string      `json:"modules"` // name and source, in the order of their imports
+	// Name and source of modules, in the order of their imports.
+	FirstModules [][2]string `json:"first_modules"` // what isolates
+	Modules      [][2]string `json:"modules"`       // what serves
+
 	Preload   []string         `json:"preload"`
 	Path      []string         `json:"path"`
 	Limits    map[string]int64 `json:"limits"`
@@ -158,9 +161,8 @@ func newSetup(python interpreter, directory string, level Level, config Config) 
 		}
 		s.Filter = hex.EncodeToString(filter)
 	}
-	for _, name := range append([]string{"pages", "children", "isolation"}, jobModules...) {
-		s.Modules = append(s.Modules, [2]string{"codea1_" + name, readHarness(name + ".py")})
-	}
+	s.FirstModules = readModules("pages", "isolation")
+	s.Modules = append(readModules(jobModules...), readModules("children", "serving")...)
 	s.Limits = map[string]int64{
 		"RLIMIT_AS":     config.MemoryBytes,
 		"RLIMIT_CORE":   1, // not 0: with that the kernel still runs a helper that collects cores
@@ -172,6 +174,14 @@ func newSetup(python interpreter, directory string, level Level, config Config) 
 		s.Limits["RLIMIT_NPROC"] = candidateProcesses // counts those of the fork server's user namespace
 	}
 	return s, nil
+}
+
+// readModules returns the name and the source of modules of the harness.
+func readModules(names ...string) (modules [][2]string) {
+	for _, name := range names {
+		modules = append(modules, [2]string{"codea1_" + name, readHarness(name + ".py")})
+	}
+	return modules
 }
 
 func readHarness(name string) string {

@@ -24,16 +24,26 @@ import codea1_proxies as proxies
 import codea1_scripts as scripts
 import codea1_suites as suites
 import codea1_values as values
-import json
 import os
 import random
 import socket
-import struct
 import sys
-import types
+from json import dumps
+from os import O_WRONLY, _exit, close, closerange, dup2, read, write
+from os import open as open_file
+from struct import Struct
+from sys import modules
+from types import ModuleType
+
+# Functions by their own names: to reach one by way of its module changes the
+# module's memory, too, and a page that a child changes is one that it copies.
 
 JOB_SOCKET = 3
+READ_BYTES = 1 << 16  # at a time: most jobs in one piece
 MAX_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
+DEPTH = 1000  # of a program's calls: Python's usual limit
+length, header = Struct("<I"), Struct("<cI").pack
+read_length = length.unpack_from
 REHEARSALS = 20  # Python specialises what runs more often than eight times
 REHEARSED = """
 import math, re
@@ -52,147 +62,188 @@ REHEARSED_SUITE = "assert f([1, 'a'], k=-2.5) == {'a': (1, None)}\nassert f(len(
 
 
 job_socket = JOB_SOCKET  # another one in a rehearsal
-seeded = False  # the fork server has seen to it
+prepared = False  # the fork server has seen to it
 processes = None  # a descriptor of /proc, where children share the fork server's memory limit
 
 
-def main(descriptor, keeper):
+def main(descriptor, confine):
     """Runs the job that comes over descriptor. Never returns."""
     try:
-        confine(descriptor, keeper)
+        if processes is not None:
+            end_first()
+        confine()
+        dup2(descriptor, JOB_SOCKET)
+        closerange(JOB_SOCKET + 1, MAX_DESCRIPTORS)
+        dup2(0, 2)
         run(*read_job())
-        os._exit(0)  # no atexit, no waiting for threads
+        _exit(0)  # no atexit, no waiting for threads
     except BaseException:
         sys.excepthook(*sys.exc_info())  # of the harness; nobody reads it once confined
     finally:
-        os._exit(1)
-
-
-def confine(descriptor, keeper):
-    if processes is not None:
-        end_first()
-    keeper.confine()
-    os.dup2(descriptor, JOB_SOCKET)
-    os.closerange(JOB_SOCKET + 1, MAX_DESCRIPTORS)
-    os.dup2(0, 2)
+        _exit(1)
 
 
 def end_first():
     """When a candidate and what it starts are over their limit, the kernel ends
     one of them, never the fork server."""
     try:
-        score = os.open("self/oom_score_adj", os.O_WRONLY, dir_fd=processes)
-        os.write(score, b"1000")
-        os.close(score)
+        score = open_file("self/oom_score_adj", O_WRONLY, dir_fd=processes)
+        write(score, b"1000")
+        close(score)
     except OSError:
         pass
 
 
 def read_job():
     """Returns kind, trusted, max_value_bytes, code, entry and items."""
-    data = read_exactly(struct.unpack("<I", read_exactly(4))[0])
-    fields, at = [], 0
-    while at < len(data):
+    data = read_some(READ_BYTES)
+    while len(data) < 4:
+        data += read_some(READ_BYTES)
+    at, end = 4, 4 + read_length(data)[0]
+    if len(data) < end:
+        data = bytearray(data)
+        while len(data) < end:
+            data += read_some(end - len(data))
+    fields = []
+    while at < end:
         start = at + 4
-        at = start + struct.unpack_from("<I", data, at)[0]
+        at = start + read_length(data, at)[0]
         fields.append(data[start:at].decode("utf-8", "replace"))
     kind, trusted, max_value_bytes, code, entry = fields[:5]
     return kind, trusted == "1", int(max_value_bytes), code, entry, fields[5:]
 
 
-def read_exactly(size):
-    data = bytearray()
-    while len(data) < size:
-        chunk = os.read(job_socket, min(size - len(data), 1 << 20))
-        if not chunk:
-            os._exit(0)
-        data += chunk
-    return bytes(data)
+def read_some(size):
+    data = read(job_socket, size if size < 1 << 20 else 1 << 20)
+    if not data:
+        _exit(0)
+    return data
 
 
-def send(tag, text="", write=os.write, pack=struct.pack):
-    data = text.encode("utf-8", "backslashreplace")
-    data = tag + pack("<I", len(data)) + data
+def send(tag, text="", write=write, header=header):
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        data = text.encode("utf-8", "backslashreplace")
+    data = header(tag, len(data)) + data
     while data:
         data = data[write(job_socket, data):]
 
 
-def run(kind, trusted, max_value_bytes, code, entry, items):
-    # A program gets Python's usual recursion depth, not what the harness left.
-    depth, frame = 0, sys._getframe()
+def prepare(frames):
+    """Readies this process for a program that is to run that many frames below
+    the caller: it gets Python's usual depth, not what the harness left of it, and
+    gives the same answers in every child."""
+    global prepared
+    frame = sys._getframe(1)
     while frame:
-        depth, frame = depth + 1, frame.f_back
-    sys.setrecursionlimit(1000 + depth)
-    if not seeded:
-        random.seed(0)  # the same program gives the same answers in every child
+        frames, frame = frames + 1, frame.f_back
+    sys.setrecursionlimit(DEPTH + frames)
+    random.seed(0)
+    prepared = True
+
+
+def run(kind, trusted, max_value_bytes, code, entry, items):
+    if not prepared:
+        prepare(0)
     send(b"B")
-    if kind == "suites":
-        send(b"L")
-        for text in items:
-            answer(lambda: json.dumps(suites.parse(text, entry, trusted, max_value_bytes)))
-        return
-    if kind == "programs":
-        send(b"L")
-        for item in items:
-            answer(lambda: programs.run(item, max_value_bytes))
-        return
-    if kind == "proxies":
-        send(b"L")
-        for item in items:
-            answer(lambda: proxies.run(item, entry, max_value_bytes))
-        return
-    module = types.ModuleType("solution")
-    sys.modules["solution"] = module
+    RUN[kind](trusted, max_value_bytes, code, entry, items)
+
+
+def run_calls(trusted, max_value_bytes, code, entry, items):
+    namespace = load(code, entry)
+    if namespace is not None:
+        for call in items:
+            answer(evaluate, call, namespace, max_value_bytes)
+
+
+def run_scripts(trusted, max_value_bytes, code, entry, items):
+    namespace = load(code, entry)
+    if namespace is not None:
+        for script in items:
+            answer(scripts.run, script, namespace)
+
+
+def run_programs(trusted, max_value_bytes, code, entry, items):
+    send(b"L")
+    for program in items:
+        answer(programs.run, program, max_value_bytes)
+
+
+def run_proxies(trusted, max_value_bytes, code, entry, items):
+    send(b"L")
+    for script in items:
+        answer(proxies.run, script, entry, max_value_bytes)
+
+
+def run_suites(trusted, max_value_bytes, code, entry, items):
+    send(b"L")
+    for suite in items:
+        answer(parse, suite, entry, trusted, max_value_bytes)
+
+
+# By kind. To compare one name after the other would change each.
+RUN = {"calls": run_calls, "scripts": run_scripts, "programs": run_programs, "proxies": run_proxies, "suites": run_suites}
+
+
+def evaluate(call, namespace, max_value_bytes):
+    return values.encode(eval(compile(call, "<test>", "eval", 0, True), namespace), max_value_bytes)
+
+
+def parse(suite, entry, trusted, max_value_bytes):
+    return dumps(suites.parse(suite, entry, trusted, max_value_bytes))
+
+
+def load(code, entry):
+    """Returns the program's namespace, or None if it does not load."""
+    module = ModuleType("solution")
+    modules["solution"] = module
     namespace = module.__dict__
-    if not load(code, entry, namespace):
-        return
-    for item in items:
-        if kind == "scripts":
-            answer(lambda: scripts.run(item, namespace))
-        else:
-            answer(lambda: values.encode(eval(compile(item, "<test>", "eval", 0, True), namespace), max_value_bytes))
-
-
-def load(code, entry, namespace):
     try:
         exec(compile(code, "solution.py", "exec", 0, True), namespace)
         if entry and not callable(eval(compile(entry, "<entry point>", "eval", 0, True), namespace)):
             raise TypeError(entry + " is not callable")
     except BaseException as error:
         send(b"U", scripts.describe(error))
-        return False
+        return None
     send(b"L")
-    return True
+    return namespace
 
 
 def rehearse():
     """Goes through a harmless job in the zygote. What Python makes when it is
     first needed (caches, specialised bytecode) is then there for every child,
     which would otherwise copy the pages that it is made on."""
-    global job_socket, seeded
+    global job_socket, prepared
     ours, theirs = socket.socketpair()
     job_socket = theirs.fileno()
-    limit = sys.getrecursionlimit()
+    prepared = True
+    renew(modules)
     for _ in range(REHEARSALS):
         fields = [field.encode() for field in ("calls", "", "1000", REHEARSED, "f", "f(1)", "f('a')", "f(None)", "Solution().f([])")]
-        job = b"".join(struct.pack("<I", len(field)) + field for field in fields)
-        ours.sendall(struct.pack("<I", len(job)) + job)
+        job = b"".join(length.pack(len(field)) + field for field in fields)
+        ours.sendall(length.pack(len(job)) + job)
         run(*read_job())
-        json.dumps(suites.parse(REHEARSED_SUITE, "f", False, 1000))
+        parse(REHEARSED_SUITE, "f", False, 1000)
         ours.recv(1 << 16)
-    sys.setrecursionlimit(limit)
-    del sys.modules["solution"]
+    del modules["solution"]
     ours.close()
     theirs.close()
     job_socket = JOB_SOCKET
-    random.seed(0)
-    seeded = True
 
 
-def answer(compute):
+def renew(table):
+    """Has a dict move to where there is memory now. It does when it grows."""
+    more = {str(number): None for number in range(2 * len(table))}
+    table.update(more)
+    for key in more:
+        del table[key]
+
+
+def answer(compute, *arguments):
     """Sends the one frame of an item."""
     try:
-        text = compute()
+        text = compute(*arguments)
     except values.Uncomparable as error:
         send(b"X", str(error))
     except scripts.Failed as error:

@@ -10,13 +10,16 @@ import ctypes
 import os
 import signal
 import time
+from os import kill, killpg, setpgid, waitpid
 
 CLONE_NEWPID = 0x20000000
 SYS_LANDLOCK_RESTRICT_SELF = 446
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 GIVE_UP_SECONDS = 2.0
 
-libc = ctypes.CDLL(None, use_errno=True)
+libc = ctypes.CDLL(None)
+unshare, setns = getattr(libc, "unshare", None), getattr(libc, "setns", None)  # Linux has them
+SIGKILL = int(signal.SIGKILL)
 
 # fork without Python's hooks around it (they reseed random numbers and renew
 # the locks of other threads, of which a zygote has none): a third of what a
@@ -25,9 +28,14 @@ plain_fork = ctypes.PyDLL(None).fork
 plain_fork.argtypes = ()
 
 
-def kill(pid, group=False):
+def make_keeper(level, held):
+    """held is what isolation.enclose returned for the level."""
+    return (PidNamespaces if level == "isolated" else ProcessGroups)(*held)
+
+
+def end_now(pid, group=False):
     try:
-        (os.killpg if group else os.kill)(pid, signal.SIGKILL)
+        (killpg if group else kill)(pid, SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass
 
@@ -43,22 +51,22 @@ class PidNamespaces:
         self.forgo = forgo  # gives up what the zygote may do and a child may not
 
     def fork(self):
-        if libc.unshare(CLONE_NEWPID) == -1:
+        if unshare(CLONE_NEWPID) == -1:
             return None
         pid = plain_fork()
         if pid == 0:
             return 0
-        if libc.setns(self.own_pids, CLONE_NEWPID) == -1:
+        if setns(self.own_pids, CLONE_NEWPID) == -1:
             os._exit(71)  # the next child would share this one's namespace
         return pid if pid > 0 else None
 
     def confine(self):
-        os.setpgid(0, 0)  # a signal to the group reaches across namespaces
+        setpgid(0, 0)  # a signal to the group reaches across namespaces
         self.forgo()
 
     def end(self, pid):
-        kill(pid)
-        return os.waitpid(pid, 0)[1]
+        end_now(pid)
+        return waitpid(pid, 0)[1]
 
 
 class ProcessGroups:
@@ -82,31 +90,31 @@ class ProcessGroups:
     def confine(self):
         self.lead(0)
         if self.prctl is not None:
-            self.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+            self.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
         if self.ruleset is not None and libc.syscall(SYS_LANDLOCK_RESTRICT_SELF, self.ruleset, 0) == -1:
             os._exit(72)
 
     def lead(self, pid):
         try:
-            os.setpgid(pid, pid)
+            setpgid(pid, pid)
         except OSError:
             pass  # the other side was faster
 
     def end(self, pid):
         """Gives up on the whole zygote where orphans multiply faster than they
         die."""
-        kill(pid, group=True)
-        kill(pid)  # it may have left its group
-        status = os.waitpid(pid, 0)[1]
+        end_now(pid, group=True)
+        end_now(pid)  # it may have left its group
+        status = waitpid(pid, 0)[1]
         give_up = time.monotonic() + GIVE_UP_SECONDS
         while True:
             try:
-                done = os.waitpid(-1, os.WNOHANG)[0]
+                done = waitpid(-1, os.WNOHANG)[0]
             except ChildProcessError:
                 return status
             if done == 0:
                 for survivor in own_children():
-                    kill(survivor)
+                    end_now(survivor)
                 time.sleep(0.0005)
             if time.monotonic() > give_up:
                 os._exit(70)

@@ -8,9 +8,9 @@ Kernel calls go through ctypes: what a level needs has to be done by the process
 that it is for, and Python's os module lacks it.
 """
 
-import codea1_children as children
 import ctypes
 import os
+from functools import partial
 
 SCRATCH = "/tmp"
 HOST_NAME = b"sandbox"
@@ -45,23 +45,22 @@ def check(what, result):
 
 
 def enclose(setup):
-    """Returns the keeper of children for the level of setup, and the version of
-    Landlock that its children live under, 0 for none."""
+    """Returns what the keeper of children for the level of setup needs, and the
+    version of Landlock that its children live under, 0 for none."""
     level, directory, landlock = setup["level"], setup["directory"], 0
     if level == "isolated":
         own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         change_root(directory, setup["visible"], setup["scratch_bytes"], setup["uid"])
         check("sethostname", libc.sethostname(HOST_NAME, len(HOST_NAME)))
-        keeper = children.PidNamespaces(own_pids, keep_little(setup["uid"]))
+        held = own_pids, keep_little(setup["uid"])
     else:
         os.chdir(directory)
-        ruleset = None
+        held = (None,)
         if level == "confined":
-            landlock, ruleset = make_ruleset(setup["visible"], directory)
-        keeper = children.ProcessGroups(ruleset)
+            landlock, *held = make_ruleset(setup["visible"], directory)
     if level != "open":
         forgo_privileges(bytes.fromhex(setup["filter"]))
-    return keeper, landlock
+    return held, landlock
 
 
 # The file system: a root in memory with read-only views of what Python needs.
@@ -168,7 +167,7 @@ def keep_little(uid):
     capability_setter(1 << CAP_SYS_ADMIN | 1 << CAP_SETUID | 1 << CAP_DAC_OVERRIDE | 1 << CAP_FOWNER | 1 << CAP_KILL)()
     # The kernel takes all capabilities from who stops being root: a third of the
     # price of capset by way of ctypes.
-    return lambda: os.setresuid(uid, uid, uid)
+    return partial(os.setresuid, uid, uid, uid)
 
 
 def capability_setter(mask):

@@ -16,12 +16,15 @@ code and constants writable or executable that need not be; to who runs any code
 that it likes, that gives nothing.
 """
 
+import bisect
 import ctypes
+import gc
 import os
 
 HUGE = 2 << 20
-PIECE = 256 << 10  # Python takes its memory in pieces of this size or four times it
-GATHERED = 6  # huge pages: what the preloaded modules need
+PIECE, LARGEST_PIECE = 256 << 10, 1 << 20  # Python takes its memory in pieces of either size
+BLOCK = 32 << 10  # for malloc: less than what it takes from elsewhere than the heap
+GATHERED = 7  # huge pages: what the preloaded modules need
 READ, WRITE, EXECUTE = 1, 2, 4
 MAP_PRIVATE_ANONYMOUS = 0x22
 MREMAP_MAYMOVE_FIXED = 3
@@ -34,28 +37,52 @@ for _name, _result, *_arguments in (
     ("munmap", ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t),
     ("mprotect", ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int),
     ("madvise", ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int),
+    ("malloc", ctypes.c_void_p, ctypes.c_size_t),
+    ("sbrk", ctypes.c_void_p, ctypes.c_ssize_t),
     ("mremap", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p),
 ):
     if hasattr(libc, _name):
         getattr(libc, _name).restype = _result
         getattr(libc, _name).argtypes = _arguments
+ctypes.pythonapi.PyObject_Malloc.restype = ctypes.c_void_p
+ctypes.pythonapi.PyObject_Malloc.argtypes = (ctypes.c_size_t,)
 
 
 def gather():
-    """Has the small objects to come lie together, in whole huge pages. Returns
-    what keeps that memory.
+    """Has the objects to come lie together, in whole huge pages. Returns what keeps
+    that memory.
 
     Python takes memory piece by piece, wherever there is room; asked for much
     at once it gets it in a row. One object in a piece keeps the piece."""
     pieces = {}
-    blocks = [None] * ((GATHERED + 1) * HUGE // 400)  # made once: a list that grows would take room in between
+    blocks = [None] * (GATHERED * HUGE // 400)  # made once: a list that grows would take room in between
+    above = align()
     for number in range(len(blocks)):
         blocks[number] = block = bytes(400)
         pieces.setdefault(id(block) // PIECE, block)
+    libc.munmap(*above)
     by_page = {}
     for number, block in pieces.items():
         by_page.setdefault(number * PIECE // HUGE, []).append(block)
+    lift()
     return [page for page in by_page.values() if len(page) == HUGE // PIECE]
+
+
+def lift():
+    """Has malloc go on in another huge page."""
+    first = libc.malloc(BLOCK)
+    while libc.malloc(BLOCK) // HUGE == first // HUGE:
+        pass
+
+
+def align():
+    """Takes the room between the memory that Python gets next and the huge page
+    above that, so that it ends where that begins. Returns that room: it is asked
+    for from above."""
+    start = libc.mmap(None, LARGEST_PIECE, 0, MAP_PRIVATE_ANONYMOUS, -1, 0)
+    libc.munmap(start, LARGEST_PIECE)
+    size = (start + LARGEST_PIECE) % HUGE or HUGE
+    return libc.mmap(None, size, 0, MAP_PRIVATE_ANONYMOUS, -1, 0), size
 
 
 def open_maps():
@@ -66,13 +93,42 @@ def open_maps():
         return None
 
 
-def settle(maps):
-    """Call it when everything is loaded."""
+def part(maps, aligned=True):
+    """Has the objects to come lie apart from those that are there. Returns the
+    bounds of the memory of those, start after end after start."""
+    if maps is None:
+        return []
+    there = [bound for start, end, protection, _ in mappings(maps) if protection == "rw-p" for bound in (start, end)]
+    gc.collect()  # what Python keeps for later use is among the old
+    try:
+        fill(ctypes.pythonapi.PyObject_Malloc, range(512, 0, -16), lambda address: bisect.bisect(there, address) % 2 == 0)
+        top, end = 0, libc.sbrk(0)
+        while libc.sbrk(0) == end:
+            top = libc.malloc(BLOCK)
+        if aligned:
+            lift()
+            there = [bound + -bound % HUGE if bound == end else bound for bound in there]
+        fill(libc.malloc, [1 << bits for bits in range(14, 10, -1)] + list(range(1024, 0, -16)), lambda address: address > top)
+    except AttributeError:
+        pass  # another kind of system
+    return there
+
+
+def fill(allocate, sizes, is_new):
+    """Takes the room for small objects, whatever its size, that others left."""
+    for size in sizes:
+        while not is_new(allocate(size)):
+            pass
+
+
+def settle(maps, cold):
+    """Call it when everything is loaded. cold is what part returned."""
     if maps is None:
         return
     with maps:
         try:
-            collapse(mappings(maps))
+            part(maps, aligned=False)
+            collapse(mappings(maps), cold)
             join(mappings(maps))
             settle_code(mappings(maps))
         except (AttributeError, OSError, ValueError):
@@ -90,14 +146,18 @@ def mappings(maps):
     return found
 
 
-def collapse(found):
-    """Turns memory that Python and the C library took for objects into huge
-    pages (Linux 6.1)."""
+def collapse(found, cold):
+    """Turns what part found into huge pages (Linux 6.1), as far as it makes such."""
     for start, end, protection, name in found:
-        start, end = (start + HUGE - 1) // HUGE * HUGE, end // HUGE * HUGE
-        if protection == "rw-p" and name in ("", "[heap]") and start < end:
-            libc.madvise(start, end - start, MADV_HUGEPAGE)
-            libc.madvise(start, end - start, MADV_COLLAPSE)
+        if protection == "rw-p" and name in ("", "[heap]"):
+            for page in range((start + HUGE - 1) // HUGE * HUGE, end // HUGE * HUGE, HUGE):
+                if is_within(cold, page, page + HUGE):
+                    libc.madvise(page, HUGE, MADV_HUGEPAGE)
+                    libc.madvise(page, HUGE, MADV_COLLAPSE)
+
+
+def is_within(cold, start, end):
+    return bisect.bisect(cold, start) % 2 == 1 and bisect.bisect(cold, start) == bisect.bisect_left(cold, end)
 
 
 def join(found):

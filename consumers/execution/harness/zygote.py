@@ -16,10 +16,8 @@ The zygote never reads a job: the child does, from its own socket, so no
 candidate can find another's text in inherited memory.
 """
 
-import itertools
 import json
 import os
-import stat
 import sys
 
 
@@ -57,81 +55,6 @@ def prefer_for_oom():
     return processes
 
 
-def tidy(directory, moves):
-    """Leaves directory as an empty one, whatever the candidate made of it."""
-    try:
-        found = os.stat(directory)
-        untouched = found.st_mode == stat.S_IFDIR | 0o700 and not os.listdir(directory)
-        if untouched and not (moves and not os.path.samefile(directory, ".")):
-            return
-    except OSError:
-        pass  # it is gone, or no directory any more
-    os.chdir("/")
-    if os.path.islink(directory) or os.path.isfile(directory):
-        os.unlink(directory)
-    os.makedirs(directory, 0o700, exist_ok=True)
-    os.chmod(directory, 0o700)
-    os.chdir(directory)
-    while names := os.listdir("."):
-        for name in names:
-            remove(name)
-
-
-def remove(name):
-    """Removes a file, or a directory whose own directories it moves up: however
-    deep they are nested, no path gets long."""
-    if not is_directory(name):
-        os.unlink(name)
-        return
-    os.chmod(name, 0o700)
-    for inner in os.listdir(name):
-        path = os.path.join(name, inner)
-        if is_directory(path):
-            os.chmod(path, 0o700)
-            os.rename(path, unused_name())
-        else:
-            os.unlink(path)
-    os.rmdir(name)
-
-
-def unused_name(numbers=itertools.count()):
-    for number in numbers:
-        if not os.path.lexists(str(number)):
-            return str(number)
-
-
-def is_directory(path):
-    return os.path.isdir(path) and not os.path.islink(path)
-
-
-def serve(control, child, keeper, directory):
-    import socket
-    import struct
-
-    none = -1
-    pid = none
-    room = socket.CMSG_SPACE(4)
-    while True:
-        request, rights, _, _ = control.recvmsg(1, room)
-        if request == b"N":
-            status = -1
-            if pid != none:
-                status, pid = keeper.end(pid), none
-                tidy(directory, keeper.moves)
-            control.send(struct.pack("<i", status))
-        elif request != b"F":  # the pool is gone
-            if pid != none:
-                keeper.end(pid)
-            return
-        descriptor = int.from_bytes(rights[0][2], sys.byteorder)
-        forked = keeper.fork()
-        if forked == 0:
-            child.main(descriptor, keeper)
-        if forked is not None:
-            pid = forked  # or the pool learns it from the next answer
-        os.close(descriptor)
-
-
 def set_limits(limits):
     """Sets limits, as far as this machine knows and allows them, here and so
     for every child."""
@@ -153,20 +76,22 @@ def main():
     setup = json.loads(sys.stdin.buffer.read())
     control = socket.socket(fileno=3)
     sys.path[:] = setup["path"]
-    load_modules(setup["modules"][:1])
-    pages = sys.modules["codea1_pages"]
-    kept = pages.gather()
+    load_modules(setup["first_modules"])
+    pages, isolation = sys.modules["codea1_pages"], sys.modules["codea1_isolation"]
     maps = pages.open_maps()
-    load_modules(setup["modules"][1:])
+    kept = pages.gather()
     processes = prefer_for_oom()
-    isolation = sys.modules["codea1_isolation"]
     try:
-        keeper, landlock = isolation.enclose(setup)
+        held, landlock = isolation.enclose(setup)
     except (isolation.Refused, OSError) as error:
         control.sendall(b"N" + str(error).encode())
         os._exit(0)
     # Only now: what a child may import later has to be found here too.
     preload(setup["preload"])
+    gc.collect()
+    cold = pages.part(maps)
+    load_modules(setup["modules"])
+    keeper = sys.modules["codea1_children"].make_keeper(setup["level"], held)
 
     devnull = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):
@@ -180,10 +105,10 @@ def main():
     child.rehearse()
     gc.collect()
     gc.freeze()
-    pages.settle(maps)
+    pages.settle(maps, cold)
     set_limits(setup["limits"])
     control.sendall(bytes([ord("R"), landlock]))
-    serve(control, child, keeper, os.getcwd())
+    sys.modules["codea1_serving"].serve(control, keeper, os.getcwd())
     del kept
     os._exit(0)
 
