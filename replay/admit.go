@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync"
 
 	"codea1/events"
 	"codea1/replay/state"
@@ -35,15 +37,54 @@ type candidate struct {
 
 	outcome  outcome
 	standing eventID // of one replaced or refused: the event that stands
-	seq      uint64  // of one admitted, with its record and chain hash
-	value    []byte
+	value    []byte  // its record, with its chain hash once it is admitted
+	chained  int     // how much of the record the chain covers
+	seq      uint64  // of one admitted
 	chain    Hash
 }
 
-// prepare reads and hashes the payloads, on all cores: with large payloads
-// that takes longer than the commit.
-func prepare(ctx context.Context, entries []Entry) ([]candidate, error) {
-	candidates := make([]candidate, len(entries))
+// batch is what is appended at once.
+type batch struct {
+	candidates []candidate
+	records    *[]byte     // memory that the candidates' records lie in
+	txn        *badger.Txn // has the candidates written; nil where they do not fit
+}
+
+// recordMemory is what records are laid out in until Badger has them.
+var recordMemory = sync.Pool{New: func() any { return new([]byte) }}
+
+// recordMemoryBytes is the most that is kept for the next batch.
+const recordMemoryBytes = 16 << 20
+
+// takeTxn returns the batch's transaction, once.
+func (b *batch) takeTxn() *badger.Txn {
+	txn := b.txn
+	b.txn = nil
+	return txn
+}
+
+// free gives back what the batch holds. Nothing may point to its records any
+// more.
+func (b *batch) free() {
+	if txn := b.takeTxn(); txn != nil {
+		txn.Discard()
+	}
+	if cap(*b.records) <= recordMemoryBytes {
+		recordMemory.Put(b.records)
+	}
+}
+
+// prepare reads and hashes the payloads and lays out the records, on all
+// cores. It needs nothing of the log.
+func prepare(ctx context.Context, entries []Entry) (*batch, error) {
+	b := &batch{candidates: make([]candidate, len(entries)), records: recordMemory.Get().(*[]byte)}
+	starts := make([]int, len(entries)+1)
+	for i := range entries {
+		starts[i+1] = starts[i] + recordRoom(&entries[i].Message)
+	}
+	size := starts[len(entries)]
+	*b.records = slices.Grow((*b.records)[:0], size)
+	memory := (*b.records)[:size]
 	workers := min(runtime.GOMAXPROCS(0), len(entries))
 	group, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
@@ -52,15 +93,23 @@ func prepare(ctx context.Context, entries []Entry) ([]candidate, error) {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				candidates[i].entry = &entries[i]
-				if err := candidates[i].read(); err != nil {
+				c := &b.candidates[i]
+				c.entry = &entries[i]
+				if err := c.read(); err != nil {
 					return err
+				}
+				if c.outcome != rejected {
+					c.value, c.chained = layOut(memory[starts[i]:starts[i]:starts[i+1]], c.record())
 				}
 			}
 			return nil
 		})
 	}
-	return candidates, group.Wait()
+	if err := group.Wait(); err != nil {
+		b.free()
+		return nil, err
+	}
+	return b, nil
 }
 
 // read fills in what follows from the message alone. A payload nobody can read
@@ -102,39 +151,58 @@ func (c *candidate) read() error {
 	return nil
 }
 
-// record returns the record of an admitted message. One that comes from
-// another log keeps its version, and so its chain hash.
+// record returns the record of a message, but for its place. One that comes
+// from another log keeps its version, and so its chain hash.
 func (c *candidate) record() *Record {
-	r := &Record{Seq: c.seq, Message: c.entry.Message, PayloadHash: c.payload, version: recordHashed, bare: c.bare}
+	r := &Record{Message: c.entry.Message, PayloadHash: c.payload, version: recordHashed, bare: c.bare}
 	if from := c.entry.from; from != nil {
 		r.version, r.Compacted, r.Tokens = from.version, from.Compacted, from.Tokens
 	}
 	return r
 }
 
-// admission decides, message by message, what becomes of a batch. It sees the
-// log as it is and what it has decided before.
-type admission struct {
-	log     *Log
-	txn     *badger.Txn
-	head    head
-	placed  map[eventID]place
-	refused map[refusal]eventID
+// tail is what a batch stands behind: all that is on disk, and the batch that is
+// on its way there.
+type tail struct {
+	seq     uint64 // of the last event, with its chain hash
+	chain   Hash
+	placed  map[eventID]place   // by the batch on its way
+	refused map[refusal]eventID // likewise
 }
 
-func (l *Log) admit(candidates []candidate) error {
-	txn := l.db.NewTransaction(false)
-	defer txn.Discard()
-	a := admission{
-		log: l, txn: txn, head: l.head,
-		placed: make(map[eventID]place, len(candidates)), refused: make(map[refusal]eventID),
+// admission decides, message by message, what becomes of a batch. It sees the
+// log as it is, the batch on its way, and what it has decided before.
+type admission struct {
+	log    *Log
+	txn    *badger.Txn // shows at least what was on disk before the batch on its way
+	before *tail
+	tail
+}
+
+// admit decides what becomes of a batch and writes it into its transaction, and
+// returns what the next one stands behind once this one is on its way. The
+// caller holds l.admitting.
+func (l *Log) admit(b *batch) (tail, error) {
+	// A transaction begun now would wait for the batch on its way.
+	b.txn = l.ahead.Swap(nil)
+	if b.txn == nil {
+		b.txn = l.db.NewTransaction(true)
 	}
-	for i := range candidates {
-		if err := a.decide(&candidates[i]); err != nil {
-			return err
+	a := admission{log: l, txn: b.txn, before: &l.tail, tail: tail{
+		seq: l.tail.seq, chain: l.tail.chain,
+		placed: make(map[eventID]place, len(b.candidates)), refused: make(map[refusal]eventID),
+	}}
+	for i := range b.candidates {
+		if err := a.decide(&b.candidates[i]); err != nil {
+			return tail{}, err
 		}
 	}
-	return nil
+	err := write(b.txn, b.candidates)
+	if errors.Is(err, badger.ErrTxnTooBig) {
+		b.takeTxn().Discard()
+		err = nil
+	}
+	return a.tail, err
 }
 
 func (a *admission) decide(c *candidate) error {
@@ -160,12 +228,14 @@ func (a *admission) decide(c *candidate) error {
 	if !stands {
 		c.outcome, c.standing = refused, standing
 		a.refused[refusal{c.id, c.payload}] = standing
+		a.log.refuses = true
 		return nil
 	}
-	c.seq = a.head.seq + 1
-	c.value, c.chain = encodeRecord(a.head.chain, c.record())
-	a.head.seq, a.head.chain = c.seq, c.chain
+	c.seq = a.seq + 1
+	c.chain = link(a.chain, c.seq, c.value, c.chained)
+	a.seq, a.chain = c.seq, c.chain
 	a.placed[c.id] = place{c.seq, c.payload}
+	a.log.seen.add(c.id)
 	return nil
 }
 
@@ -197,14 +267,26 @@ func (a *admission) causeStands(m *events.Message) (standing eventID, stands boo
 }
 
 func (a *admission) find(id eventID) (place, bool, error) {
+	if a.log.seen.rulesOut(id) {
+		return place{}, false, nil
+	}
 	if at, ok := a.placed[id]; ok {
+		return at, true, nil
+	}
+	if at, ok := a.before.placed[id]; ok {
 		return at, true, nil
 	}
 	return a.log.lookup(a.txn, id)
 }
 
 func (a *admission) findRefused(r refusal) (eventID, bool, error) {
+	if !a.log.refuses {
+		return eventID{}, false, nil
+	}
 	if standing, ok := a.refused[r]; ok {
+		return standing, true, nil
+	}
+	if standing, ok := a.before.refused[r]; ok {
 		return standing, true, nil
 	}
 	raw, err := get(a.txn, refusedKey(r))

@@ -57,49 +57,112 @@ type Rejection struct {
 // tells what was committed. After a *DiskFullError Append can be called again;
 // after a failed commit the log takes nothing more until it is opened anew.
 func (l *Log) Append(ctx context.Context, entries []Entry) (Appended, error) {
-	done, err := l.use()
+	pending, err := l.Begin(ctx, entries)
 	if err != nil {
 		return Appended{}, err
 	}
-	defer done()
+	return pending.Wait()
+}
+
+// Pending is a batch on its way to the disk.
+type Pending struct {
+	done     chan struct{}
+	appended Appended
+	err      error
+}
+
+// Wait returns what Append returns for the batch, once it is on disk.
+func (p *Pending) Wait() (Appended, error) {
+	<-p.done
+	return p.appended, p.err
+}
+
+// Begin is Append that returns while the batch is still on its way to the disk,
+// so that the next one can be read, hashed and looked up meanwhile. Batches are
+// committed one by one in the order of the calls: Begin returns once those
+// before are on disk. With an error nothing of the batch will be in the log.
+// The entries must not change until Wait returns.
+func (l *Log) Begin(ctx context.Context, entries []Entry) (*Pending, error) {
+	done, err := l.use()
+	if err != nil {
+		return nil, err
+	}
+	p, err := l.begin(ctx, entries, done)
+	if err != nil {
+		done()
+	}
+	return p, err
+}
+
+// begin calls done when the batch is on disk, unless it returns an error.
+func (l *Log) begin(ctx context.Context, entries []Entry, done func()) (*Pending, error) {
 	if l.options.ReadOnly {
-		return Appended{}, fmt.Errorf("log %s: %w", l.dir, ErrReadOnly)
+		return nil, fmt.Errorf("log %s: %w", l.dir, ErrReadOnly)
 	}
+	p := &Pending{done: make(chan struct{})}
 	if len(entries) == 0 {
-		return Appended{}, nil
+		close(p.done)
+		done()
+		return p, nil
 	}
-	l.appending.Lock()
-	defer l.appending.Unlock()
+	b, err := prepare(ctx, entries)
+	if err != nil {
+		return nil, fmt.Errorf("append to log %s: %w", l.dir, err)
+	}
+	l.admitting.Lock()
+	defer l.admitting.Unlock()
+	if l.seen == nil {
+		l.remember()
+	}
+	next, err := l.admit(b)
+	if err != nil {
+		b.free()
+		return nil, err
+	}
+	l.committing.Lock() // until the batch is on disk
+	if err := l.mayCommit(ctx, entries); err != nil {
+		l.committing.Unlock()
+		b.free()
+		return nil, err
+	}
+	l.tail = next
+	l.ahead.Store(l.db.NewTransaction(true))
+	go func() {
+		defer done()
+		p.appended, p.err = l.commitAll(b)
+		if unused := l.ahead.Swap(nil); unused != nil {
+			unused.Discard()
+		}
+		b.free()
+		l.committing.Unlock()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// mayCommit says what is against a commit. The caller holds l.committing.
+func (l *Log) mayCommit(ctx context.Context, entries []Entry) error {
 	if l.failed != nil {
-		return Appended{}, l.failed
+		return l.failed
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("append to log %s: %w", l.dir, err)
 	}
 	var size uint64
 	for i := range entries {
 		size += uint64(len(entries[i].Message.Data))
 	}
-	if err := l.checkSpace(size); err != nil {
-		return Appended{}, err
-	}
-	candidates, err := prepare(ctx, entries)
-	if err != nil {
-		return Appended{}, fmt.Errorf("append to log %s: %w", l.dir, err)
-	}
-	if err := l.admit(candidates); err != nil {
-		return Appended{}, err
-	}
-	return l.commitAll(ctx, candidates)
+	return l.checkSpace(size)
 }
 
-// commitAll commits in as few transactions as Badger takes.
-func (l *Log) commitAll(ctx context.Context, rest []candidate) (Appended, error) {
+// commitAll commits in as few transactions as Badger takes. The next batch
+// stands behind all of them already, so only a failure stops it.
+func (l *Log) commitAll(b *batch) (Appended, error) {
 	var appended Appended
-	size := len(rest)
+	rest, size := b.candidates, len(b.candidates)
 	for len(rest) > 0 {
-		if err := ctx.Err(); err != nil {
-			return appended, err
-		}
 		size = min(size, len(rest))
-		err := l.commit(rest[:size], true)
+		err := l.commitPart(b.takeTxn(), rest[:size], true)
 		if errors.Is(err, badger.ErrTxnTooBig) {
 			if size > 1 {
 				size /= 2
@@ -128,71 +191,85 @@ func (l *Log) commitError(err error) error {
 	return err
 }
 
-// commit writes candidates, the head after them, and the book's changes, in
-// one transaction. On an error nothing has changed. Without withBook the
-// stored book is marked stale instead of being changed.
-func (l *Log) commit(part []candidate, withBook bool) error {
-	txn := l.db.NewTransaction(true)
-	defer txn.Discard()
+// commitPart commits candidates in a transaction that has them written, or in a
+// new one.
+func (l *Log) commitPart(txn *badger.Txn, part []candidate, withBook bool) error {
+	if txn == nil {
+		txn = l.db.NewTransaction(true)
+		defer txn.Discard()
+		if err := write(txn, part); err != nil {
+			return err
+		}
+	} else {
+		defer txn.Discard()
+	}
+	return l.commit(txn, part, withBook)
+}
+
+// write puts into txn what the log keeps of each candidate.
+func write(txn *badger.Txn, part []candidate) error {
+	for i := range part {
+		c := &part[i]
+		switch c.outcome {
+		case admitted:
+			record := badger.NewEntry(eventKey(c.seq), c.value).WithMeta(typeCodes[c.entry.Message.Type])
+			if err := txn.SetEntry(record); err != nil {
+				return err
+			}
+			at := place{c.seq, c.payload}
+			if err := txn.Set(idKey(c.id), at.encode()); err != nil {
+				return err
+			}
+			if c.rewarded != nil && hasDeltas(c.rewarded) {
+				if err := txn.Set(deltaKey(c.seq), encodeDeltas(c.rewarded)); err != nil {
+					return err
+				}
+			}
+		case refused:
+			if err := txn.Set(refusedKey(refusal{c.id, c.payload}), c.standing[:]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// commit adds to a transaction that has candidates written the head after them
+// and the book's changes, and commits it. On an error nothing has changed.
+// Without withBook the stored book is marked stale instead of being changed.
+func (l *Log) commit(txn *badger.Txn, part []candidate, withBook bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next, bare := l.head, l.bare
 	var changes []mistakes.Change
 	byCandidate := make([][]mistakes.Change, len(part))
 	large := uint64(0) // last event that goes to the value log
-	write := func() error {
-		for i := range part {
-			c := &part[i]
-			next.position = c.entry.Position
-			switch c.outcome {
-			case admitted:
-				next.seq, next.chain = c.seq, c.chain
-				if len(c.value) >= valueThreshold {
-					large = c.seq
-				}
-				if c.entry.from != nil && c.entry.from.Compacted {
-					bare.to, bare.events = c.seq, bare.events+1
-				}
-				at := place{c.seq, c.payload}
-				record := badger.NewEntry(eventKey(c.seq), c.value).WithMeta(typeCodes[c.entry.Message.Type])
-				if err := txn.SetEntry(record); err != nil {
-					return err
-				}
-				if err := txn.Set(idKey(c.id), at.encode()); err != nil {
-					return err
-				}
-				if c.rewarded != nil && hasDeltas(c.rewarded) {
-					if err := txn.Set(deltaKey(c.seq), encodeDeltas(c.rewarded)); err != nil {
-						return err
-					}
-					byCandidate[i] = l.book.Apply(c.rewarded)
-					changes = append(changes, byCandidate[i]...)
-				}
-			case refused:
-				if err := txn.Set(refusedKey(refusal{c.id, c.payload}), c.standing[:]); err != nil {
-					return err
-				}
-			}
+	for i := range part {
+		c := &part[i]
+		next.position = c.entry.Position
+		if c.outcome != admitted {
+			continue
 		}
-		if err := txn.Set(keyHead, next.encode()); err != nil {
-			return err
+		next.seq, next.chain = c.seq, c.chain
+		if len(c.value) >= valueThreshold {
+			large = c.seq
 		}
-		if large != 0 {
-			if err := txn.Set(keyLarge, binary.BigEndian.AppendUint64(nil, large)); err != nil {
-				return err
-			}
+		if c.entry.from != nil && c.entry.from.Compacted {
+			bare.to, bare.events = c.seq, bare.events+1
 		}
-		if bare != l.bare {
-			if err := txn.Set(keyTokens, bare.encode()); err != nil {
-				return err
-			}
+		if c.rewarded != nil && hasDeltas(c.rewarded) {
+			byCandidate[i] = l.book.Apply(c.rewarded)
+			changes = append(changes, byCandidate[i]...)
 		}
-		if err := l.writeBook(txn, next.seq, changes, withBook); err != nil {
-			return err
-		}
-		return txn.Commit()
 	}
-	if err := write(); err != nil {
+	err := l.writeEnds(txn, &next, bare, large)
+	if err == nil {
+		err = l.writeBook(txn, next.seq, changes, withBook)
+	}
+	if err == nil {
+		err = txn.Commit()
+	}
+	if err != nil {
 		l.book.Revert(changes)
 		return err
 	}
@@ -201,10 +278,26 @@ func (l *Log) commit(part []candidate, withBook bool) error {
 	return nil
 }
 
+// writeEnds puts into txn where the log ends after it.
+func (l *Log) writeEnds(txn *badger.Txn, next *head, bare bare, large uint64) error {
+	if err := txn.Set(keyHead, next.encode()); err != nil {
+		return err
+	}
+	if large != 0 {
+		if err := txn.Set(keyLarge, binary.BigEndian.AppendUint64(nil, large)); err != nil {
+			return err
+		}
+	}
+	if bare != l.bare {
+		return txn.Set(keyTokens, bare.encode())
+	}
+	return nil
+}
+
 // commitApart commits one event whose changes of the book do not fit into a
 // transaction: the event first, then the whole book.
 func (l *Log) commitApart(one []candidate) error {
-	if err := l.commit(one, false); err != nil {
+	if err := l.commitPart(nil, one, false); err != nil {
 		return err
 	}
 	l.mu.RLock()

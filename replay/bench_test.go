@@ -40,23 +40,43 @@ var benchSizes = []struct {
 }{{"1KB", 900}, {"10KB", 11_500}}
 
 // BenchmarkAppend is to be read beside BenchmarkBare: the same bytes in the
-// same store without index, chain, payload hashes, dedupe and book.
+// same store without index, chain, payload hashes, dedupe and book. Both work as
+// a Recorder does: while a transaction is on its way to the disk the next one is
+// made ready, and there is one sync of the log's files a transaction.
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range benchSizes {
 		b.Run(size.name, func(b *testing.B) {
 			l := openLog(b, b.TempDir(), Options{})
 			messages := benchMessages(b, size.text)
 			b.SetBytes(int64(len(messages[0].Data)))
-			batch := make([]Entry, 0, benchBatch)
-			n := 0
-			for b.Loop() {
-				batch = append(batch, Entry{Message: renamed(messages[n%len(messages)], n)})
-				n++
-				if len(batch) == cap(batch) {
-					mustAppend(b, l, batch)
-					batch = batch[:0]
+			// One batch is on its way while the other is filled.
+			batches := [2][]Entry{make([]Entry, 0, benchBatch), make([]Entry, 0, benchBatch)}
+			var pending *Pending
+			wait := func() {
+				if pending == nil {
+					return
+				}
+				if _, err := pending.Wait(); err != nil {
+					b.Fatal(err)
 				}
 			}
+			n := 0
+			for b.Loop() {
+				batch := &batches[n/benchBatch%2]
+				*batch = append(*batch, Entry{Message: renamed(messages[n%len(messages)], n)})
+				if n++; n%benchBatch != 0 {
+					continue
+				}
+				next, err := l.Begin(b.Context(), *batch)
+				if err != nil {
+					b.Fatal(err)
+				}
+				wait()
+				pending = next
+				other := &batches[n/benchBatch%2]
+				*other = (*other)[:0]
+			}
+			wait()
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "events/s")
 		})
 	}
@@ -72,24 +92,47 @@ func BenchmarkBare(b *testing.B) {
 			b.Cleanup(func() { _ = db.Close() })
 			messages := benchMessages(b, size.text)
 			b.SetBytes(int64(len(messages[0].Data)))
-			txn := db.NewTransaction(true)
+			full := make(chan []events.Message)
+			committed := make(chan error, 1)
+			go func() {
+				committed <- commitBare(db, full)
+			}()
 			n := 0
+			var batch []events.Message
 			for b.Loop() {
-				m := renamed(messages[n%len(messages)], n)
-				if err := txn.Set(eventKey(uint64(n)), m.Data); err != nil {
-					b.Fatal(err)
-				}
+				batch = append(batch, renamed(messages[n%len(messages)], n))
 				if n++; n%benchBatch == 0 {
-					if err := txn.Commit(); err != nil {
-						b.Fatal(err)
-					}
-					txn = db.NewTransaction(true)
+					full <- batch
+					batch = make([]events.Message, 0, benchBatch)
 				}
 			}
-			txn.Discard()
+			close(full)
+			if err := <-committed; err != nil {
+				b.Fatal(err)
+			}
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "events/s")
 		})
 	}
+}
+
+// commitBare commits batches as they come, numbered from 0.
+func commitBare(db *badger.DB, full <-chan []events.Message) (err error) {
+	seq := uint64(0)
+	for batch := range full {
+		if err != nil {
+			continue
+		}
+		err = db.Update(func(txn *badger.Txn) error {
+			for _, m := range batch {
+				if err := txn.Set(eventKey(seq), m.Data); err != nil {
+					return err
+				}
+				seq++
+			}
+			return nil
+		})
+	}
+	return err
 }
 
 // benchEvents is how many events the logs of BenchmarkRead and BenchmarkOpen

@@ -58,8 +58,8 @@ func (l *Log) mergeTables() error {
 
 // writeOut writes what is in memory into tables. Badger refuses writes meanwhile.
 func (l *Log) writeOut() error {
-	l.appending.Lock()
-	defer l.appending.Unlock()
+	l.committing.Lock()
+	defer l.committing.Unlock()
 	err := l.db.Update(func(txn *badger.Txn) error { return txn.Set([]byte{spaceNothing}, nil) })
 	if err != nil {
 		return err
@@ -71,8 +71,8 @@ func (l *Log) writeOut() error {
 // last in the value log once more: it has to be the last still when the log is
 // opened, and values that were moved stand behind it now.
 func (l *Log) collected() error {
-	l.appending.Lock()
-	defer l.appending.Unlock()
+	l.committing.Lock()
+	defer l.committing.Unlock()
 	after := l.compacted()
 	after.held = 0
 	err := l.db.Update(func(txn *badger.Txn) error {

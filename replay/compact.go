@@ -218,8 +218,8 @@ var compressor = sync.OnceValue(func() *zstd.Encoder {
 })
 
 func (l *Log) commitSegment(segment []rewrite, after bare) error {
-	l.appending.Lock()
-	defer l.appending.Unlock()
+	l.committing.Lock()
+	defer l.committing.Unlock()
 	if l.failed != nil {
 		return l.failed
 	}

@@ -33,7 +33,17 @@ func (l *Log) load() error {
 	if err := l.loadBook(txn); err != nil || l.options.ReadOnly {
 		return err
 	}
+	l.tail.seq, l.tail.chain = l.head.seq, l.head.chain
+	l.refuses = anyKey(txn, spaceRefused)
 	return l.loadState(txn)
+}
+
+// anyKey reports whether there is a key in a space.
+func anyKey(txn *badger.Txn, space byte) bool {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{space}})
+	defer it.Close()
+	it.Rewind()
+	return it.Valid()
 }
 
 // upgrade brings a log of an older format to this one. A crash in between

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"codea1/events"
@@ -53,11 +54,19 @@ type Log struct {
 	release func() error // what is set aside for closing
 	free    func(dir string) (uint64, error)
 
-	compacting sync.Mutex   // held by Compact, taken before appending
+	compacting sync.Mutex   // held by Compact, taken before committing
 	collecting sync.RWMutex // held for reading by who follows a pointer into the value log without an iterator
 
-	appending sync.Mutex // held by Append, and by Compact while it commits
-	failed    error      // the failed commit after which nothing is appended
+	// admitting guards what a batch stands behind; it is held while one is
+	// admitted, and taken before committing.
+	admitting sync.Mutex
+	tail      tail
+	refuses   bool                       // there may be refusals
+	seen      *seen                      // nil until the first batch
+	ahead     atomic.Pointer[badger.Txn] // shows what was on disk before the batch on its way
+
+	committing sync.Mutex // held by who writes to the store, until the disk has it
+	failed     error      // the failed commit after which nothing is appended
 
 	// mu guards what follows. A commit holds it until the disk has it, so that
 	// nobody acts on what a crash could still take back.
@@ -66,7 +75,7 @@ type Log struct {
 	bare bare
 	book *mistakes.Book
 
-	state  *state.State // at head; nil in a log that is open for reading. appending guards it, too
+	state  *state.State // at head; nil in a log that is open for reading. committing guards it, too
 	stored uint64       // event at which the stored state stands
 	// storedBytes is its size, 0 until this log has stored it.
 	storedBytes uint64
@@ -74,6 +83,9 @@ type Log struct {
 	usersMu sync.Mutex
 	users   sync.WaitGroup
 	closed  bool
+
+	background sync.WaitGroup
+	closing    atomic.Bool // ends what runs in the background
 }
 
 // head is where the log ends.
@@ -169,6 +181,8 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.users.Wait()
+	l.closing.Store(true)
+	l.background.Wait()
 	err := l.release()
 	// Without it the next opener folds what is missing.
 	if l.state != nil && l.failed == nil && l.checkSpace(0) == nil {

@@ -96,8 +96,9 @@ func TestScanStops(t *testing.T) {
 	}
 }
 
-// Whatever the bus delivers again, late, or cut into whatever batches, with
-// the log closed and opened in between: each event is there once, in the order
+// Whatever the bus delivers again, late, or cut into whatever batches, begun
+// before the one ahead is on disk or not, with the log closed and opened in
+// between: each event is there once, in the order
 // in which it first came, and the book is the model's.
 func TestAppendEqualsModel(t *testing.T) {
 	t.Parallel()
@@ -113,20 +114,39 @@ func TestAppendEqualsModel(t *testing.T) {
 		}
 		defer func() { _ = l.Close() }()
 
+		type begun struct {
+			pending           *Pending
+			fresh, duplicates []events.Message
+		}
+		var ahead []begun
+		settle := func() {
+			for _, b := range ahead {
+				appended, err := b.pending.Wait()
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if diff := cmp.Diff(b.fresh, appended.Messages); diff != "" || appended.Duplicates != len(b.duplicates) || appended.Conflicts != nil {
+					rt.Fatalf("%d duplicates, want %d; new (-want +got):\n%s", appended.Duplicates, len(b.duplicates), diff)
+				}
+			}
+			ahead = nil
+		}
 		seen := make(map[string]bool)
 		var want []events.Message
 		book := mistakes.New()
 		position := 0
 		for range rapid.IntRange(1, 5).Draw(rt, "batches") {
-			var batch, fresh []events.Message
+			var b begun
+			var batch []events.Message
 			for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(messages)-1), 1, 20).Draw(rt, "batch") {
 				m := messages[i]
 				batch = append(batch, m)
 				if seen[m.ID] {
+					b.duplicates = append(b.duplicates, m)
 					continue
 				}
 				seen[m.ID] = true
-				fresh = append(fresh, m)
+				b.fresh = append(b.fresh, m)
 				if m.Type == events.TypeGroupRewarded {
 					e, err := m.Decode()
 					if err != nil {
@@ -135,15 +155,15 @@ func TestAppendEqualsModel(t *testing.T) {
 					book.Apply(e.Payload.(*events.GroupRewarded))
 				}
 			}
-			appended, err := l.Append(t.Context(), at(position, batch...))
-			if err != nil {
+			if b.pending, err = l.Begin(t.Context(), at(position, batch...)); err != nil {
 				rt.Fatal(err)
 			}
 			position += len(batch)
-			if diff := cmp.Diff(fresh, appended.Messages); diff != "" || appended.Duplicates != len(batch)-len(fresh) || appended.Conflicts != nil {
-				rt.Fatalf("%d duplicates of %d; new (-want +got):\n%s", appended.Duplicates, len(batch), diff)
+			want = append(want, b.fresh...)
+			ahead = append(ahead, b)
+			if rapid.Bool().Draw(rt, "wait") {
+				settle()
 			}
-			want = append(want, fresh...)
 			if rapid.IntRange(0, 7).Draw(rt, "reopen") == 0 {
 				if err := l.Close(); err != nil {
 					rt.Fatal(err)
@@ -155,6 +175,7 @@ func TestAppendEqualsModel(t *testing.T) {
 				l = again
 			}
 		}
+		settle()
 		if diff := cmp.Diff(want, scanAll(t, l, ScanOptions{})); diff != "" {
 			rt.Fatalf("log (-want +got):\n%s", diff)
 		}
@@ -181,14 +202,7 @@ func TestBatchTooBigForATransaction(t *testing.T) {
 	messages = append(messages, group(t, 7000)...)
 	entries := at(0, messages...)
 	err := func() error { // it is too big indeed
-		candidates, err := prepare(t.Context(), entries)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.admit(candidates); err != nil {
-			t.Fatal(err)
-		}
-		return l.commit(candidates, true)
+		return l.commitPart(nil, admitTo(t, l, entries).candidates, true)
 	}()
 	if !errors.Is(err, badger.ErrTxnTooBig) || l.Book().Size() != 0 || l.Position() != events.Start {
 		t.Fatalf("commit of all at once: %v, and it left %d tests", err, l.Book().Size())
@@ -200,6 +214,22 @@ func TestBatchTooBigForATransaction(t *testing.T) {
 	if report := mustVerify(t, l); report.Events != uint64(len(messages)) {
 		t.Fatalf("%d events", report.Events)
 	}
+}
+
+// admitTo returns entries as they are committed.
+func admitTo(t *testing.T, l *Log, entries []Entry) *batch {
+	t.Helper()
+	b, err := prepare(t.Context(), entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.seen == nil {
+		l.remember()
+	}
+	if _, err := l.admit(b); err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // One event can change more of the book than fits into a transaction.
@@ -215,14 +245,7 @@ func TestChangesTooBigForATransaction(t *testing.T) {
 	deltas = append(deltas, delta("f(2)", 1))
 	mustAppend(t, l, at(0, encode(t, p)))
 	many := at(1, encode(t, rewarded(p, deltas...)))
-	candidates, err := prepare(t.Context(), many)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.admit(candidates); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.commit(candidates, true); !errors.Is(err, badger.ErrTxnTooBig) {
+	if err := l.commitPart(nil, admitTo(t, l, many).candidates, true); !errors.Is(err, badger.ErrTxnTooBig) {
 		t.Fatalf("commit: %v", err)
 	}
 	mustAppend(t, l, many)
@@ -300,16 +323,11 @@ func TestFailedCommit(t *testing.T) {
 	l := openLog(t, dir, Options{})
 	mustAppend(t, l, at(0, group(t, 1)...))
 	state := l.Book().Encode()
-	candidates, err := prepare(t.Context(), at(3, group(t, 8)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.admit(candidates); err != nil {
-		t.Fatal(err)
-	}
 	// Badger refuses a value over the size of its log files.
-	candidates = append(candidates, candidate{entry: candidates[0].entry, seq: 7, value: make([]byte, 65<<20)})
-	if appended, err := l.commitAll(t.Context(), candidates); err == nil || appended.Last != 0 {
+	b := admitTo(t, l, at(3, group(t, 8)...))
+	b.takeTxn().Discard()
+	b.candidates = append(b.candidates, candidate{entry: b.candidates[0].entry, seq: 7, value: make([]byte, 65<<20)})
+	if appended, err := l.commitAll(b); err == nil || appended.Last != 0 {
 		t.Fatalf("commit: %+v, %v", appended, err)
 	}
 	if seq, _ := l.Last(); seq != 3 || l.Position() != "p2" || !bytes.Equal(state, l.Book().Encode()) {

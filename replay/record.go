@@ -82,17 +82,27 @@ const chainedFrom = 1 + sha256.Size
 // encodeRecord returns the value of an event's key, and its chain hash. It
 // reads all of r but Chain.
 func encodeRecord(previous Hash, r *Record) ([]byte, Hash) {
+	value, chained := layOut(make([]byte, 0, recordRoom(&r.Message)), r)
+	return value, link(previous, r.Seq, value, chained)
+}
+
+// recordRoom is how many bytes a message's record takes at most, but for the
+// numbers of tokens of a compacted one.
+func recordRoom(m *events.Message) int {
+	return chainedFrom + 2*sha256.Size + 256 + len(m.Run) + len(m.Group) + len(m.Source) + len(m.TraceParent) + len(m.Data)
+}
+
+// layOut appends to the empty b a record that lacks its chain hash, and tells
+// how much of it the chain covers. It does not read r.Seq.
+func layOut(b []byte, r *Record) (value []byte, chained int) {
 	m := &r.Message
-	size := chainedFrom + 2*sha256.Size + 256 + len(m.Run) + len(m.Group) + len(m.Source) + len(m.TraceParent) + len(m.Data)
-	b := make([]byte, chainedFrom, size)
-	b[0] = r.version
+	b = append(b, r.version)
+	b = append(b, make([]byte, sha256.Size)...)
 	b = append(b, r.PayloadHash[:]...)
 	if r.version == recordWhole {
 		b = appendText(appendEnvelope(b, m), m.Encoding)
 		b = append(b, m.Data...)
-		chain := chainOf(previous, r.Seq, b)
-		copy(b[1:], chain[:])
-		return b, chain
+		return b, len(b)
 	}
 	if r.bare == nil {
 		b = append(b, 0)
@@ -100,15 +110,21 @@ func encodeRecord(previous Hash, r *Record) ([]byte, Hash) {
 		b = append(append(b, 1), r.bare[:]...)
 	}
 	b = appendEnvelope(b, m)
-	chain := chainOf(previous, r.Seq, b)
-	copy(b[1:], chain[:])
+	chained = len(b)
 	if r.Compacted {
 		b = appendTokens(append(b, 1), r.Tokens)
 	} else {
 		b = append(b, 0)
 	}
 	b = appendText(b, m.Encoding)
-	return append(b, m.Data...), chain
+	return append(b, m.Data...), chained
+}
+
+// link puts the chain hash into a record, and returns it.
+func link(previous Hash, seq uint64, value []byte, chained int) Hash {
+	chain := chainOf(previous, seq, value[:chained])
+	copy(value[1:], chain[:])
+	return chain
 }
 
 // chainOf is SHA-256(previous chain hash, sequence number, version byte,

@@ -31,8 +31,9 @@ type RecorderConfig struct {
 	// ids and log-probs: those of older steps are compacted away, as by
 	// Log.Compact, while recording goes on. 0 keeps all.
 	KeepTokens int
-	// OnAppend hears the events that have become part of the log, in order. An
-	// error from it ends the recorder.
+	// OnAppend hears the events that have become part of the log, in order; the
+	// log may be a batch or two further by then. An error from it ends the
+	// recorder.
 	OnAppend func(ctx context.Context, appended []events.Message) error
 	Now      func() time.Time // time.Now
 	Logger   *slog.Logger     // discards
@@ -118,7 +119,7 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 		r.wakeRetention()
 		group.Go(func() error { return r.retain(ctx, r.wake) })
 	}
-	entries := make(chan Entry) // unbuffered: a batch bounds what is in memory
+	entries := make(chan Entry) // unbuffered: three batches bound what is in memory
 	group.Go(func() error {
 		defer close(entries)
 		for {
@@ -133,16 +134,35 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 			}
 		}
 	})
+	// While a batch is on its way to the disk the next one is made ready.
+	pendings, gone := make(chan *Pending), make(chan struct{})
 	group.Go(func() error {
+		defer close(pendings)
 		for {
 			batch := r.collect(entries)
 			if len(batch) == 0 {
 				return nil
 			}
-			if err := r.record(keeping, batch); err != nil {
+			pending, err := r.log.Begin(keeping, batch)
+			if err != nil {
+				return err
+			}
+			select {
+			case pendings <- pending:
+			case <-gone:
+				_, err := pending.Wait()
 				return err
 			}
 		}
+	})
+	group.Go(func() error {
+		defer close(gone)
+		for pending := range pendings {
+			if err := r.record(keeping, pending); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return group.Wait()
 }
@@ -187,8 +207,9 @@ func (r *Recorder) collect(entries <-chan Entry) []Entry {
 	return batch
 }
 
-func (r *Recorder) record(ctx context.Context, batch []Entry) error {
-	appended, err := r.log.Append(ctx, batch)
+// record goes on with a batch once it is on disk.
+func (r *Recorder) record(ctx context.Context, pending *Pending) error {
+	appended, err := pending.Wait()
 	if err != nil {
 		return err
 	}

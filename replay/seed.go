@@ -252,8 +252,8 @@ func (l *Log) Rebase(position events.Position) error {
 	if l.options.ReadOnly {
 		return fmt.Errorf("log %s: %w", l.dir, ErrReadOnly)
 	}
-	l.appending.Lock()
-	defer l.appending.Unlock()
+	l.committing.Lock()
+	defer l.committing.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := l.head
