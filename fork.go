@@ -34,11 +34,11 @@ type host struct{ logger *slog.Logger }
 var forkKeeps = []string{"code-model", "test-model", "questions", "heldout", "eval-problems"}
 
 // Configure implements replay.Host.
-func (h *host) Configure(config string, changes map[string]string) (string, error) {
-	if len(changes) == 0 {
-		return config, nil
+func (h *host) Configure(dir, config string, changes map[string]string) (string, error) {
+	args, err := machineArgs(dir, changes)
+	if err != nil {
+		return "", err
 	}
-	var args []string
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		if slices.Contains(forkKeeps, name) {
 			return "", fmt.Errorf("--set %s: the fork shares what was made with it; start a new run", name)
@@ -52,10 +52,37 @@ func (h *host) Configure(config string, changes map[string]string) (string, erro
 		return "", err
 	}
 	flags, err := parser.Parse(append([]string{"train"}, args...))
+	if err != nil && len(changes) > 0 {
+		err = fmt.Errorf("--set: %w", err)
+	}
 	if err != nil {
-		return "", fmt.Errorf("--set: %w", err)
+		return "", err
 	}
 	return runYAML(flags)
+}
+
+// machineArgs returns flags that say of the machine what the configuration in a
+// run directory says, but for those that are set otherwise.
+func machineArgs(dir string, changes map[string]string) ([]string, error) {
+	if _, err := os.Stat(configPath(dir)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var cli CLI
+	parser, err := newParser(&cli)
+	if err != nil {
+		return nil, err
+	}
+	flags, err := parser.Parse([]string{"train", "--resume", dir})
+	if err != nil {
+		return nil, err
+	}
+	var args []string
+	for _, f := range flags.Flags() {
+		if _, set := changes[f.Name]; slices.Contains(ofMachine, f.Name) && !set {
+			args = append(args, fmt.Sprintf("--%s=%v", f.Name, flags.FlagValue(f)))
+		}
+	}
+	return args, nil
 }
 
 // OpenBus implements replay.Host.

@@ -91,14 +91,28 @@ func placeOf(t *testing.T, run string, eventType events.Type, group string) stri
 func TestForkUnderAnotherConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, dir, train("--steps", "2", "--name", "r", "--heldout", "")...)
+	must(t, dir, train("--steps", "2", "--name", "r", "--heldout", "", "--sandboxes", "2")...)
 	must(t, dir, "replay", "fork", "r", "hot", "--at", "step:1", "--set", "learning-rate=0.01", "--set", "alpha=0.25")
+	configured := func(name, line string) bool {
+		text, err := os.ReadFile(configPath(runPath(dir, name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), line)
+	}
+	if !configured("r", "sandboxes: 2\n") || !configured("hot", "sandboxes: 2\n") {
+		t.Error("the fork has not taken over what its origin says of the machine")
+	}
 	must(t, dir, "train", "--resume", "hot")
 	origin, fork := read(t, runPath(dir, "r"), 2), read(t, runPath(dir, "hot"), 2)
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
 		if a, b := version(role, 1), version(role, 2); origin.Weights[a] != fork.Weights[a] || origin.Weights[b] == fork.Weights[b] {
 			t.Errorf("%s: %v and %v", role, origin.Weights, fork.Weights)
 		}
+	}
+	// Each part under the settings it was trained with.
+	if out := must(t, dir, "replay", "retrain", "hot"); strings.Count(out, "2 versions trained again") != 2 {
+		t.Errorf("a fork is trained again: %s", out)
 	}
 	for group, r := range fork.Rewards {
 		if want := map[bool]float64{true: 0.25, false: 0.5}[strings.HasPrefix(group, "s000002-")]; r.Alpha != want {

@@ -13,27 +13,33 @@ import (
 // retrainer is the trainer of package gpuworker as package replay wants it.
 type retrainer struct{ logger *slog.Logger }
 
-// Retrain implements replay.Retrainer with the configuration and the starting
-// checkpoint that the run keeps in its directory.
+// Retrain implements replay.Retrainer with the configuration that each part was
+// started with, and the starting checkpoint that the run keeps in its directory.
 func (r *retrainer) Retrain(ctx context.Context, job replay.RetrainJob) (err error) {
-	var cli CLI
-	parser, err := newParser(&cli)
-	if err != nil {
-		return err
-	}
-	// Parsing resolves the saved configuration as resuming the run would.
-	if _, err := parser.Parse([]string{"train", "--resume", job.RunDir}); err != nil {
-		return err
-	}
-	start := startPath(job.RunDir, job.Role)
-	learner, err := tiny.Open(start, tiny.Options{})
+	learner, err := tiny.Open(startPath(job.RunDir, job.Role), tiny.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, learner.Close()) }()
+	for i := range job.Parts {
+		if err := r.part(ctx, &job, &job.Parts[i], learner); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part trains on from the checkpoint of the part before, as the trainer of a
+// fork does.
+func (r *retrainer) part(ctx context.Context, job *replay.RetrainJob, part *replay.RetrainPart, learner gpuworker.Learner) error {
+	flags, err := startedFlags(&part.Start, nil)
+	if err != nil {
+		return err
+	}
 	trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
-		Bus: job.Bus, Learner: learner, Run: job.Run, Role: job.Role, Source: "retrain", Checkpoints: job.Work, Initial: start,
-		Steps: job.Steps, Hyper: cli.Train.hyperparameters(job.Role, job.Start.Problems), KeepLast: 1, Logger: r.logger,
+		Bus: job.Bus, Learner: learner, Run: job.Run, Role: job.Role, Source: "retrain",
+		Checkpoints: job.Work, Initial: startPath(job.RunDir, job.Role),
+		Steps: part.Last, Hyper: flags.hyperparameters(job.Role, part.Start.Problems), KeepLast: 1, Logger: r.logger,
 	})
 	if err != nil {
 		return err

@@ -126,7 +126,7 @@ func (f *forking) fill(ctx context.Context, dir string) error {
 	meter := newMeter("forking", f.at)
 	forked, err := Fork(ctx, f.source, Dir(dir), ForkConfig{
 		At: f.at, Run: f.run, Time: time.Now(), Options: Options{Logger: f.logger},
-		Configure: func(config string) (string, error) { return f.Configure(config, f.changes) },
+		Configure: func(config string) (string, error) { return f.Configure(f.from, config, f.changes) },
 	}, meter.at)
 	meter.finish()
 	if err != nil {

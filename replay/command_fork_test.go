@@ -28,7 +28,7 @@ type testHost struct {
 	vanish  bool  // the run lets go of its checkpoints once they are asked for
 }
 
-func (h *testHost) Configure(config string, changes map[string]string) (string, error) {
+func (h *testHost) Configure(_, config string, changes map[string]string) (string, error) {
 	for name, value := range changes {
 		config += name + ": " + value + "\n"
 	}

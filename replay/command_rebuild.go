@@ -84,7 +84,7 @@ func (c *RebuildCommand) fromBus(ctx context.Context, logger *slog.Logger, paren
 	if err != nil {
 		return Rebuilt{}, err
 	}
-	if config, err = parent.Host.Configure(config, map[string]string{"bus": c.FromBus}); err != nil {
+	if config, err = parent.Host.Configure(dir, config, map[string]string{"bus": c.FromBus}); err != nil {
 		return Rebuilt{}, err
 	}
 	run := filepath.Base(dir)

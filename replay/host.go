@@ -11,9 +11,11 @@ import (
 // directory that training goes on from: the bus, the checkpoints and the
 // meaning of a configuration are other packages' own.
 type Host interface {
-	// Configure returns a configuration with some of its keys changed. It
+	// Configure returns a configuration with some of its keys changed. What is
+	// said of the machine comes from the run directory dir, if there is
+	// something, and never from config, which may have come from a bus. It
 	// refuses changes that a run cannot go on with.
-	Configure(config string, changes map[string]string) (string, error)
+	Configure(dir, config string, changes map[string]string) (string, error)
 	// OpenBus opens the bus that a run of the configuration uses; where it is an
 	// embedded one, it lies in dir.
 	OpenBus(ctx context.Context, dir, run, config string) (SeedBus, func() error, error)

@@ -14,29 +14,35 @@ import (
 
 // Retrainer repeats the training of one role.
 type Retrainer interface {
-	// Retrain makes the versions up to job.Steps of a role anew. It reads the
+	// Retrain makes the versions of a role anew, part after part. It reads the
 	// run's events from job.Bus, in order, as a trainer does, publishes a
 	// policy.updated event for every version there, and writes nothing outside
-	// job.Work.
+	// job.Work. A trainer that goes on may publish its newest version again.
 	Retrain(ctx context.Context, job RetrainJob) error
 }
 
 // RetrainJob says what is to be trained again.
 type RetrainJob struct {
-	RunDir string            // for what the log only names: the starting checkpoints
-	Run    string            // name of the run on the bus
-	Role   events.Role       //
-	Start  events.RunStarted // as the run began
-	Steps  int               // versions to make
-	Bus    events.Bus        // delivers the log
-	Work   string            // an empty folder that is taken away afterwards
+	RunDir string        // for what the log only names: the starting checkpoints
+	Run    string        // name of the run on the bus
+	Role   events.Role   //
+	Parts  []RetrainPart // one behind the other
+	Bus    events.Bus    // delivers the log
+	Work   string        // an empty folder that is taken away afterwards
+}
+
+// RetrainPart is what was trained under one configuration: a run, or what a
+// fork shares with its origin, or what came after the fork.
+type RetrainPart struct {
+	Start events.RunStarted // as the part began
+	Last  int               // its last version; the first is 1, or follows the part before
 }
 
 // ErrNoRetrainer is returned by a program that was built without an engine.
 var ErrNoRetrainer = errors.New("no engine is at hand to train with")
 
 // ErrScheduleChanged is returned for a run that cannot be trained again from
-// its start alone.
+// how it was started alone.
 var ErrScheduleChanged = errors.New("the run was resumed with another learning rate schedule")
 
 // TokensError says that a run cannot be trained again: tokens that a model was
@@ -69,21 +75,9 @@ func (e *DivergedError) Error() string {
 // same, and a *DivergedError for the first that is not. For a log whose tokens
 // are compacted it returns a *TokensError, and trains nothing.
 func (l *Log) Retrain(ctx context.Context, trainer Retrainer, role events.Role, runDir, work string, progress func(version int)) (same int, err error) {
-	updates, err := l.Updates(ctx)
-	if err != nil {
-		return 0, err
-	}
 	bus := &logBus{log: l, role: role, progress: progress}
-	for _, u := range updates {
-		if u.Role == role {
-			bus.logged = append(bus.logged, u)
-		}
-	}
-	if len(bus.logged) == 0 {
-		return 0, nil
-	}
-	job := RetrainJob{RunDir: runDir, Role: role, Steps: len(bus.logged), Bus: bus, Work: work}
-	if err := l.fillJob(ctx, &job); err != nil {
+	job := RetrainJob{RunDir: runDir, Role: role, Bus: bus, Work: work}
+	if err := l.fillJob(ctx, &job, bus); err != nil || len(bus.logged) == 0 {
 		return 0, err
 	}
 	if err := l.checkTokens(ctx, bus.logged[len(bus.logged)-1].Step); err != nil {
@@ -122,11 +116,14 @@ func (l *Log) checkTokens(ctx context.Context, steps int) error {
 	return nil
 }
 
-// fillJob adds what the run's start says. A run that was resumed with another
-// number of steps changed its learning rate schedule on the way: what the log
-// says of its start does not lead to its end.
-func (l *Log) fillJob(ctx context.Context, job *RetrainJob) error {
-	for r, err := range l.Scan(ctx, ScanOptions{Types: []events.Type{events.TypeRunStarted}}) {
+// fillJob adds what the log says: the role's versions, and the starts they were
+// trained under. A run that was resumed with another number of steps changed its
+// learning rate schedule on the way, and who trained what under which is not
+// known; a fork begins anew where the log says.
+func (l *Log) fillJob(ctx context.Context, job *RetrainJob, bus *logBus) error {
+	var changed error
+	types := []events.Type{events.TypeRunStarted, events.TypePolicyUpdated}
+	for r, err := range l.Scan(ctx, ScanOptions{Types: types}) {
 		if err != nil {
 			return err
 		}
@@ -134,18 +131,36 @@ func (l *Log) fillJob(ctx context.Context, job *RetrainJob) error {
 		if err != nil {
 			return err
 		}
-		start := e.Payload.(*events.RunStarted)
-		if job.Run == "" {
-			job.Run, job.Start = e.Run, *start
-		}
-		if start.Steps != job.Start.Steps {
-			return fmt.Errorf("event %d: %w: %d steps planned, then %d", r.Seq, ErrScheduleChanged, job.Start.Steps, start.Steps)
+		part := len(job.Parts) - 1
+		switch p := e.Payload.(type) {
+		case *events.RunStarted:
+			job.Run = e.Run
+			switch {
+			case part < 0 || p.Origin != nil && job.Parts[part].Last > 0:
+				job.Parts = append(job.Parts, RetrainPart{Start: *p})
+			case p.Origin != nil: // nothing was trained before the fork
+				job.Parts[part].Start = *p
+			case changed == nil && p.Steps != job.Parts[part].Start.Steps:
+				changed = fmt.Errorf("event %d: %w: %d steps planned, then %d", r.Seq, ErrScheduleChanged, job.Parts[part].Start.Steps, p.Steps)
+			}
+		case *events.PolicyUpdated:
+			if p.Role != job.Role {
+				continue
+			}
+			if part < 0 {
+				return fmt.Errorf("event %d: %s before it: %w", r.Seq, events.TypeRunStarted, ErrNotFound)
+			}
+			job.Parts[part].Last = p.Version
+			bus.logged = append(bus.logged, p)
 		}
 	}
-	if job.Run == "" {
-		return fmt.Errorf("%s: %w", events.TypeRunStarted, ErrNotFound)
+	if len(bus.logged) == 0 {
+		return nil
 	}
-	return nil
+	if last := len(job.Parts) - 1; job.Parts[last].Last == 0 { // nothing was trained after the fork
+		job.Parts = job.Parts[:last]
+	}
+	return changed
 }
 
 // logBus is a bus that delivers a log, to one trainer, and compares what the
@@ -169,11 +184,14 @@ func (b *logBus) Publish(_ context.Context, messages ...events.Message) error {
 			return err
 		}
 		u, ok := e.Payload.(*events.PolicyUpdated)
+		if ok && b.same > 0 && same(u, b.logged[b.same-1]) {
+			continue // by a trainer that goes on
+		}
 		if !ok || u.Role != b.role || b.same >= len(b.logged) {
 			return fmt.Errorf("%s of %s: %w", e.Type, e.Group, events.ErrLineage)
 		}
 		want := b.logged[b.same]
-		if u.Version != want.Version || u.Checkpoint.SHA256 != want.Checkpoint.SHA256 {
+		if !same(u, want) {
 			b.diverged = &DivergedError{b.role, u.Version, want.Checkpoint.SHA256, u.Checkpoint.SHA256}
 			return fmt.Errorf("%w: %w", events.ErrLineage, b.diverged)
 		}
@@ -183,6 +201,11 @@ func (b *logBus) Publish(_ context.Context, messages ...events.Message) error {
 		}
 	}
 	return nil
+}
+
+// same reports whether two versions of a role are one, with the same weights.
+func same(a, b *events.PolicyUpdated) bool {
+	return a.Role == b.Role && a.Version == b.Version && a.Checkpoint.SHA256 == b.Checkpoint.SHA256
 }
 
 // Read reads the log; positions are sequence numbers.

@@ -13,16 +13,22 @@ import (
 
 // testTrainer makes a version after every step whose groups it has read. Its
 // weights are those of the story, or others from version wrong on.
-type testTrainer struct{ wrong int }
+type testTrainer struct {
+	wrong int
+	heard *[]RetrainPart // takes the parts down, unless nil
+}
 
 func (tr testTrainer) Retrain(ctx context.Context, job RetrainJob) error {
+	if tr.heard != nil {
+		*tr.heard = job.Parts
+	}
 	reader, err := job.Bus.Read(ctx, events.ReadConfig{Run: job.Run, Types: []events.Type{events.TypeGroupRewarded}})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = reader.Close() }()
 	var position events.Position
-	for step := 1; step <= job.Steps; step++ {
+	for step := 1; step <= job.Parts[len(job.Parts)-1].Last; step++ {
 		var groups []string
 		for range storyGroups {
 			m, after, err := reader.Next(ctx)
@@ -101,6 +107,71 @@ func TestRetrainOfAResumedRun(t *testing.T) {
 		_, l := storyLog(t, s.messages)
 		if _, err := l.Retrain(t.Context(), testTrainer{}, events.RoleCode, "", "", nil); !errors.Is(err, tt.want) {
 			t.Errorf("resumed with %d steps: %v", tt.steps, err)
+		}
+	}
+}
+
+// What a fork shares is trained again as its origin trained it, and what came
+// after as the fork says it did, whatever that changes.
+func TestRetrainOfAFork(t *testing.T) {
+	t.Parallel()
+	forked := func(config string) *events.RunStarted {
+		return &events.RunStarted{
+			Attempt: 2, Steps: 7, Build: "test", Config: config, Code: checkpoint("code", 0), Test: checkpoint("test", 0),
+			Origin: &events.Origin{Run: "r0", Events: 1, Chain: Hash{1}.String()},
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		before int // steps trained before the fork
+		want   []RetrainPart
+	}{
+		{"in the middle", 1, []RetrainPart{{Last: 1}, {Last: storySteps}}},
+		{"at the start", 0, []RetrainPart{{Last: storySteps}}},
+		{"at the end", storySteps, []RetrainPart{{Last: storySteps}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			s.start()
+			for step := 1; step <= tt.before; step++ {
+				s.step(step)
+			}
+			s.root("start-0002", forked("alpha: 0.25"))
+			for step := tt.before + 1; step <= storySteps; step++ {
+				s.step(step)
+			}
+			_, l := storyLog(t, s.messages)
+			var parts []RetrainPart
+			if _, err := l.Retrain(t.Context(), testTrainer{heard: &parts}, events.RoleCode, "", "", nil); err != nil {
+				t.Fatal(err)
+			}
+			if len(parts) != len(tt.want) {
+				t.Fatalf("%d parts, want %d", len(parts), len(tt.want))
+			}
+			for i := range parts {
+				forked := i > 0 || tt.before == 0
+				if parts[i].Last != tt.want[i].Last || (parts[i].Start.Config == "alpha: 0.25") != forked {
+					t.Errorf("part %d: up to v%d, with %q", i, parts[i].Last, parts[i].Start.Config)
+				}
+			}
+		})
+	}
+}
+
+// A trainer that goes on behind a part says once more how far it has come.
+func TestRetrainTakesAVersionAgain(t *testing.T) {
+	t.Parallel()
+	_, l := storyLog(t, tell(t))
+	updates, err := l.Updates(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus := &logBus{log: l, role: updates[0].Role, logged: []*events.PolicyUpdated{updates[0]}}
+	m := encode(t, events.New(testRun, "again", "again", testTime, updates[0]))
+	for range 2 {
+		if err := bus.Publish(t.Context(), m); err != nil || bus.same != 1 {
+			t.Errorf("%d versions, %v", bus.same, err)
 		}
 	}
 }
