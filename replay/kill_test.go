@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +23,9 @@ const compactEvery = 4
 func init() { victims[writerDirVariable] = writeUntilKilled }
 
 // writeUntilKilled is the victim: it reads its position from the log, as a
-// recorder does, appends what comes after it, some of it twice, and says on
-// stdout how far it has come once that is acknowledged. Now and then it compacts
-// what is old.
+// recorder does, and appends what comes after it, some of it twice, one batch
+// ahead of the disk. It says on stdout how far it has come once that is
+// acknowledged. Now and then it compacts what is old.
 func writeUntilKilled(dir string) error {
 	l, err := Open(dir, Options{})
 	if err != nil {
@@ -37,25 +38,34 @@ func writeUntilKilled(dir string) error {
 		}
 		next++
 	}
-	var pending []Entry
-	for batch := 1; ; batch++ {
-		if batch%compactEvery == 0 {
+	var before *Pending // and the end of its batch
+	beforeEnd := 0
+	var batch []Entry
+	for n := 1; ; n++ {
+		if n%compactEvery == 0 {
 			if _, err := l.Compact(context.Background(), uint64(max(0, next-100)), nil); err != nil {
 				return err
 			}
 		}
-		// Message number n is the n%3th of group n/3.
-		for len(pending) < 3+next%40 {
-			n := next + len(pending)
-			pending = append(pending, at(n, group(new(testing.B), n/3)[n%3])...)
+		// Message number i is the i%3th of group i/3.
+		for len(batch) < 3+next%40 {
+			i := next + len(batch)
+			batch = append(batch, at(i, group(new(testing.B), i/3)[i%3])...)
 		}
-		if _, err := l.Append(context.Background(), pending); err != nil {
+		pending, err := l.Begin(context.Background(), batch)
+		if err != nil {
 			return err
 		}
-		next += len(pending)
-		fmt.Println(next)
+		next += len(batch)
+		if before != nil {
+			if _, err := before.Wait(); err != nil {
+				return err
+			}
+			fmt.Println(beforeEnd)
+		}
+		before, beforeEnd = pending, next
 		// The bus delivers the last one once more.
-		pending = pending[len(pending)-1:]
+		batch = []Entry{batch[len(batch)-1]}
 		next--
 	}
 }
@@ -71,10 +81,7 @@ func TestKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kills := 20
-	if testing.Short() {
-		kills = 5
-	}
+	kills := killsWanted(t)
 	// What is written outlives the process on any disk.
 	dir := filepath.Join(scratchDir(t), "log")
 	total, compacted := uint64(0), uint64(0)
@@ -117,7 +124,23 @@ func TestKill(t *testing.T) {
 	if compacted == 0 {
 		t.Fatal("no payload was compacted")
 	}
-	t.Logf("%d kills, %d events, %d payloads compacted", kills, total, compacted)
+	t.Logf("%d kills, %d events, 0 acknowledged events lost, 0 twice, chain intact; %d payloads compacted", kills, total, compacted)
+}
+
+// killsWanted is how often the writer is killed: CODEA1_KILLS times, or 30.
+func killsWanted(t *testing.T) int {
+	text := os.Getenv("CODEA1_KILLS")
+	switch {
+	case text == "" && testing.Short():
+		return 5
+	case text == "":
+		return 30
+	}
+	kills, err := strconv.Atoi(text)
+	if err != nil || kills < 1 {
+		t.Fatalf("CODEA1_KILLS=%q is no number of kills", text)
+	}
+	return kills
 }
 
 // runVictim lets a writer acknowledge a number of batches, kills it without a
