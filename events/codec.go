@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -33,20 +34,23 @@ const (
 
 // One encoder and one decoder serve all goroutines: EncodeAll and DecodeAll
 // keep no state between calls, and making them anew costs 0.6 ms and 1.7 MB.
+// Frames carry no checksum: whoever keeps a message keeps a hash of its payload
+// or a checksum of its own.
 var (
-	zstdEncoder = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2)))
+	zstdEncoder = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2), zstd.WithEncoderCRC(false)))
 	zstdDecoder = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(MaxPayloadBytes)))
 )
 
-// Memory for one payload, to encode into and to decompress into.
-var (
-	buffers   = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-	scratches = sync.Pool{New: func() any { return new([]byte) }}
-)
+// scratches are memory for one payload, to encode into and to decompress into.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
 // Encode validates the event and returns its wire form. It fixes the event's
 // hash.
-func Encode(e *Event) (Message, error) {
+func Encode(e *Event) (Message, error) { return encode(e, func(raw []byte) { e.hash = hashOf(raw) }) }
+
+// encode lets take have the payload's msgpack bytes, which are gone when it
+// returns.
+func encode(e *Event, take func(raw []byte)) (Message, error) {
 	if e.Payload == nil {
 		return Message{}, invalid("payload", "is nil")
 	}
@@ -62,16 +66,17 @@ func Encode(e *Event) (Message, error) {
 	if n, ok := e.Payload.(interface{ normalize() }); ok {
 		n.normalize()
 	}
-	buf := buffers.Get().(*bytes.Buffer)
-	defer buffers.Put(buf)
-	if err := marshalInto(buf, e.Payload); err != nil {
+	scratch := scratches.Get().(*[]byte)
+	defer scratches.Put(scratch)
+	raw, err := appendPayload((*scratch)[:0], e.Payload)
+	if err != nil {
 		return Message{}, fmt.Errorf("%s %s: encode: %w", e.Type, e.Group, err)
 	}
-	raw := buf.Bytes()
+	*scratch = raw // it may have grown
 	if len(raw) > MaxPayloadBytes {
 		return Message{}, fmt.Errorf("%s %s: %w: %d bytes, limit %d", e.Type, e.Group, ErrTooLarge, len(raw), MaxPayloadBytes)
 	}
-	e.hash = hashOf(raw)
+	take(raw)
 	m := Message{Envelope: e.Envelope}
 	if len(raw) >= ZstdThreshold {
 		m.Encoding, m.Data = EncodingZstd, compress(raw)
@@ -82,10 +87,12 @@ func Encode(e *Event) (Message, error) {
 }
 
 // EncodeOnce is Encode for an event that several will encode and nobody will
-// change: the first call does the work, and all return the same message.
+// change: the first call does the work, and all return the same message. The
+// event's hash is left until somebody asks for it: an event that is only sent
+// needs none.
 func EncodeOnce(e *Event) (Message, error) {
 	if e.encoded == nil {
-		m, err := Encode(e)
+		m, err := encode(e, func([]byte) {})
 		if err != nil {
 			return Message{}, err
 		}
@@ -97,11 +104,11 @@ func EncodeOnce(e *Event) (Message, error) {
 // compress returns raw compressed, in no more memory than it takes: a message
 // may wait for long, and how well raw compresses is not known before.
 func compress(raw []byte) []byte {
-	buf := buffers.Get().(*bytes.Buffer)
-	defer buffers.Put(buf)
-	buf.Reset()
-	buf.Grow(len(raw) + len(raw)>>8 + 64) // what cannot be compressed grows a little
-	return bytes.Clone(zstdEncoder.EncodeAll(raw, buf.AvailableBuffer()))
+	scratch := scratches.Get().(*[]byte)
+	defer scratches.Put(scratch)
+	most := len(raw) + len(raw)>>8 + 64 // what cannot be compressed grows a little
+	*scratch = zstdEncoder.EncodeAll(raw, slices.Grow((*scratch)[:0], most))
+	return bytes.Clone(*scratch)
 }
 
 // Raw returns the payload's msgpack bytes, decompressed and bounded.
@@ -132,6 +139,34 @@ func (m *Message) rawInto(scratch []byte) ([]byte, error) {
 // Bytes that are not one whole well-formed payload give ErrMalformed, whatever
 // they are: nothing is allocated on their word.
 func (m *Message) Decode() (*Event, error) {
+	e := &Event{Envelope: m.Envelope}
+	var err error
+	if e.Payload, err = m.decode(func(raw []byte) { e.hash = hashOf(raw) }); err != nil {
+		return nil, err
+	}
+	e.SchemaVersion = registry[m.Type].version
+	return e, nil
+}
+
+// Again is Decode for an event that is to be published again: EncodeOnce returns
+// the message as it is, in the schema version in which it was written.
+func (m *Message) Again() (*Event, error) {
+	e, err := m.Decode()
+	if err != nil {
+		return nil, err
+	}
+	kept := *m
+	e.encoded = &kept
+	return e, nil
+}
+
+// Payload is what Decode returns, without envelope and hash: for those who read
+// an event and cause none.
+func (m *Message) Payload() (Payload, error) { return m.decode(func([]byte) {}) }
+
+// decode lets take have the payload's msgpack bytes as they are in the message,
+// which are gone when decode returns.
+func (m *Message) decode(take func(raw []byte)) (Payload, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
@@ -149,21 +184,47 @@ func (m *Message) Decode() (*Event, error) {
 	if m.Encoding != EncodingNone {
 		*scratch = raw // it may have grown
 	}
+	p, quick := readPayload(m, raw)
+	if !quick {
+		if p, err = m.decodeAnyForm(raw); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
+	}
+	take(raw)
+	return p, nil
+}
+
+// readPayload reads what this build writes; false for all else.
+func readPayload(m *Message, raw []byte) (Payload, bool) {
+	entry := registry[m.Type]
+	p := entry.make()
+	w, ok := p.(wired)
+	if !ok || m.SchemaVersion != entry.version {
+		return nil, false
+	}
+	r := reader{raw: raw}
+	w.read(&r)
+	return p, r.done()
+}
+
+// decodeAnyForm reads every well-formed payload, of this version or an older.
+func (m *Message) decodeAnyForm(raw []byte) (Payload, error) {
 	if err := checkShape(raw); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
 	}
-	e := &Event{Envelope: m.Envelope, Payload: entry.make(), hash: hashOf(raw)}
-	if raw, err = upcast(m.Type, m.SchemaVersion, entry.version, raw); err != nil {
+	entry := registry[m.Type]
+	raw, err := upcast(m.Type, m.SchemaVersion, entry.version, raw)
+	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
 	}
-	e.SchemaVersion = entry.version
-	if err := unmarshal(raw, e.Payload); err != nil {
+	p := entry.make()
+	if err := unmarshal(raw, p); err != nil {
 		return nil, fmt.Errorf("%s %s: %w: %w", m.Type, m.Group, ErrMalformed, err)
 	}
-	if err := e.Payload.Validate(); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
-	}
-	return e, nil
+	return p, nil
 }
 
 // DecodeAny returns a message's payload as maps, lists and scalars, without
@@ -204,20 +265,27 @@ func upcast(t Type, from, to int, raw []byte) ([]byte, error) {
 	return marshal(v)
 }
 
-func marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	err := marshalInto(&buf, v)
-	return buf.Bytes(), err
+// appendPayload appends a payload's msgpack bytes to b.
+func appendPayload(b []byte, p Payload) ([]byte, error) {
+	if p, ok := p.(wired); ok {
+		w := writer{b}
+		p.write(&w)
+		return w.b, nil
+	}
+	raw, err := marshal(p)
+	return append(b, raw...), err
 }
 
-func marshalInto(buf *bytes.Buffer, v any) error {
-	buf.Reset()
+// marshal is what all encoding has to agree with.
+func marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
 	enc := msgpack.GetEncoder()
 	defer msgpack.PutEncoder(enc)
-	enc.Reset(buf)
+	enc.Reset(&buf)
 	enc.SetSortMapKeys(true)
 	enc.UseCompactInts(true)
-	return enc.Encode(v)
+	err := enc.Encode(v)
+	return buf.Bytes(), err
 }
 
 func unmarshal(raw []byte, v any) error {

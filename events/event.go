@@ -71,7 +71,14 @@ type Event struct {
 
 // Hash returns the SHA-256 of the encoded payload before compression, in hex.
 // It is known once the event has been encoded or decoded and empty before.
-func (e *Event) Hash() string { return e.hash }
+func (e *Event) Hash() string {
+	if e.hash == "" && e.encoded != nil {
+		if raw, err := e.encoded.Raw(); err == nil {
+			return hashOf(raw)
+		}
+	}
+	return e.hash
+}
 
 // New makes a root event: one that no other event of the run caused. Its ID
 // follows from run, type and group, so posing the same group twice is posing
@@ -97,7 +104,7 @@ func Caused(cause *Event, source string, at time.Time, payload Payload) *Event {
 	return &Event{
 		Envelope: Envelope{
 			ID: id, Type: t, SchemaVersion: registry[t].version, Run: cause.Run, Group: cause.Group,
-			Source: source, Time: at.UTC(), CausationID: cause.ID, CausationHash: cause.hash,
+			Source: source, Time: at.UTC(), CausationID: cause.ID, CausationHash: cause.Hash(),
 			TraceParent: traceParent(cause.Run, cause.Group, id),
 		},
 		Payload: payload,

@@ -22,10 +22,10 @@ func (v Verdict) Failed() bool {
 }
 
 func (v Verdict) check(field string) error {
-	if !slices.Contains(verdicts, v) {
-		return invalid(field, "%q is not a verdict", clip(string(v)))
+	if slices.Contains(verdicts, v) {
+		return nil
 	}
-	return nil
+	return invalid(field, "%q is not a verdict", clip(string(v)))
 }
 
 // TestStatus says what validation against the ground truth made of a test.
@@ -131,60 +131,62 @@ func (c *CodeExecuted) Validate() error {
 		return invalid("answers", "%d answers, but the plan asks for %d", len(c.Answers), c.Plan.Answers)
 	}
 	for i := range c.Answers {
-		if err := c.Answers[i].validate(at("answers", i), c.Plan.Suites, len(c.Historical)); err != nil {
-			return err
+		if err := c.Answers[i].validate(c.Plan.Suites, len(c.Historical)); err != nil {
+			return within("answers", i, err)
 		}
 	}
 	return nil
 }
 
-func (a *ExecutedAnswer) validate(field string, suites, historical int) error {
+func (a *ExecutedAnswer) validate(suites, historical int) error {
 	if a.Failure != "" {
 		return nil
 	}
 	if len(a.Suites) != suites {
-		return invalid(field+".suites", "%d suites, but the plan asks for %d", len(a.Suites), suites)
+		return invalid("suites", "%d suites, but the plan asks for %d", len(a.Suites), suites)
 	}
 	if len(a.Historical) != historical {
-		return invalid(field+".hist", "%d verdicts for %d historical tests", len(a.Historical), historical)
+		return invalid("hist", "%d verdicts for %d historical tests", len(a.Historical), historical)
 	}
 	for j, v := range a.Historical {
-		if err := v.check(at(field+".hist", j)); err != nil {
-			return err
+		if err := v.check(""); err != nil {
+			return within("hist", j, err)
 		}
 	}
 	for j := range a.Golden {
-		if err := a.Golden[j].Verdict.check(at(field+".golden", j)); err != nil {
-			return err
+		if err := a.Golden[j].Verdict.check(""); err != nil {
+			return within("golden", j, err)
 		}
 	}
 	for j := range a.Suites {
-		if err := a.Suites[j].validate(at(field+".suites", j)); err != nil {
-			return err
+		if err := a.Suites[j].validate(); err != nil {
+			return within("suites", j, err)
 		}
 	}
 	return nil
 }
 
-func (s *ExecutedSuite) validate(field string) error {
+func (s *ExecutedSuite) validate() error {
 	if s.Chars < 0 || s.Unprintable < 0 || s.Unprintable > s.Chars {
-		return invalid(field+".unprintable", "%d of %d characters", s.Unprintable, s.Chars)
+		return invalid("unprintable", "%d of %d characters", s.Unprintable, s.Chars)
 	}
 	for i := range s.Tests {
-		t := &s.Tests[i]
-		name := at(field+".tests", i)
-		if !slices.Contains(statuses, t.Status) {
-			return invalid(name+".status", "%q is not a status", clip(string(t.Status)))
-		}
-		if t.Status == StatusKept && (t.Call == "" || t.Expected == "") {
-			return invalid(name, "a kept test has a call and an expected value")
-		}
-		if t.Wrong && t.Status != StatusKept {
-			return invalid(name+".wrong", "set on a test that was not kept")
-		}
-		if err := t.Verdict.check(name + ".verdict"); err != nil {
-			return err
+		if err := s.Tests[i].validate(); err != nil {
+			return within("tests", i, err)
 		}
 	}
 	return nil
+}
+
+func (t *ExecutedTest) validate() error {
+	if !slices.Contains(statuses, t.Status) {
+		return invalid("status", "%q is not a status", clip(string(t.Status)))
+	}
+	if t.Status == StatusKept && (t.Call == "" || t.Expected == "") {
+		return invalid("", "a kept test has a call and an expected value")
+	}
+	if t.Wrong && t.Status != StatusKept {
+		return invalid("wrong", "set on a test that was not kept")
+	}
+	return t.Verdict.check("verdict")
 }

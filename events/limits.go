@@ -1,6 +1,7 @@
 package events
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -67,5 +68,19 @@ func clip(s string) string {
 	return s[:most] + "..."
 }
 
-// at names an item; it runs for each, so it has to be quick.
+// within says which item of a list an error is about. Naming each item before
+// it is known to be wrong would take longer than looking at it.
+func within(list string, i int, err error) error {
+	var f *FieldError
+	if !errors.As(err, &f) {
+		return err
+	}
+	name := at(list, i)
+	if f.Field != "" {
+		name += "." + f.Field
+	}
+	return &FieldError{Field: name, Reason: f.Reason}
+}
+
+// at names an item.
 func at(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

@@ -38,8 +38,8 @@ var registry = map[Type]struct {
 }{
 	TypeRunStarted:     {1, func() Payload { return new(RunStarted) }},
 	TypeProblemPosed:   {1, func() Payload { return new(ProblemPosed) }},
-	TypeCodeSampled:    {1, func() Payload { return new(CodeSampled) }},
-	TypeTestsSampled:   {1, func() Payload { return new(TestsSampled) }},
+	TypeCodeSampled:    {2, func() Payload { return new(CodeSampled) }},
+	TypeTestsSampled:   {2, func() Payload { return new(TestsSampled) }},
 	TypeCodeExecuted:   {1, func() Payload { return new(CodeExecuted) }},
 	TypeGroupRewarded:  {1, func() Payload { return new(GroupRewarded) }},
 	TypeGroupDropped:   {1, func() Payload { return new(GroupDropped) }},

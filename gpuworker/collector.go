@@ -60,30 +60,31 @@ func collectedTypes(role events.Role) []events.Type {
 	return []events.Type{events.TypeProblemPosed, outputType(role), events.TypeGroupRewarded, events.TypeGroupDropped}
 }
 
-// apply takes one event in; before is the position that precedes it.
-func (c *collector) apply(e *events.Event, before events.Position) error {
+// apply takes in what an event says of a group; before is the position that
+// precedes it.
+func (c *collector) apply(group string, payload events.Payload, before events.Position) error {
 	c.read++
-	switch p := e.Payload.(type) {
+	switch p := payload.(type) {
 	case *events.ProblemPosed:
-		_, err := c.group(e.Group, &p.Plan, before)
+		_, err := c.group(group, &p.Plan, before)
 		return err
 	case *events.CodeSampled:
 		if c.role == events.RoleCode {
-			return c.sampled(e.Group, &p.Posed.Plan, before, &rollout{p.Version, []events.Int32s{p.Prompt}, [][]events.Completion{p.Answers}})
+			return c.sampled(group, &p.Posed.Plan, before, &rollout{p.Version, []events.Int32s{p.Prompt}, [][]events.Completion{p.Answers}})
 		}
 	case *events.TestsSampled:
 		if c.role == events.RoleTest {
-			return c.sampled(e.Group, &p.Posed.Plan, before, &rollout{p.Version, p.Prompts, p.Suites})
+			return c.sampled(group, &p.Posed.Plan, before, &rollout{p.Version, p.Prompts, p.Suites})
 		}
 	case *events.GroupRewarded:
-		g, err := c.group(e.Group, &p.Plan, before)
+		g, err := c.group(group, &p.Plan, before)
 		if g != nil && g.rewards == nil {
 			g.rewards = p
-			c.settle(e.Group, g)
+			c.settle(group, g)
 		}
 		return err
 	case *events.GroupDropped:
-		return c.dropped(e.Group, p, before)
+		return c.dropped(group, p, before)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func teach(t interface{ Fatal(...any) }, role events.Role, messages []events.Mes
 		e, err := m.Decode()
 		if err != nil {
 			c.malformed(&m.Envelope)
-		} else if err := c.apply(e, before); err != nil {
+		} else if err := c.apply(e.Group, e.Payload, before); err != nil {
 			t.Fatal(err)
 		}
 		before = at(i + 1)
@@ -236,7 +236,7 @@ func TestContradictingPlansAreAnError(t *testing.T) {
 	pose := func(name string, change func(*events.Plan)) error {
 		p := plan
 		change(&p)
-		return c.apply(&events.Event{Envelope: events.Envelope{Group: name}, Payload: &events.ProblemPosed{Plan: p}}, events.Start)
+		return c.apply(name, &events.ProblemPosed{Plan: p}, events.Start)
 	}
 	if err := pose("a", func(*events.Plan) {}); err != nil {
 		t.Fatal(err)

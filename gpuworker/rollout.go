@@ -97,7 +97,7 @@ func (r *Rollout) open(ctx context.Context, e *events.Event) *job {
 	}
 	if found {
 		stage.Replayed(ctx)
-		j.output, j.err = m.Decode()
+		j.output, j.err = m.Again()
 		return j
 	}
 	if j.task, j.err = r.newTask(e); j.err == nil && len(j.task.prompts) == 0 {

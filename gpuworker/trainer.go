@@ -127,7 +127,7 @@ func (t *Trainer) collect(ctx context.Context, reader events.Reader) error {
 	}
 	before := t.position
 	t.position = after
-	e, err := m.Decode()
+	payload, err := m.Payload()
 	if errors.Is(err, events.ErrNewerSchema) {
 		return fmt.Errorf("event %s: %w", m.ID, err)
 	}
@@ -136,7 +136,7 @@ func (t *Trainer) collect(ctx context.Context, reader events.Reader) error {
 		t.collector.malformed(&m.Envelope)
 		return nil
 	}
-	return t.collector.apply(e, before)
+	return t.collector.apply(m.Group, payload, before)
 }
 
 // train takes the optimizer steps of one step, saves the version and publishes

@@ -5,6 +5,12 @@
 // ./events); a test keeps them equal. A schema of an older version is never
 // removed or changed: it documents what old logs hold.
 //
+// A bin "in planes" holds whole numbers of four bytes: the lowest byte of every
+// number, then the second byte of every number, the third, the highest. With n
+// numbers, number i is the bytes i, n+i, 2n+i and 3n+i, lowest first; in Python
+//
+//	[int.from_bytes(bin[i::n], "little", signed=True) for i in range(n)]
+//
 // A payload is checked in its generic form, as a tap sees it: a map decoded
 // from msgpack, with packed binary as base64 strings. The package must not
 // know the Go types, the bus or the codec; it imports nothing of this module.

@@ -1,7 +1,7 @@
 # Prints every event of a running training:
 #   pip install msgpack nats-py zstandard
 #   python3 tap.py nats://127.0.0.1:4222
-import asyncio, struct, sys
+import asyncio, sys
 import msgpack, nats, zstandard
 
 async def main(address):
@@ -14,7 +14,8 @@ async def main(address):
         event, kind = msgpack.unpackb(data), message.headers["ce-type"]
         print(kind, message.headers["ce-subject"], event, flush=True)
         if kind == "code.sampled":
-            packed = event["answers"][0]["tokens"]  # little-endian int32
-            print("first answer:", [token for (token,) in struct.iter_unpack("<i", packed)], flush=True)
+            planes = event["draws"][0]["tokens"]  # every lowest byte, then every second, third, highest
+            count = len(planes) // 4
+            print("first answer:", [int.from_bytes(planes[i::count], "little", signed=True) for i in range(count)], flush=True)
 
 asyncio.run(main(sys.argv[1]))

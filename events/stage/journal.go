@@ -28,7 +28,7 @@ func Journalled(journal Journal, t events.Type, handle func(context.Context, *ev
 		}
 		// Another payload under the ID of the input has no claim to it.
 		if found && kept.CausationHash == e.Hash() {
-			made, err := kept.Decode()
+			made, err := kept.Again()
 			if err != nil {
 				return nil, err
 			}

@@ -65,7 +65,7 @@ func generate(root string, t events.Type) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: read comments: %w", t, err)
 	}
-	s := r.Reflect(events.NewPayload(t))
+	s := r.Reflect(events.WireForm(t))
 	s.Title = fmt.Sprintf("%s version %d", t, events.CurrentVersion(t))
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -79,7 +79,7 @@ func packed(t reflect.Type) *jsonschema.Schema {
 	var what string
 	switch t {
 	case reflect.TypeFor[events.Int32s]():
-		what = "msgpack bin: little-endian int32, four bytes each"
+		what = "msgpack bin: int32, four bytes each, in planes: the lowest byte of every value, then the second of every value, the third, the highest"
 	case reflect.TypeFor[events.Float32s]():
 		what = "msgpack bin: little-endian IEEE 754 float32, four bytes each"
 	default:

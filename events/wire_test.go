@@ -1,0 +1,273 @@
+package events
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+// agrees checks that a payload is written by hand as by reflection, and read by
+// hand as it was written.
+func agrees(t rapid.TB, p Payload) {
+	t.Helper()
+	want, err := marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := appendPayload([]byte{}, p)
+	if err != nil || !bytes.Equal(raw, want) {
+		t.Fatalf("%s by hand, %v:\n%q\nby reflection:\n%q", p.EventType(), err, raw, want)
+	}
+	m := messageOf(p.EventType(), raw)
+	back, quick := readPayload(&m, raw)
+	if !quick {
+		t.Fatalf("%s: what was written by hand is not read by hand: %q", p.EventType(), raw)
+	}
+	if again, err := appendPayload(nil, back); err != nil || !bytes.Equal(again, raw) {
+		t.Fatalf("%s: what was read is written as other bytes, %v:\n%q\nwas:\n%q", p.EventType(), err, again, raw)
+	}
+}
+
+// messageOf puts msgpack bytes into a valid envelope.
+func messageOf(t Type, raw []byte) Message {
+	m := Message{Envelope: sampleEvent(NewPayload(t)).Envelope, Data: raw}
+	m.SchemaVersion = CurrentVersion(t)
+	return m
+}
+
+func anyPayload[T any, P interface {
+	*T
+	Payload
+}](t *testing.T) {
+	var p P
+	t.Run(string(P(new(T)).EventType()), func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			v := rapid.Make[T]().Draw(t, "payload")
+			p = &v
+			if n, ok := any(p).(interface{ normalize() }); ok {
+				n.normalize()
+			}
+			agrees(t, p)
+		})
+	})
+}
+
+func TestByHandIsAsByReflection(t *testing.T) {
+	anyPayload[ProblemPosed](t)
+	anyPayload[CodeSampled](t)
+	anyPayload[TestsSampled](t)
+	anyPayload[CodeExecuted](t)
+	anyPayload[GroupRewarded](t)
+	for _, p := range samples() {
+		if _, ok := p.(wired); ok {
+			agrees(t, p)
+		}
+	}
+}
+
+// Every width that a number, a text, a bin and a list can have.
+func TestWidths(t *testing.T) {
+	p := GroupRewarded{Code: []AnswerReward{}, Test: [][]SuiteReward{}}
+	for shift := range 64 {
+		for _, near := range []int{-1, 0, 1} {
+			v := 1<<shift + near
+			p.Deltas = append(p.Deltas, BookDelta{Change: v}, BookDelta{Change: -v})
+		}
+	}
+	agrees(t, &p)
+	for _, n := range []int{0, 1, 15, 16, 31, 32, 63, 64, 255, 256, math.MaxUint16, math.MaxUint16 + 1} {
+		s := strings.Repeat("x", n)
+		agrees(t, &ProblemPosed{Plan: Plan{Seed: uint64(n)}, Problem: Problem{Question: s}, Given: slices.Repeat([]string{"y"}, n)})
+		agrees(t, &CodeSampled{Prompt: make(Int32s, n), Answers: []Completion{{Text: s, Tokens: Int32s{int32(n)}, LogProbs: make(Float32s, n)}}})
+	}
+}
+
+// A payload that is written otherwise, by another program, is read all the same.
+func TestOtherFormsAreRead(t *testing.T) {
+	for _, p := range samples() {
+		m, err := Encode(sampleEvent(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		generic, err := m.DecodeAny()
+		if err != nil {
+			t.Fatal(err)
+		}
+		generic["added_later"] = true
+		other, err := marshal(generic) // sorted by name
+		if err != nil {
+			t.Fatal(err)
+		}
+		m = messageOf(p.EventType(), other)
+		if _, quick := readPayload(&m, other); quick {
+			t.Errorf("%s: fields in another order are read by hand", m.Type)
+		}
+		e, err := m.Decode()
+		if err != nil {
+			t.Fatalf("%s: %v", m.Type, err)
+		}
+		if diff := cmp.Diff(p, e.Payload, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-sent +received):\n%s", m.Type, diff)
+		}
+	}
+}
+
+// Version 1 had whole completions, and token ids with their bytes side by side.
+func TestVersion1OfTheSampledPayloads(t *testing.T) {
+	for _, p := range samples() {
+		typ := p.EventType()
+		if typ != TypeCodeSampled && typ != TypeTestsSampled {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join("testdata", "golden", string(typ)+".v1.msgpack"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := messageOf(typ, raw)
+		m.SchemaVersion = 1
+		e, err := m.Decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(p, e.Payload, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-written +read):\n%s", typ, diff)
+		}
+		if e.Hash() != hashOf(raw) || e.SchemaVersion != CurrentVersion(typ) {
+			t.Errorf("%s: hash %s at version %d, want that of the bytes of version 1", typ, e.Hash(), e.SchemaVersion)
+		}
+		again, err := m.Again()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent, err := EncodeOnce(again); err != nil || cmp.Diff(m, sent) != "" {
+			t.Errorf("%s: published again as version %d, %d bytes, %v", typ, sent.SchemaVersion, len(sent.Data), err)
+		}
+		var v map[string]any
+		if err := unmarshal(raw, &v); err != nil {
+			t.Fatal(err)
+		}
+		for _, broken := range []any{[]byte{1, 2, 3}, "no bin"} {
+			if typ == TypeCodeSampled {
+				v["prompt"] = broken
+			} else {
+				v["prompts"] = []any{broken, []byte{}}
+			}
+			if m.Data, err = marshal(v); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.Decode(); !errors.Is(err, ErrMalformed) {
+				t.Errorf("%s: token ids of %v: %v", typ, broken, err)
+			}
+		}
+	}
+}
+
+// Columns of different lengths belong to no completions.
+func TestColumnsMatch(t *testing.T) {
+	for _, p := range samples() {
+		for _, column := range []string{"draws", "odds"} {
+			m, err := Encode(sampleEvent(p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			generic, err := m.DecodeAny()
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, ok := generic[column].([]any)
+			if !ok {
+				continue
+			}
+			generic[column] = all[1:]
+			if m.Data, err = marshal(generic); err != nil {
+				t.Fatal(err)
+			}
+			m.Encoding = EncodingNone
+			if _, err := m.Decode(); !errors.Is(err, ErrMalformed) {
+				t.Errorf("%s with one of %s missing: %v", m.Type, column, err)
+			}
+		}
+	}
+}
+
+// A length is no reason to allocate.
+func TestLengthsAreNotBelieved(t *testing.T) {
+	raw, err := appendPayload(nil, samples()[4])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range raw {
+		for _, c := range []byte{0xc6, 0xdb, 0xdd, 0xdf} {
+			for _, n := range []uint32{1 << 16, 1 << 20, math.MaxUint32} {
+				hostile := binary.BigEndian.AppendUint32(append(bytes.Clone(raw[:i]), c), n)
+				hostile = append(hostile, raw[i:]...)
+				m := messageOf(TypeCodeExecuted, hostile)
+				least := testing.AllocsPerRun(1, func() { readPayload(&m, hostile) })
+				if _, quick := readPayload(&m, hostile); quick || least > 100 {
+					t.Fatalf("a length of %d at byte %d: read %v, %v allocations", n, i, quick, least)
+				}
+			}
+		}
+	}
+}
+
+// An event that was only sent has a hash when somebody asks.
+func TestHashOfWhatWasEncodedOnce(t *testing.T) {
+	for _, p := range samples() {
+		e, once := sampleEvent(p), sampleEvent(p)
+		if _, err := Encode(e); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := EncodeOnce(once); err != nil {
+			t.Fatal(err)
+		}
+		if once.Hash() != e.Hash() || len(e.Hash()) != 64 {
+			t.Errorf("%s: hash %q, want %q", e.Type, once.Hash(), e.Hash())
+		}
+		if next := Caused(once, "x", sampleTime, &StageHeartbeat{}); next.CausationHash != e.Hash() {
+			t.Errorf("%s: an event names %q as the hash of its cause", e.Type, next.CausationHash)
+		}
+	}
+}
+
+// FuzzRead: what is read by hand is what is read by reflection.
+func FuzzRead(f *testing.F) {
+	for _, p := range samples() {
+		raw, err := appendPayload(nil, p)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(p.EventType()), raw)
+	}
+	f.Fuzz(func(t *testing.T, typ string, raw []byte) {
+		m := Message{Envelope: Envelope{Type: Type(typ), SchemaVersion: CurrentVersion(Type(typ))}}
+		if m.SchemaVersion == 0 {
+			return
+		}
+		quick, ok := readPayload(&m, raw)
+		if !ok {
+			return
+		}
+		thorough, err := m.decodeAnyForm(raw)
+		if err != nil {
+			t.Fatalf("read by hand, not by reflection: %v", err)
+		}
+		a, err := marshal(quick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := marshal(thorough); err != nil || !bytes.Equal(a, b) {
+			t.Fatalf("read by hand:\n%q\nby reflection, %v:\n%q", a, err, b)
+		}
+	})
+}
