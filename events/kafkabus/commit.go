@@ -76,9 +76,7 @@ func (c *committer) run() {
 			c.report(c.round())
 			timer.Reset(interval)
 		case <-j.written:
-			if j.wait(j.ctx, j.ctx, j.stored) == nil {
-				c.report(c.last())
-			}
+			c.report(c.last())
 			return
 		}
 	}

@@ -25,7 +25,6 @@ type journal struct {
 	closing chan struct{}
 	queue   chan queued
 	written chan struct{} // closed when the queue is empty and stays so
-	stored  int64         // offset after the last queued note that is stored; for who has seen written closed
 	ledger  *ledger       // guarded by the tail's mutex
 	marks   *committer
 }
@@ -145,7 +144,6 @@ func (j *journal) write() {
 				return
 			}
 		}
-		j.stored = end
 		for i := range batch {
 			if batch[i].stored != nil {
 				batch[i].stored <- end // has room for it

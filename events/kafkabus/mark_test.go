@@ -48,6 +48,29 @@ func TestMark(t *testing.T) {
 	})
 }
 
+// A dead letter that is redelivered takes the mark back, also of who has looked
+// past it.
+func TestMarkGoesBack(t *testing.T) {
+	l := newLedger()
+	in := place{events.TypeProblemPosed, 0}
+	first := []item{{At: 1}}
+	for at, n := range []note{
+		{Verb: verbJoin, Set: "work", Types: []events.Type{in.typ}},
+		{Verb: verbEvent, ID: fmt.Sprintf("%032x", 1), Type: in.typ, Group: "g1", Offset: 5},
+		{Verb: verbEvent, ID: fmt.Sprintf("%032x", 2), Type: in.typ, Group: "g2", Offset: 6},
+		{Verb: verbFinish, Set: "work", Items: []item{{At: 2}}},
+		{Verb: verbDead, Set: "work", Round: 1, Items: first},
+		{Verb: verbAgain, Set: "work", Round: 1, Items: first},
+		{Verb: verbFinish, Set: "work", Items: first},
+	} {
+		l.apply(&n, int64(at), time.Unix(1000, 0))
+		want := []int64{0, 5, 5, 5, 7, 5, 7}[at]
+		if got, _ := l.mark(l.sets["work"], in); got != want {
+			t.Errorf("after note %d: mark %d, want %d", at, got, want)
+		}
+	}
+}
+
 func TestReplaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		mark, old committed
