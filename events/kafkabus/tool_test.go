@@ -1,0 +1,213 @@
+package kafkabus_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/kafkabus"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go"
+)
+
+const posedTopic = "codea1.problem.posed"
+
+// often is the commit interval of tests.
+const often = 20 * time.Millisecond
+
+// tool is another client of the brokers, which looks at one run.
+type tool struct {
+	t       *testing.T
+	address string
+	client  *kafka.Client
+	run     string
+}
+
+func newTool(t *testing.T, address string) *tool {
+	transport := &kafka.Transport{MetadataTTL: often} // topics come and go
+	t.Cleanup(transport.CloseIdleConnections)
+	return &tool{
+		t: t, address: address, run: "m" + strconv.FormatInt(time.Now().UnixNano(), 36),
+		client: &kafka.Client{Addr: kafka.TCP(address), Transport: transport},
+	}
+}
+
+func (u *tool) connect() *kafkabus.Bus {
+	u.t.Helper()
+	return connect(u.t, kafkabus.Config{Brokers: []string{u.address}, CommitInterval: often})
+}
+
+func workerOf(run string) events.ConsumeConfig {
+	return events.ConsumeConfig{
+		Run: run, Name: "worker", Types: []events.Type{events.TypeProblemPosed}, AckWait: time.Minute, MaxInFlight: 100,
+	}
+}
+
+// posed returns n events of a run.
+func (u *tool) posed(run string, n int) []events.Message {
+	list := make([]events.Message, n)
+	for i := range list {
+		list[i] = bustest.Encode(bustest.Posed(run, 1, i))
+	}
+	return list
+}
+
+// ends returns the ends of the partitions of the problems' topic.
+func (u *tool) ends() map[int]int64 {
+	u.t.Helper()
+	meta, err := u.client.Metadata(u.t.Context(), &kafka.MetadataRequest{Topics: []string{posedTopic}})
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	var asked []kafka.OffsetRequest
+	for _, p := range meta.Topics[0].Partitions {
+		asked = append(asked, kafka.LastOffsetOf(p.ID))
+	}
+	answer, err := u.client.ListOffsets(u.t.Context(), &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{posedTopic: asked}})
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	ends := make(map[int]int64)
+	for _, p := range answer.Topics[posedTopic] {
+		if p.Error != nil {
+			u.t.Fatal(p.Error)
+		}
+		ends[p.Partition] = p.LastOffset
+	}
+	return ends
+}
+
+// payload is where the payload of an event lies.
+type payload struct {
+	id        string
+	partition int
+	offset    int64
+}
+
+// payloads returns where those of a run lie, by partition in their order.
+func (u *tool) payloads(run string) map[int][]payload {
+	u.t.Helper()
+	found := make(map[int][]payload)
+	for partition, end := range u.ends() {
+		for offset := int64(0); offset < end; {
+			answer, err := u.client.Fetch(u.t.Context(), &kafka.FetchRequest{
+				Topic: posedTopic, Partition: partition, Offset: offset, MinBytes: 1, MaxBytes: 16 << 20, MaxWait: time.Second,
+			})
+			if err == nil {
+				err = answer.Error
+			}
+			if err != nil {
+				u.t.Fatal(err)
+			}
+			for {
+				r, err := answer.Records.ReadRecord()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					u.t.Fatal(err)
+				}
+				if r.Offset >= offset && header(r, "ce_run") == run {
+					found[partition] = append(found[partition], payload{header(r, "ce_id"), partition, r.Offset})
+				}
+				offset = max(offset, r.Offset+1)
+			}
+		}
+	}
+	return found
+}
+
+func header(r *kafka.Record, name string) string {
+	for _, h := range r.Headers {
+		if h.Key == name {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// commits returns what the group of the set has, -1 for nothing.
+func (u *tool) commits() map[int]int64 {
+	u.t.Helper()
+	answer, err := u.client.OffsetFetch(u.t.Context(), &kafka.OffsetFetchRequest{
+		GroupID: "codea1." + u.run + ".worker", Topics: map[string][]int{posedTopic: slices.Collect(maps.Keys(u.ends()))},
+	})
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	found := make(map[int]int64)
+	for _, p := range answer.Topics[posedTopic] {
+		found[p.Partition] = p.CommittedOffset
+	}
+	return found
+}
+
+// await waits until the group has the offsets wanted.
+func (u *tool) await(what string, want func() map[int]int64) {
+	u.t.Helper()
+	ctx := bounded(u.t)
+	for {
+		diff := cmp.Diff(want(), u.commits())
+		if diff == "" {
+			return
+		}
+		select {
+		case <-time.After(often):
+		case <-ctx.Done():
+			u.t.Fatalf("%s (-want +committed):\n%s", what, diff)
+		}
+	}
+}
+
+// firsts returns a mark for each partition: the offset of the first of its
+// payloads that is chosen, and otherwise its end.
+func (u *tool) firsts(chosen func(payload) bool) func() map[int]int64 {
+	lie := u.payloads(u.run)
+	return func() map[int]int64 {
+		marks := u.ends()
+		for partition, list := range lie {
+			if i := slices.IndexFunc(list, chosen); i >= 0 {
+				marks[partition] = list[i].offset
+			}
+		}
+		return marks
+	}
+}
+
+func none(payload) bool { return false }
+
+// seconds returns the second event of each partition.
+func (u *tool) seconds() func(id string) bool {
+	chosen := make(map[string]bool)
+	for _, list := range u.payloads(u.run) {
+		if len(list) > 1 {
+			chosen[list[1].id] = true
+		}
+	}
+	if len(chosen) == 0 {
+		u.t.Fatal("no partition has two events")
+	}
+	return func(id string) bool { return chosen[id] }
+}
+
+// fetch takes n messages.
+func fetch(ctx context.Context, t *testing.T, c events.Consumer, n int) []events.Delivery {
+	t.Helper()
+	var list []events.Delivery
+	for len(list) < n {
+		got, err := c.Fetch(ctx, n-len(list), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, got...)
+	}
+	return list
+}
