@@ -122,12 +122,10 @@ func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, 
 		return err
 	}
 	c := conversation{ctx: ctx, socket: socket, in: bufio.NewReader(socket), most: frameBytes(j.valueBytes)}
-	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
 	unwatch := z.watch()
 	talkErr := p.talk(&c, j, deadline, s)
 	unwatch()
-	stop()
-	closeErr := socket.Close()
+	closeErr := socket.close()
 	endErr := z.end()
 	if errors.Is(talkErr, errEnded) && endErr == nil {
 		return errEnded
@@ -157,7 +155,7 @@ func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, 
 // that hangs or kills the child. Its errors are the sandbox's, never the
 // candidate's.
 func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) error {
-	if err := c.send(j); err != nil {
+	if err := c.send(j, deadline); err != nil {
 		return err
 	}
 	began, err := c.next(time.Now().Add(startTimeout))
@@ -209,19 +207,17 @@ func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) erro
 // conversation is the pool's side of one child's job socket.
 type conversation struct {
 	ctx    context.Context
-	socket *os.File
+	socket *jobSocket
 	in     *bufio.Reader
 	most   int // bytes of one frame's text
 }
 
-func (c *conversation) send(j job) error {
-	if err := c.socket.SetWriteDeadline(time.Now().Add(startTimeout)); err != nil {
-		return err
-	}
+// send sends the job and lets the child work on it in quiet for a while.
+func (c *conversation) send(j job, deadline time.Time) error {
 	if c.ctx.Err() != nil {
 		return errEnded
 	}
-	_, err := c.socket.Write(j.encode())
+	err := c.socket.send(c.ctx, j.encode(), min(quietTime, j.each, time.Until(deadline)))
 	if c.ctx.Err() != nil {
 		return errEnded
 	}
@@ -231,7 +227,7 @@ func (c *conversation) send(j job) error {
 // next reads a frame. A frame that does not come in time, or not at all, or is
 // no frame, is a reply too.
 func (c *conversation) next(deadline time.Time) (reply, error) {
-	if err := c.socket.SetReadDeadline(deadline); err != nil {
+	if err := c.socket.setReadDeadline(deadline); err != nil {
 		return reply{}, err
 	}
 	// After the deadline is set: a cancellation that came first is seen here,

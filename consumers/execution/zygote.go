@@ -40,7 +40,7 @@ type zygote struct {
 	stderr  *tail
 	bounds  bounds
 	group   *controlGroup // nil where there are no control groups
-	next    *os.File      // job socket of the child that waits for the next job; nil if there is none
+	next    *jobSocket    // of the child that waits for the next job; nil if there is none
 	owing   bool          // the fork server has not yet answered how the last child ended
 
 	landlock int // version that its children live under; 0: none
@@ -68,15 +68,11 @@ type setup struct {
 // startZygote starts a fork server that works in the given directory. The error
 // is an errNotGiven where the machine does not give the level.
 func startZygote(python interpreter, directory string, level Level, config Config, bounds bounds) (_ *zygote, err error) {
-	ours, theirs, err := socketPair()
+	control, theirs, err := controlSocket()
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	defer func() { _ = theirs.Close() }()
-	control, err := unixConn(ours)
-	if err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
 	settings, err := newSetup(python, directory, level, config)
 	settings.Grouped = bounds.groups != nil
 	if err != nil {
@@ -194,7 +190,7 @@ func readHarness(name string) string {
 
 // fork returns the pool's end of the job socket of a child that has run
 // nothing. The child must be ended with end.
-func (z *zygote) fork() (*os.File, error) {
+func (z *zygote) fork() (*jobSocket, error) {
 	if z.owing { // before a job is risked on it
 		if _, err := z.ended(); err != nil {
 			return nil, err
@@ -221,15 +217,14 @@ func (z *zygote) request(what byte) error {
 	if err != nil {
 		return fmt.Errorf("job socket: %w", err)
 	}
-	defer func() { _ = theirs.Close() }()
+	defer func() { _ = syscall.Close(theirs) }()
 	if err := z.control.SetWriteDeadline(time.Now().Add(endTimeout)); err != nil {
-		return errors.Join(err, ours.Close())
+		return errors.Join(err, syscall.Close(ours))
 	}
-	rights := syscall.UnixRights(int(theirs.Fd()))
-	if _, _, err := z.control.WriteMsgUnix([]byte{what}, rights, nil); err != nil {
-		return errors.Join(fmt.Errorf("fork: %w", err), ours.Close())
+	if _, _, err := z.control.WriteMsgUnix([]byte{what}, syscall.UnixRights(theirs), nil); err != nil {
+		return errors.Join(fmt.Errorf("fork: %w", err), syscall.Close(ours))
 	}
-	z.next = ours
+	z.next = &jobSocket{fd: ours}
 	return nil
 }
 
@@ -291,14 +286,14 @@ func (z *zygote) bury() {
 func (z *zygote) hangUp() {
 	_ = z.control.Close()
 	if z.next != nil {
-		_ = z.next.Close()
+		_ = z.next.close()
 		z.next = nil
 	}
 }
 
 // socketPair returns two connected sockets that no other child inherits. The
-// first is ready for deadlines; the second blocks, as Python expects.
-func socketPair() (ours, theirs *os.File, err error) {
+// first does not block; the second does, as Python expects.
+func socketPair() (ours, theirs int, err error) {
 	syscall.ForkLock.RLock()
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err == nil {
@@ -307,22 +302,28 @@ func socketPair() (ours, theirs *os.File, err error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return nil, nil, err
+		return 0, 0, err
 	}
 	if err := syscall.SetNonblock(pair[0], true); err != nil {
-		return nil, nil, errors.Join(err, syscall.Close(pair[0]), syscall.Close(pair[1]))
+		return 0, 0, errors.Join(err, syscall.Close(pair[0]), syscall.Close(pair[1]))
 	}
-	return os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket"), nil
+	return pair[0], pair[1], nil
 }
 
-// unixConn turns a socket into a connection that can carry descriptors.
-func unixConn(f *os.File) (*net.UnixConn, error) {
-	defer func() { _ = f.Close() }() // FileConn works on a copy
-	conn, err := net.FileConn(f)
+// controlSocket returns a connection that can carry descriptors, and its other
+// end.
+func controlSocket() (*net.UnixConn, *os.File, error) {
+	ours, theirs, err := socketPair()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return conn.(*net.UnixConn), nil
+	file, other := os.NewFile(uintptr(ours), "socket"), os.NewFile(uintptr(theirs), "socket")
+	defer func() { _ = file.Close() }() // FileConn works on a copy
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, nil, errors.Join(err, other.Close())
+	}
+	return conn.(*net.UnixConn), other, nil
 }
 
 // tail keeps the last bytes written to it.

@@ -76,6 +76,7 @@ def main(descriptor, confine):
         closerange(JOB_SOCKET + 1, MAX_DESCRIPTORS)
         dup2(0, 2)
         run(*read_job())
+        close(JOB_SOCKET)  # the pool need not wait until all memory is given back
         _exit(0)  # no atexit, no waiting for threads
     except BaseException:
         sys.excepthook(*sys.exc_info())  # of the harness; nobody reads it once confined

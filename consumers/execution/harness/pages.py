@@ -23,6 +23,7 @@ import os
 
 HUGE = 2 << 20
 PIECE, LARGEST_PIECE = 256 << 10, 1 << 20  # Python takes its memory in pieces of either size
+POOL, POOL_HEADER = 16 << 10, 48  # of these, objects of one size share one
 BLOCK = 32 << 10  # for malloc: less than what it takes from elsewhere than the heap
 GATHERED = 7  # huge pages: what the preloaded modules need
 READ, WRITE, EXECUTE = 1, 2, 4
@@ -30,6 +31,8 @@ MAP_PRIVATE_ANONYMOUS = 0x22
 MREMAP_MAYMOVE_FIXED = 3
 MADV_HUGEPAGE, MADV_COLLAPSE = 14, 25
 NOWHERE = ctypes.c_void_p(-1).value
+
+old = []  # of objects that are never let go
 
 libc = ctypes.CDLL(None)
 for _name, _result, *_arguments in (
@@ -69,10 +72,11 @@ def gather():
 
 
 def lift():
-    """Has malloc go on in another huge page."""
-    first = libc.malloc(BLOCK)
-    while libc.malloc(BLOCK) // HUGE == first // HUGE:
-        pass
+    """Has malloc go on in another huge page, and returns where that begins."""
+    first = block = libc.malloc(BLOCK)
+    while block // HUGE == first // HUGE:
+        block = libc.malloc(BLOCK)
+    return block // HUGE * HUGE
 
 
 def align():
@@ -93,32 +97,44 @@ def open_maps():
         return None
 
 
-def part(maps, aligned=True):
+def part(maps):
     """Has the objects to come lie apart from those that are there. Returns the
     bounds of the memory of those, start after end after start."""
     if maps is None:
         return []
-    there = [bound for start, end, protection, _ in mappings(maps) if protection == "rw-p" for bound in (start, end)]
-    gc.collect()  # what Python keeps for later use is among the old
+    there, heap_end = bounds(maps)
     try:
-        fill(ctypes.pythonapi.PyObject_Malloc, range(512, 0, -16), lambda address: bisect.bisect(there, address) % 2 == 0)
-        top, end = 0, libc.sbrk(0)
-        while libc.sbrk(0) == end:
-            top = libc.malloc(BLOCK)
-        if aligned:
-            lift()
-            there = [bound + -bound % HUGE if bound == end else bound for bound in there]
-        fill(libc.malloc, [1 << bits for bits in range(14, 10, -1)] + list(range(1024, 0, -16)), lambda address: address > top)
+        fill(lambda address: bisect.bisect(there, address) % 2 == 0)
+        heap = lift()
     except AttributeError:
-        pass  # another kind of system
+        return there  # another kind of system
+    if heap_end in there:
+        there[there.index(heap_end)] = heap
     return there
 
 
-def fill(allocate, sizes, is_new):
-    """Takes the room for small objects, whatever its size, that others left."""
-    for size in sizes:
-        while not is_new(allocate(size)):
+def bounds(maps):
+    """Returns the bounds of what is there to write to, and the end of malloc's heap."""
+    found = [row for row in mappings(maps) if row[2] == "rw-p"]
+    heap_end = max((end for _, end, _, name in found if name == "[heap]"), default=0)
+    return [bound for start, end, _, _ in found for bound in (start, end)], heap_end
+
+
+def fill(is_new):
+    """Takes the room for small objects, whatever its size, that others left. None
+    of those should go afterwards: something new would take its place."""
+    gc.collect()  # what Python keeps of them for later use goes
+    for size in range(512, 0, -16):
+        while not is_new(ctypes.pythonapi.PyObject_Malloc(size)):
             pass
+    top, end = 0, libc.sbrk(0)
+    while libc.sbrk(0) == end:
+        top = libc.malloc(BLOCK)
+    for size in [BLOCK >> halved for halved in range(1, 5)] + list(range(1024, 0, -16)):
+        while libc.malloc(size) < top:
+            pass
+    # And what it kept while that went on is not given to others.
+    old.extend((tuple(range(size)), [], {}, float(size)) for size in range(1, 20) for _ in range(4))
 
 
 def settle(maps, cold):
@@ -127,12 +143,16 @@ def settle(maps, cold):
         return
     with maps:
         try:
-            part(maps, aligned=False)
+            fill(begins_pool)
             collapse(mappings(maps), cold)
             join(mappings(maps))
             settle_code(mappings(maps))
         except (AttributeError, OSError, ValueError):
             pass  # another kind of system
+
+
+def begins_pool(address):
+    return (address - POOL_HEADER) % POOL == 0
 
 
 def mappings(maps):

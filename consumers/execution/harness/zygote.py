@@ -17,19 +17,26 @@ candidate can find another's text in inherited memory.
 """
 
 import json
+import marshal
 import os
 import sys
 
 
-def load_modules(sources):
+def compiled(sources):
+    """Returns name and marshalled code of each module."""
+    return [(name, marshal.dumps(compile(source, name + ".py", "exec"))) for name, source in sources]
+
+
+def load_modules(codes):
     """Makes the harness's modules from memory: no file that a candidate
-    could rewrite is ever imported."""
+    could rewrite is ever imported. The code is read, not compiled, here: its
+    objects then lie close together, and a child copies few pages of them."""
     import types
 
-    for name, source in sources:
+    for name, code in codes:
         module = types.ModuleType(name)
         sys.modules[name] = module
-        exec(compile(source, name + ".py", "exec"), module.__dict__)
+        exec(marshal.loads(code), module.__dict__)
 
 
 def preload(names):
@@ -76,7 +83,8 @@ def main():
     setup = json.loads(sys.stdin.buffer.read())
     control = socket.socket(fileno=3)
     sys.path[:] = setup["path"]
-    load_modules(setup["first_modules"])
+    modules = compiled(setup["modules"])
+    load_modules(compiled(setup["first_modules"]))
     pages, isolation = sys.modules["codea1_pages"], sys.modules["codea1_isolation"]
     maps = pages.open_maps()
     kept = pages.gather()
@@ -88,9 +96,8 @@ def main():
         os._exit(0)
     # Only now: what a child may import later has to be found here too.
     preload(setup["preload"])
-    gc.collect()
     cold = pages.part(maps)
-    load_modules(setup["modules"])
+    load_modules(modules)
     keeper = sys.modules["codea1_children"].make_keeper(setup["level"], held)
 
     devnull = os.open(os.devnull, os.O_RDWR)
@@ -103,9 +110,8 @@ def main():
     elif processes is not None:
         os.close(processes)
     child.rehearse()
-    gc.collect()
-    gc.freeze()
     pages.settle(maps, cold)
+    gc.freeze()
     set_limits(setup["limits"])
     control.sendall(bytes([ord("R"), landlock]))
     sys.modules["codea1_serving"].serve(control, keeper, os.getcwd())

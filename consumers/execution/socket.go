@@ -1,0 +1,107 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// quietTime is how long the pool lets a child work before it looks at each
+// frame as it comes. Most jobs are done by then.
+const quietTime = 5 * time.Millisecond
+
+// jobSocket is the pool's end of a child's job socket.
+//
+// A frame wakes who waits for it, which costs as much as the small call that it
+// answers. So at first the pool waits for the end of the conversation alone; the
+// frames stay in the socket, whatever happens to the child. When it takes longer
+// than quietTime, time limits are watched frame by frame.
+type jobSocket struct {
+	fd       int
+	file     *os.File  // the same, waited for; nil at first
+	deadline time.Time // of reading
+	ctx      context.Context
+	stop     func() bool // does not watch ctx any more
+}
+
+// send writes a job and waits for its end for a while.
+func (s *jobSocket) send(ctx context.Context, data []byte, quiet time.Duration) error {
+	s.ctx = ctx
+	n, err := retried(func() (int, error) { return syscall.Write(s.fd, data) })
+	if err != nil && !errors.Is(err, syscall.EAGAIN) {
+		return os.NewSyscallError("write", err)
+	}
+	if rest := data[max(n, 0):]; len(rest) > 0 {
+		if err := s.attend(); err != nil {
+			return err
+		}
+		if err := s.file.SetWriteDeadline(time.Now().Add(startTimeout)); err != nil {
+			return err
+		}
+		if ctx.Err() != nil { // only now: later it moves the deadline
+			return ctx.Err()
+		}
+		_, err := s.file.Write(rest)
+		return err
+	}
+	if quiet > 0 {
+		awaitHangUp(s.fd, quiet)
+	}
+	return nil
+}
+
+// setReadDeadline bounds the reads that follow.
+func (s *jobSocket) setReadDeadline(deadline time.Time) error {
+	s.deadline = deadline
+	if s.file == nil {
+		return nil // what can be read without waiting is in time
+	}
+	return s.file.SetReadDeadline(deadline)
+}
+
+// Read implements io.Reader.
+func (s *jobSocket) Read(p []byte) (int, error) {
+	if s.file == nil {
+		n, err := retried(func() (int, error) { return syscall.Read(s.fd, p) })
+		switch {
+		case err == nil && n == 0:
+			return 0, io.EOF
+		case !errors.Is(err, syscall.EAGAIN):
+			return n, err
+		}
+		if err := s.attend(); err != nil {
+			return 0, err
+		}
+	}
+	return s.file.Read(p)
+}
+
+// attend begins to wait for what comes.
+func (s *jobSocket) attend() error {
+	s.file = os.NewFile(uintptr(s.fd), "socket")
+	if err := s.file.SetReadDeadline(s.deadline); err != nil {
+		return err
+	}
+	s.stop = context.AfterFunc(s.ctx, func() { _ = s.file.SetDeadline(time.Unix(1, 0)) })
+	return s.ctx.Err()
+}
+
+func (s *jobSocket) close() error {
+	if s.file == nil {
+		return os.NewSyscallError("close", syscall.Close(s.fd))
+	}
+	s.stop()
+	return s.file.Close()
+}
+
+// retried repeats a system call that a signal to this process interrupts.
+func retried(call func() (int, error)) (n int, err error) {
+	for {
+		if n, err = call(); !errors.Is(err, syscall.EINTR) {
+			return max(n, 0), err
+		}
+	}
+}
