@@ -28,6 +28,7 @@ const (
 type BusFlags struct {
 	URL          string `name:"bus" help:"Message bus: embedded, the nats:// addresses of servers with JetStream, or kafka://HOST:PORT[,HOST:PORT]." default:"embedded"`
 	Replicas     int    `name:"bus-replicas" help:"Copies that the bus keeps of a new run's events: 1, or 3 on a cluster." default:"1"`
+	Partitions   int    `name:"bus-partitions" help:"Partitions of a topic that Kafka does not have yet; NATS has none." default:"4"`
 	User         string `name:"bus-user" help:"User to log in to the bus with." placeholder:"NAME"`
 	PasswordFile string `name:"bus-password-file" help:"File that holds the user's password." placeholder:"FILE"`
 	SASL         string `name:"bus-sasl" help:"How Kafka is shown user and password: plain, scram-sha-256 or scram-sha-512." default:"scram-sha-512" enum:"plain,scram-sha-256,scram-sha-512"`
@@ -61,7 +62,8 @@ func (f *BusFlags) connect(ctx context.Context, name string, logger *slog.Logger
 	}
 	if brokers, ok := strings.CutPrefix(f.URL, kafkaScheme); ok {
 		config := kafkabus.Config{
-			Brokers: strings.Split(brokers, ","), Name: name, User: f.User, Password: password, Replicas: f.Replicas,
+			Brokers: strings.Split(brokers, ","), Name: name, User: f.User, Password: password,
+			Replicas: f.Replicas, Partitions: f.Partitions,
 			TLS: f.TLS, CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile, Logger: logger,
 		}
 		if f.User != "" {
