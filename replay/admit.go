@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"codea1/events"
 	"codea1/replay/state"
@@ -85,11 +86,12 @@ func prepare(ctx context.Context, entries []Entry) (*batch, error) {
 	size := starts[len(entries)]
 	*b.records = slices.Grow((*b.records)[:0], size)
 	memory := (*b.records)[:size]
-	workers := min(runtime.GOMAXPROCS(0), len(entries))
+	// Who has a core to itself does more: one is shared with the commit before.
+	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
-	for w := range workers {
+	for range min(runtime.GOMAXPROCS(0), len(entries)) {
 		group.Go(func() error {
-			for i := w; i < len(entries); i += workers {
+			for i := next.Add(1) - 1; i < int64(len(entries)); i = next.Add(1) - 1 {
 				if err := ctx.Err(); err != nil {
 					return err
 				}

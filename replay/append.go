@@ -313,6 +313,7 @@ func (a *Appended) add(part []candidate) {
 		case admitted:
 			if a.First == 0 {
 				a.First = c.seq
+				a.Messages = make([]events.Message, 0, len(part)-i)
 			}
 			a.Last = c.seq
 			a.Messages = append(a.Messages, m)

@@ -3,10 +3,12 @@
 // by a hash chain. FORMAT.md describes what is on disk.
 //
 // Log.Append commits events, the bus position after them and the Mistake Book
-// that follows from them in one transaction, and returns once it is on disk.
-// So a Recorder that is killed anywhere reads on from Log.Position and nothing
-// is lost, repeated or counted twice. Everything a Log knows when it opens
-// comes from its directory alone.
+// that follows from them in one transaction, and returns once it is on disk;
+// Log.Begin returns while that is on its way, so that the next batch is read,
+// hashed and looked up (admit.go, seen.go) meanwhile. So a Recorder that is
+// killed anywhere reads on from Log.Position and nothing is lost, repeated or
+// counted twice. Everything a Log knows when it opens comes from its directory
+// alone.
 //
 // Log.Compact takes token ids and log-probs out of old payloads, which the chain
 // covers by their hashes, so that it holds still. State and StateAt say where the
