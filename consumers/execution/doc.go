@@ -32,20 +32,22 @@
 // that its directory is on, and, without Landlock, what LevelConfined says.
 //
 // What a job costs is memory management: of the time of a small one, fork takes
-// a quarter, the pages that the child changes a third and its end a fifth.
+// a fifth, the pages that the child changes a fifth and its end a quarter.
 // So the fork server's memory is laid out for forking (harness/pages.py), which
 // is why modules that a program does not import cost it nothing, and children
-// run what was rehearsed before (harness/child.py).
+// run what was rehearsed before (harness/child.py). Being woken for each answer
+// is dear, too: the pool waits for a child's end and looks at what came every two
+// milliseconds, until it says nothing (socket.go).
 //
 // Start reading at program.go (run calls on a program), then group.go (a group
 // of answers and suites), golden.go (a problem's own tests) and apart.go (test
 // scripts). All of them give jobs to a backend (backend.go): the fork servers of
 // this machine, or a SandboxFusion server (remote.go), where every program is a
 // request of its own that holds its calls and no expectation. Below them:
-// pool.go hands out fork servers, job.go talks to one child, zygote.go is one
-// fork server, isolation.go names the levels, directory.go keeps what a pool
-// has on disk, cache.go remembers executions, and harness holds the Python
-// side, where isolation.py shuts a fork server off. Beside them: grading.go and
-// serve.go are the sandbox for anyone, check.go tries to break out of it, and
+// pool.go hands out fork servers, job.go talks to one child by way of socket.go,
+// zygote.go is one fork server, isolation.go names the levels, directory.go keeps
+// what a pool has on disk, cache.go remembers executions, and harness holds the
+// Python side, where isolation.py shuts a fork server off. Beside them: grading.go
+// and serve.go are the sandbox for anyone, check.go tries to break out of it, and
 // testdata/redteam holds the attacks that it is held against.
 package execution

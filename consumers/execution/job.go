@@ -121,7 +121,8 @@ func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, 
 	if err != nil {
 		return err
 	}
-	c := conversation{ctx: ctx, socket: socket, in: bufio.NewReader(socket), most: frameBytes(j.valueBytes)}
+	z.frames.Reset(socket)
+	c := conversation{ctx: ctx, socket: socket, in: z.frames, most: frameBytes(j.valueBytes)}
 	unwatch := z.watch()
 	talkErr := p.talk(&c, j, deadline, s)
 	unwatch()
@@ -155,7 +156,7 @@ func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, 
 // that hangs or kills the child. Its errors are the sandbox's, never the
 // candidate's.
 func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) error {
-	if err := c.send(j, deadline); err != nil {
+	if err := c.send(j); err != nil {
 		return err
 	}
 	began, err := c.next(time.Now().Add(startTimeout))
@@ -212,12 +213,11 @@ type conversation struct {
 	most   int // bytes of one frame's text
 }
 
-// send sends the job and lets the child work on it in quiet for a while.
-func (c *conversation) send(j job, deadline time.Time) error {
+func (c *conversation) send(j job) error {
 	if c.ctx.Err() != nil {
 		return errEnded
 	}
-	err := c.socket.send(c.ctx, j.encode(), min(quietTime, j.each, time.Until(deadline)))
+	err := c.socket.send(c.ctx, j.encode())
 	if c.ctx.Err() != nil {
 		return errEnded
 	}
@@ -257,6 +257,15 @@ func (c *conversation) frame() (reply, error) {
 	size := binary.LittleEndian.Uint32(header[1:])
 	if header[0] <= tagOvertime || size > uint32(c.most) {
 		return reply{}, errForged
+	}
+	if size <= uint32(c.in.Size()) {
+		text, err := c.in.Peek(int(size))
+		if err != nil {
+			return reply{}, err
+		}
+		r := reply{header[0], string(text)}
+		_, err = c.in.Discard(len(text))
+		return r, err
 	}
 	text := make([]byte, size)
 	if _, err := io.ReadFull(c.in, text); err != nil {

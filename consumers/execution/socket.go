@@ -9,27 +9,28 @@ import (
 	"time"
 )
 
-// quietTime is how long the pool lets a child work before it looks at each
-// frame as it comes. Most jobs are done by then.
-const quietTime = 5 * time.Millisecond
+// quietTime is how long the pool lets a child work before it looks at what came.
+const quietTime = 2 * time.Millisecond
 
 // jobSocket is the pool's end of a child's job socket.
 //
 // A frame wakes who waits for it, which costs as much as the small call that it
-// answers. So at first the pool waits for the end of the conversation alone; the
-// frames stay in the socket, whatever happens to the child. When it takes longer
-// than quietTime, time limits are watched frame by frame.
+// answers. So the pool waits for the end of the conversation alone, and looks at
+// what came every quietTime; the frames stay in the socket meanwhile, whatever
+// happens to the child. After a quietTime in which none came, it waits for each:
+// the child may hang, and its time limit is near or far.
 type jobSocket struct {
 	fd       int
 	file     *os.File  // the same, waited for; nil at first
+	heard    bool      // something since the last wait
 	deadline time.Time // of reading
 	ctx      context.Context
 	stop     func() bool // does not watch ctx any more
 }
 
-// send writes a job and waits for its end for a while.
-func (s *jobSocket) send(ctx context.Context, data []byte, quiet time.Duration) error {
-	s.ctx = ctx
+// send writes a job.
+func (s *jobSocket) send(ctx context.Context, data []byte) error {
+	s.ctx, s.heard = ctx, true // that it may begin to work
 	n, err := retried(func() (int, error) { return syscall.Write(s.fd, data) })
 	if err != nil && !errors.Is(err, syscall.EAGAIN) {
 		return os.NewSyscallError("write", err)
@@ -47,9 +48,6 @@ func (s *jobSocket) send(ctx context.Context, data []byte, quiet time.Duration) 
 		_, err := s.file.Write(rest)
 		return err
 	}
-	if quiet > 0 {
-		awaitHangUp(s.fd, quiet)
-	}
 	return nil
 }
 
@@ -64,15 +62,21 @@ func (s *jobSocket) setReadDeadline(deadline time.Time) error {
 
 // Read implements io.Reader.
 func (s *jobSocket) Read(p []byte) (int, error) {
-	if s.file == nil {
+	for s.file == nil {
 		n, err := retried(func() (int, error) { return syscall.Read(s.fd, p) })
 		switch {
 		case err == nil && n == 0:
 			return 0, io.EOF
 		case !errors.Is(err, syscall.EAGAIN):
+			s.heard = true
 			return n, err
+		case s.ctx.Err() != nil:
+			return 0, s.ctx.Err()
 		}
-		if err := s.attend(); err != nil {
+		if wait := min(quietTime, time.Until(s.deadline)); s.heard && wait > 0 {
+			s.heard = false
+			awaitHangUp(s.fd, wait)
+		} else if err := s.attend(); err != nil {
 			return 0, err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"codea1/consumers/execution/literal"
 	"codea1/events"
 )
@@ -51,7 +53,7 @@ func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, tr
 	if trusted {
 		limit = p.config.ValueBytes
 	}
-	s, err := p.run(ctx, job{kind: jobSuites, entry: entry, items: texts, trusted: trusted, valueBytes: limit, budget: budget})
+	replies, err := p.readTexts(ctx, job{kind: jobSuites, entry: entry, trusted: trusted, valueBytes: limit, budget: budget}, texts)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +62,7 @@ func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, tr
 	var open []*statement // those whose stated answer is still to be computed
 	var expressions []string
 	for i, text := range texts {
-		records, reason := readRecords(s.replies, i)
+		records, reason := readRecords(replies[i])
 		if reason != "" {
 			suites[i] = []statement{{source: clip(text), reason: reason}}
 			continue
@@ -108,12 +110,35 @@ type record struct {
 	Expression string `json:"expression"`
 }
 
-func readRecords(replies []reply, i int) ([]record, string) {
-	if i >= len(replies) || replies[i].tag != tagValue {
+// textsAtATime is how many texts are worth a child of their own.
+const textsAtATime = 16
+
+// readTexts does a job on texts, several at once where there are many: they have
+// nothing to do with each other. It returns one reply per text; an empty one
+// where time ran out.
+func (p *Pool) readTexts(ctx context.Context, j job, texts []string) ([]reply, error) {
+	parts := min(p.config.Workers, (len(texts)+textsAtATime-1)/textsAtATime)
+	replies := make([]reply, len(texts))
+	reading, ctx := errgroup.WithContext(ctx)
+	for i := range parts {
+		from, to := i*len(texts)/parts, (i+1)*len(texts)/parts
+		reading.Go(func() error {
+			part := j
+			part.items = texts[from:to]
+			s, err := p.run(ctx, part)
+			copy(replies[from:to], s.replies)
+			return err
+		})
+	}
+	return replies, reading.Wait()
+}
+
+func readRecords(r reply) ([]record, string) {
+	if r.tag != tagValue {
 		return nil, "the text could not be parsed within the limits"
 	}
 	var records []record
-	if err := json.Unmarshal([]byte(replies[i].text), &records); err != nil {
+	if err := json.Unmarshal([]byte(r.text), &records); err != nil {
 		return nil, fmt.Sprintf("the parser's answer is no JSON: %v", err)
 	}
 	return records, ""

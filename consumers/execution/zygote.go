@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"bufio"
 	"embed"
 	"encoding/binary"
 	"encoding/hex"
@@ -41,6 +42,7 @@ type zygote struct {
 	bounds  bounds
 	group   *controlGroup // nil where there are no control groups
 	next    *jobSocket    // of the child that waits for the next job; nil if there is none
+	frames  *bufio.Reader // of the child that runs
 	owing   bool          // the fork server has not yet answered how the last child ended
 
 	landlock int // version that its children live under; 0: none
@@ -82,7 +84,7 @@ func startZygote(python interpreter, directory string, level Level, config Confi
 	if err != nil {
 		return nil, errors.Join(err, control.Close())
 	}
-	z := &zygote{control: control, stderr: new(tail), bounds: bounds}
+	z := &zygote{control: control, stderr: new(tail), bounds: bounds, frames: bufio.NewReaderSize(nil, 16<<10)}
 	z.command = exec.Command(python.Executable, "-S", "-B", "-c", readHarness("zygote.py"))
 	// Not the work directory: Python imports from where it starts, and a
 	// candidate may have left a module there.

@@ -146,7 +146,7 @@ def prepare(frames):
 
 def run(kind, trusted, max_value_bytes, code, entry, items):
     if not prepared:
-        prepare(0)
+        prepare(1)
     send(b"B")
     RUN[kind](trusted, max_value_bytes, code, entry, items)
 

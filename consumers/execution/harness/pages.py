@@ -9,7 +9,11 @@ loaded but not used are not free, unless their memory is
     five (join);
     in huge pages, of which a page table has one entry instead of 512 (gather,
     collapse), and those of Python's code are not mapped again by every child
-    (settle_code).
+    (settle_code);
+    apart from what fork server and child change: one byte written to a huge page
+    makes 512 pages of it (part), and one to a page of its own makes a copy (fill).
+
+Reading an object changes it, for it counts who holds it.
 
 All of it is best effort: where the kernel refuses, a child costs more. It makes
 code and constants writable or executable that need not be; to who runs any code
@@ -25,6 +29,7 @@ HUGE = 2 << 20
 PIECE, LARGEST_PIECE = 256 << 10, 1 << 20  # Python takes its memory in pieces of either size
 POOL, POOL_HEADER = 16 << 10, 48  # of these, objects of one size share one
 BLOCK = 32 << 10  # for malloc: less than what it takes from elsewhere than the heap
+MOST_TAKEN = 64 << 20
 GATHERED = 7  # huge pages: what the preloaded modules need
 READ, WRITE, EXECUTE = 1, 2, 4
 MAP_PRIVATE_ANONYMOUS = 0x22
@@ -51,12 +56,14 @@ ctypes.pythonapi.PyObject_Malloc.restype = ctypes.c_void_p
 ctypes.pythonapi.PyObject_Malloc.argtypes = (ctypes.c_size_t,)
 
 
-def gather():
+def gather(maps):
     """Has the objects to come lie together, in whole huge pages. Returns what keeps
     that memory.
 
     Python takes memory piece by piece, wherever there is room; asked for much
     at once it gets it in a row. One object in a piece keeps the piece."""
+    if maps is None:
+        return []
     pieces = {}
     blocks = [None] * (GATHERED * HUGE // 400)  # made once: a list that grows would take room in between
     above = align()
@@ -73,10 +80,8 @@ def gather():
 
 def lift():
     """Has malloc go on in another huge page, and returns where that begins."""
-    first = block = libc.malloc(BLOCK)
-    while block // HUGE == first // HUGE:
-        block = libc.malloc(BLOCK)
-    return block // HUGE * HUGE
+    first = libc.malloc(BLOCK)
+    return take(libc.malloc, BLOCK, lambda address: address // HUGE != first // HUGE) // HUGE * HUGE
 
 
 def align():
@@ -90,7 +95,8 @@ def align():
 
 
 def open_maps():
-    """Returns what settle reads: a file that is out of sight later."""
+    """Returns what the others read: a file that is out of sight later. None on
+    another kind of system."""
     try:
         return open("/proc/self/maps")
     except OSError:
@@ -103,11 +109,8 @@ def part(maps):
     if maps is None:
         return []
     there, heap_end = bounds(maps)
-    try:
-        fill(lambda address: bisect.bisect(there, address) % 2 == 0)
-        heap = lift()
-    except AttributeError:
-        return there  # another kind of system
+    fill(lambda address: bisect.bisect(there, address) % 2 == 0)
+    heap = lift()
     if heap_end in there:
         there[there.index(heap_end)] = heap
     return there
@@ -125,16 +128,24 @@ def fill(is_new):
     of those should go afterwards: something new would take its place."""
     gc.collect()  # what Python keeps of them for later use goes
     for size in range(512, 0, -16):
-        while not is_new(ctypes.pythonapi.PyObject_Malloc(size)):
-            pass
-    top, end = 0, libc.sbrk(0)
-    while libc.sbrk(0) == end:
-        top = libc.malloc(BLOCK)
-    for size in [BLOCK >> halved for halved in range(1, 5)] + list(range(1024, 0, -16)):
-        while libc.malloc(size) < top:
-            pass
+        take(ctypes.pythonapi.PyObject_Malloc, size, is_new)
+    if hasattr(libc, "gnu_get_libc_version"):
+        end = libc.sbrk(0)
+        top = take(libc.malloc, BLOCK, lambda _: libc.sbrk(0) != end)
+        for size in [BLOCK >> halved for halved in range(1, 5)] + list(range(1024, 0, -16)):
+            take(libc.malloc, size, lambda address: address >= top)
     # And what it kept while that went on is not given to others.
     old.extend((tuple(range(size)), [], {}, float(size)) for size in range(1, 20) for _ in range(4))
+
+
+def take(allocate, size, enough):
+    """Takes memory of a size until that has an address that is enough, which it
+    returns. Another kind of allocator may never give such."""
+    for _ in range(MOST_TAKEN // size):
+        address = allocate(size) or 0
+        if enough(address):
+            break
+    return address
 
 
 def settle(maps, cold):

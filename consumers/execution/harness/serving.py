@@ -22,7 +22,7 @@ def serve(control, keeper, directory):
     receive, answer, room = control.recvmsg, control.send, socket.CMSG_SPACE(4)
     fork, confine, end, moves = keeper.fork, keeper.confine, keeper.end, keeper.moves
     pack = Struct("<i").pack
-    prepare(2)  # main and run
+    prepare(3)  # main, run and what does a kind
     none = -1
     pid = none
     while True:

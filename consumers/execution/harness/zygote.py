@@ -87,7 +87,7 @@ def main():
     load_modules(compiled(setup["first_modules"]))
     pages, isolation = sys.modules["codea1_pages"], sys.modules["codea1_isolation"]
     maps = pages.open_maps()
-    kept = pages.gather()
+    kept = pages.gather(maps)
     processes = prefer_for_oom()
     try:
         held, landlock = isolation.enclose(setup)
