@@ -3,8 +3,9 @@
 //
 // An Event is an Envelope and a Payload. Encode turns it into a Message, the
 // form a Bus carries and the log keeps; Message.Decode turns it back. Payloads
-// are msgpack maps with short readable keys, zstd above ZstdThreshold, with
-// token ids and log-probs packed as little-endian binary. Envelopes travel as
+// are msgpack maps with short readable keys, zstd above ZstdThreshold. Sampled
+// ones travel by column (columns.go), with token ids and log-probs packed
+// (packed.go); what each is on the wire stands in schemas. Envelopes travel as
 // CloudEvents 1.0 binary-mode headers.
 //
 // The unit of work is a group: one question with its M answers and M x N test

@@ -97,10 +97,12 @@ func TestScalingExamples(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(block[1]), &o); err != nil {
 			t.Fatalf("%v in\n%s", err, block[1])
 		}
-		if o.Kind != "ScaledObject" || len(o.Spec.Triggers) != 1 {
-			t.Fatalf("not a ScaledObject with one trigger: %+v", o)
+		if o.Kind != "ScaledObject" || len(o.Spec.Triggers) == 0 {
+			t.Fatalf("not a ScaledObject with triggers: %+v", o)
 		}
-		triggers[o.Spec.Triggers[0].Type] = o.Spec.Triggers[0].Metadata
+		for _, trigger := range o.Spec.Triggers {
+			triggers[trigger.Type] = trigger.Metadata
+		}
 	}
 	if !strings.Contains(triggers["prometheus"]["query"], "codea1_stage_lag_events") {
 		t.Errorf("query %q", triggers["prometheus"]["query"])
