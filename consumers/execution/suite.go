@@ -43,11 +43,12 @@ const maxStatedBytes = 4 << 10
 // statedPrelude gives a stated answer the two names that are no literals.
 const statedPrelude = "from math import inf, nan\n"
 
-// parseSuites reads each text with Python's ast, in a child of its own. What
-// counts as a test is in TESTS.md: `assert call == answer` where the call is the
-// entry point's and the answer a literal, or an expression of literals and pure
-// built-in functions, which is computed apart from any program. trusted lifts the limits on the call's arguments. budget bounds the
-// parsing, and again the computing, of all texts together.
+// parseSuites reads each text with Python's ast, in children that run no program.
+// What counts as a test is in TESTS.md: `assert call == answer` where the call is
+// the entry point's and the answer a literal, or an expression of literals and
+// pure built-in functions, which is computed apart from any program. trusted lifts
+// the limits on the call's arguments. budget bounds the parsing, and again the
+// computing, of all texts together.
 func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, trusted bool, budget time.Duration) ([][]statement, error) {
 	limit := maxStatedBytes
 	if trusted {
