@@ -13,8 +13,9 @@ import (
 )
 
 // valueThreshold is the size from which a value lies in Badger's value log, in
-// bytes.
-const valueThreshold = 1 << 10
+// bytes. A batch of smaller ones is synced once, into the write-ahead log of the
+// tables; of larger ones twice, but no compaction copies them.
+const valueThreshold = 2 << 10
 
 // storeOptions is Badger tuned for one writer of large, compressed, immutable
 // values within a small memory. Its defaults take over a gigabyte and do not
