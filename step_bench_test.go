@@ -117,7 +117,7 @@ func newStepBench(b *testing.B, hidden, layers, mlp int) *stepBench {
 
 // newCheckpoint is that of a new model with the shipped tokenizer.
 func newCheckpoint(b *testing.B, hidden, layers, mlp int, seed uint64) fs.FS {
-	shipped, err := tiny.Checkpoint("code")
+	shipped, err := tiny.Checkpoint("test")
 	if err != nil {
 		b.Fatal(err)
 	}
