@@ -45,10 +45,9 @@ var levels = []Level{LevelIsolated, LevelConfined, LevelOpen}
 
 const levelRemedy = "run as root, or allow unprivileged user namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces, AppArmor's apparmor_restrict_unprivileged_userns); or accept a weaker level with --sandbox-level (CODEA1_SANDBOX_LEVEL): confined or open"
 
-const (
-	scratchDirectory = "/tmp" // inside an isolated fork server
-	unprivilegedID   = 65534  // user and group inside, and outside where the pool runs as root
-)
+// unprivilegedID is user and group inside, and outside where the pool runs as
+// root.
+const unprivilegedID = 65534
 
 // notGivenError is a level that the machine does not give.
 type notGivenError struct {

@@ -2,7 +2,9 @@ package execution
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -156,5 +158,48 @@ def own():
 	}
 	if text, err := os.ReadFile(outside); err != nil || string(text) != "text" {
 		t.Errorf("the file outside holds %q, %v", text, err)
+	}
+}
+
+// A Python below /tmp is seen where it is, and candidates write elsewhere.
+func TestIsolatedPythonBelowTmp(t *testing.T) {
+	dir, err := os.MkdirTemp("/tmp", "codea1-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	python, err := findPython(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(python.Executable, "-m", "venv", "--without-pip", dir).CombinedOutput(); err != nil {
+		t.Skipf("this Python makes no environments: %v: %s", err, out)
+	}
+	config := Config{Workers: 1, Python: filepath.Join(dir, "bin", "python3")}
+	p, err := open(t.Context(), config.withDefaults(), []Level{LevelIsolated})
+	if errors.Is(err, ErrNotIsolated) && !strings.Contains(err.Error(), "File exists") {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	const code = `
+import os, tempfile
+
+def look(environment):
+    with tempfile.NamedTemporaryFile() as file:
+        own = os.path.dirname(file.name) == os.getcwd()
+    return os.path.exists(environment + "/pyvenv.cfg"), os.access(environment, os.W_OK), own
+`
+	report, err := p.Run(t.Context(), Program{Code: code}, []string{fmt.Sprintf("look(%q)", dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := show(report.Outcomes[0]); got != "(True, False, True)" {
+		t.Errorf("environment there, writable, own directory for files: %s", got)
 	}
 }

@@ -39,6 +39,17 @@ func (i interpreter) visible() []string {
 	return paths
 }
 
+// scratch returns where an isolated candidate's private directory is: /tmp, or
+// another place where Python itself is installed below that.
+func (i interpreter) scratch() string {
+	for _, p := range i.Prefixes {
+		if p == "/tmp" || strings.HasPrefix(p, "/tmp/") {
+			return "/scratch"
+		}
+	}
+	return "/tmp"
+}
+
 // Behind a shim such as pyenv's, which costs tens of milliseconds at every
 // start, and with the paths that the site module adds, which costs more.
 const askScript = `import json, sys

@@ -60,11 +60,12 @@ type setup struct {
 	Directory string           `json:"directory"`
 
 	Level        Level    `json:"level"`
-	Filter       string   `json:"filter"`        // struct sock_filter in hexadecimal
-	Visible      []string `json:"visible"`       // what the private root shows of the machine's
-	ScratchBytes int64    `json:"scratch_bytes"` // of the private directory for files
-	Grouped      bool     `json:"grouped"`       // the memory limit is the fork server's and its children's together
-	UID          int      `json:"uid"`           // as seen inside
+	Filter       string   `json:"filter"`  // struct sock_filter in hexadecimal
+	Visible      []string `json:"visible"` // what the private root shows of the machine's
+	Scratch      string   `json:"scratch"` // the private directory for files, in that root
+	ScratchBytes int64    `json:"scratch_bytes"`
+	Grouped      bool     `json:"grouped"` // the memory limit is the fork server's and its children's together
+	UID          int      `json:"uid"`     // as seen inside
 }
 
 // startZygote starts a fork server that works in the given directory. The error
@@ -91,7 +92,7 @@ func startZygote(python interpreter, directory string, level Level, config Confi
 	z.command.Dir = "/"
 	scratch := directory
 	if level == LevelIsolated {
-		scratch = scratchDirectory
+		scratch = settings.Scratch
 	}
 	z.command.Env = []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + scratch, "TMPDIR=" + scratch,
@@ -150,7 +151,7 @@ func (z *zygote) greet(level Level) error {
 func newSetup(python interpreter, directory string, level Level, config Config) (setup, error) {
 	s := setup{
 		Directory: directory, Path: python.Path, Preload: strings.Fields(readHarness("preload.txt")),
-		Level: level, Visible: python.visible(), ScratchBytes: scratchFiles * config.FileBytes, UID: unprivilegedID,
+		Level: level, Visible: python.visible(), Scratch: python.scratch(), ScratchBytes: scratchFiles * config.FileBytes, UID: unprivilegedID,
 	}
 	if level != LevelOpen {
 		filter, err := seccomp.Program()

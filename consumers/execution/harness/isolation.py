@@ -12,7 +12,6 @@ import ctypes
 import os
 from functools import partial
 
-SCRATCH = "/tmp"
 HOST_NAME = b"sandbox"
 
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
@@ -50,7 +49,7 @@ def enclose(setup):
     level, directory, landlock = setup["level"], setup["directory"], 0
     if level == "isolated":
         own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        change_root(directory, setup["visible"], setup["scratch_bytes"], setup["uid"])
+        change_root(directory, setup["visible"], setup["scratch"], setup["scratch_bytes"], setup["uid"])
         check("sethostname", libc.sethostname(HOST_NAME, len(HOST_NAME)))
         held = own_pids, keep_little(setup["uid"])
     else:
@@ -77,19 +76,19 @@ def set_attributes(path, attributes, recursive):
     check("mount_setattr " + path, libc.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, path.encode(), flags, wanted, ctypes.c_size_t(32)))
 
 
-def change_root(root, visible, scratch_bytes, uid):
+def change_root(root, visible, scratch, scratch_bytes, uid):
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     mount("sandbox", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=2k")
     for path in visible:
         show(root, path)
-    os.mkdir(root + SCRATCH)
-    scratch = "mode=700,uid=%d,gid=%d,size=%d,nr_inodes=4k" % (uid, uid, scratch_bytes)
-    mount("scratch", root + SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, scratch)
+    os.mkdir(root + scratch)
+    options = "mode=700,uid=%d,gid=%d,size=%d,nr_inodes=4k" % (uid, uid, scratch_bytes)
+    mount("scratch", root + scratch, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
     os.chdir(root)
     check("pivot_root", libc.syscall(PIVOT_ROOT[os.uname().machine], b".", b"."))
     check("umount", libc.umount2(b".", MNT_DETACH))  # the old root lay on top
     set_attributes("/", ATTR_RDONLY, False)
-    os.chdir(SCRATCH)
+    os.chdir(scratch)
 
 
 def show(root, path):
