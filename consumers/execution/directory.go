@@ -14,9 +14,7 @@ const rootPrefix = "codea1-sandbox-"
 func makeRoot() (root string, lock *os.File, err error) {
 	left, _ := filepath.Glob(filepath.Join(os.TempDir(), rootPrefix+"*"))
 	for _, directory := range left {
-		if abandoned(directory) {
-			_ = removeAll(directory) // if it cannot be removed, it is in nobody's way
-		}
+		removeAbandoned(directory, removeAll)
 	}
 	return ownDirectory(func() (string, error) { return os.MkdirTemp("", rootPrefix) })
 }
@@ -58,19 +56,22 @@ func lockDirectory(path string) (*os.File, error) {
 	return lock, nil
 }
 
-// abandoned reports that a directory of this user belongs to no process.
-func abandoned(path string) bool {
+// removeAbandoned removes a directory of this user that belongs to no process.
+// It holds the directory's lock meanwhile, so that who has only just made it
+// does not take it for its own any more. What cannot be removed is in nobody's
+// way.
+func removeAbandoned(path string, remove func(path string) error) {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {
-		return false
+		return
 	}
 	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() {
-		return false
+		return
 	}
 	lock, err := lockDirectory(path)
 	if err != nil {
-		return false
+		return
 	}
+	_ = remove(path)
 	_ = lock.Close()
-	return true
 }

@@ -287,8 +287,8 @@ func (g *controlGroups) sweep() {
 	for _, parent := range g.parents {
 		left, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*"))
 		for _, directory := range left {
-			if filepath.Base(directory) != ownGroup && abandoned(directory) {
-				_ = os.Remove(directory) // who else is quicker is welcome
+			if filepath.Base(directory) != ownGroup {
+				removeAbandoned(directory, os.Remove)
 			}
 		}
 	}
