@@ -12,38 +12,38 @@ import (
 
 // CodeSampledColumns is a CodeSampled as it travels.
 type CodeSampledColumns struct {
-	Posed   ProblemPosed      `msgpack:"posed"`
-	Version int               `msgpack:"version"` // policy version that answered
-	Prompt  Int32s            `msgpack:"prompt"`  // token ids, in planes; shared by all answers
-	Answers []SampledText     `msgpack:"answers"` // M
-	Draws   []SampledTokens   `msgpack:"draws"`   // M: the answers' token ids
-	Odds    []SampledLogProbs `msgpack:"odds"`    // M: the answers' log-probs
+	Posed            ProblemPosed      `msgpack:"posed"`
+	Version          int               `msgpack:"version"`           // policy version that answered
+	Prompt           Int32s            `msgpack:"prompt"`            // token ids, in planes; shared by all answers
+	Answers          []SampledText     `msgpack:"answers"`           // M
+	ResponseTokens   []SampledTokens   `msgpack:"response_tokens"`   // M: the answers' token ids
+	ResponseLogProbs []SampledLogProbs `msgpack:"response_logprobs"` // M: the answers' log-probs
 }
 
 // TestsSampledColumns is a TestsSampled as it travels.
 type TestsSampledColumns struct {
-	Posed       ProblemPosed        `msgpack:"posed"`
-	CodeVersion int                 `msgpack:"code_version"` // policy version that answered
-	Version     int                 `msgpack:"version"`      // policy version that wrote the tests
-	Codes       []string            `msgpack:"codes"`        // M programs, as shown to the Test LLM
-	Prompts     []Int32s            `msgpack:"prompts"`      // M; token ids, in planes; shared by the suites of an answer
-	Suites      [][]SampledText     `msgpack:"suites"`       // M x N
-	Draws       [][]SampledTokens   `msgpack:"draws"`        // M x N: the suites' token ids
-	Odds        [][]SampledLogProbs `msgpack:"odds"`         // M x N: the suites' log-probs
+	Posed            ProblemPosed        `msgpack:"posed"`
+	CodeVersion      int                 `msgpack:"code_version"`      // policy version that answered
+	Version          int                 `msgpack:"version"`           // policy version that wrote the tests
+	Codes            []string            `msgpack:"codes"`             // M programs, as shown to the Test LLM
+	Prompts          []Int32s            `msgpack:"prompts"`           // M; token ids, in planes; shared by the suites of an answer
+	Suites           [][]SampledText     `msgpack:"suites"`            // M x N
+	ResponseTokens   [][]SampledTokens   `msgpack:"response_tokens"`   // M x N: the suites' token ids
+	ResponseLogProbs [][]SampledLogProbs `msgpack:"response_logprobs"` // M x N: the suites' log-probs
 }
 
-// SampledText is what a sampled response says.
+// SampledText is the text of a response.
 type SampledText struct {
 	Text   string `msgpack:"text"`
 	Finish string `msgpack:"finish"` // how it ended: stop, length or given
 }
 
-// SampledTokens is what was drawn to say it.
+// SampledTokens are its token ids.
 type SampledTokens struct {
 	Tokens Int32s `msgpack:"tokens"` // token ids of the response, in planes; the end token included if it was reached
 }
 
-// SampledLogProbs is how likely that was.
+// SampledLogProbs are their log-probs.
 type SampledLogProbs struct {
 	LogProbs Float32s `msgpack:"logprobs"` // log p(token) in nats when sampled, little-endian float32; one per token
 }
@@ -68,23 +68,23 @@ func WireForm(t Type) any {
 }
 
 // columns takes completions apart.
-func columns(row []Completion) (texts []SampledText, draws []SampledTokens, likely []SampledLogProbs) {
-	texts, draws, likely = make([]SampledText, len(row)), make([]SampledTokens, len(row)), make([]SampledLogProbs, len(row))
+func columns(row []Completion) (texts []SampledText, tokens []SampledTokens, logProbs []SampledLogProbs) {
+	texts, tokens, logProbs = make([]SampledText, len(row)), make([]SampledTokens, len(row)), make([]SampledLogProbs, len(row))
 	for i := range row {
 		c := &row[i]
-		texts[i], draws[i], likely[i] = SampledText{c.Text, c.Finish}, SampledTokens{c.Tokens}, SampledLogProbs{c.LogProbs}
+		texts[i], tokens[i], logProbs[i] = SampledText{c.Text, c.Finish}, SampledTokens{c.Tokens}, SampledLogProbs{c.LogProbs}
 	}
-	return texts, draws, likely
+	return texts, tokens, logProbs
 }
 
 // completions puts columns together again.
-func completions(texts []SampledText, draws []SampledTokens, likely []SampledLogProbs) ([]Completion, error) {
-	if len(draws) != len(texts) || len(likely) != len(texts) {
-		return nil, fmt.Errorf("%w: %d texts, %d draws, %d odds", ErrMalformed, len(texts), len(draws), len(likely))
+func completions(texts []SampledText, tokens []SampledTokens, logProbs []SampledLogProbs) ([]Completion, error) {
+	if len(tokens) != len(texts) || len(logProbs) != len(texts) {
+		return nil, fmt.Errorf("%w: %d texts, %d rows of tokens, %d of log-probs", ErrMalformed, len(texts), len(tokens), len(logProbs))
 	}
 	row := make([]Completion, len(texts))
 	for i := range row {
-		row[i] = Completion{Text: texts[i].Text, Tokens: draws[i].Tokens, LogProbs: likely[i].LogProbs, Finish: texts[i].Finish}
+		row[i] = Completion{Text: texts[i].Text, Tokens: tokens[i].Tokens, LogProbs: logProbs[i].LogProbs, Finish: texts[i].Finish}
 	}
 	return row, nil
 }
@@ -92,7 +92,7 @@ func completions(texts []SampledText, draws []SampledTokens, likely []SampledLog
 // EncodeMsgpack implements msgpack.CustomEncoder.
 func (c *CodeSampled) EncodeMsgpack(e *msgpack.Encoder) error {
 	w := CodeSampledColumns{Posed: c.Posed, Version: c.Version, Prompt: c.Prompt}
-	w.Answers, w.Draws, w.Odds = columns(c.Answers)
+	w.Answers, w.ResponseTokens, w.ResponseLogProbs = columns(c.Answers)
 	return e.Encode(&w)
 }
 
@@ -102,7 +102,7 @@ func (c *CodeSampled) DecodeMsgpack(d *msgpack.Decoder) error {
 	if err := d.Decode(&w); err != nil {
 		return err
 	}
-	answers, err := completions(w.Answers, w.Draws, w.Odds)
+	answers, err := completions(w.Answers, w.ResponseTokens, w.ResponseLogProbs)
 	*c = CodeSampled{Posed: w.Posed, Version: w.Version, Prompt: w.Prompt, Answers: answers}
 	return err
 }
@@ -111,10 +111,10 @@ func (c *CodeSampled) DecodeMsgpack(d *msgpack.Decoder) error {
 func (t *TestsSampled) EncodeMsgpack(e *msgpack.Encoder) error {
 	w := TestsSampledColumns{
 		Posed: t.Posed, CodeVersion: t.CodeVersion, Version: t.Version, Codes: t.Codes, Prompts: t.Prompts,
-		Suites: make([][]SampledText, len(t.Suites)), Draws: make([][]SampledTokens, len(t.Suites)), Odds: make([][]SampledLogProbs, len(t.Suites)),
+		Suites: make([][]SampledText, len(t.Suites)), ResponseTokens: make([][]SampledTokens, len(t.Suites)), ResponseLogProbs: make([][]SampledLogProbs, len(t.Suites)),
 	}
 	for i, row := range t.Suites {
-		w.Suites[i], w.Draws[i], w.Odds[i] = columns(row)
+		w.Suites[i], w.ResponseTokens[i], w.ResponseLogProbs[i] = columns(row)
 	}
 	return e.Encode(&w)
 }
@@ -125,8 +125,8 @@ func (t *TestsSampled) DecodeMsgpack(d *msgpack.Decoder) error {
 	if err := d.Decode(&w); err != nil {
 		return err
 	}
-	if len(w.Draws) != len(w.Suites) || len(w.Odds) != len(w.Suites) {
-		return fmt.Errorf("%w: %d rows of suites, %d of draws, %d of odds", ErrMalformed, len(w.Suites), len(w.Draws), len(w.Odds))
+	if len(w.ResponseTokens) != len(w.Suites) || len(w.ResponseLogProbs) != len(w.Suites) {
+		return fmt.Errorf("%w: %d rows of suites, %d of tokens, %d of log-probs", ErrMalformed, len(w.Suites), len(w.ResponseTokens), len(w.ResponseLogProbs))
 	}
 	*t = TestsSampled{
 		Posed: w.Posed, CodeVersion: w.CodeVersion, Version: w.Version, Codes: w.Codes, Prompts: w.Prompts,
@@ -134,7 +134,7 @@ func (t *TestsSampled) DecodeMsgpack(d *msgpack.Decoder) error {
 	}
 	var err error
 	for i := range t.Suites {
-		if t.Suites[i], err = completions(w.Suites[i], w.Draws[i], w.Odds[i]); err != nil {
+		if t.Suites[i], err = completions(w.Suites[i], w.ResponseTokens[i], w.ResponseLogProbs[i]); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ func codeSampledByColumn(v map[string]any) (map[string]any, error) {
 	if v["prompt"], err = byPlane(v["prompt"]); err != nil {
 		return nil, err
 	}
-	v["answers"], v["draws"], v["odds"], err = byColumn(v["answers"])
+	v["answers"], v["response_tokens"], v["response_logprobs"], err = byColumn(v["answers"])
 	return v, err
 }
 
@@ -34,18 +34,18 @@ func testsSampledByColumn(v map[string]any) (map[string]any, error) {
 		}
 	}
 	suites, _ := v["suites"].([]any)
-	draws, likely := make([]any, len(suites)), make([]any, len(suites))
+	tokenRows, logProbRows := make([]any, len(suites)), make([]any, len(suites))
 	for i := range suites {
-		if suites[i], draws[i], likely[i], err = byColumn(suites[i]); err != nil {
+		if suites[i], tokenRows[i], logProbRows[i], err = byColumn(suites[i]); err != nil {
 			return nil, err
 		}
 	}
-	v["draws"], v["odds"] = draws, likely
+	v["response_tokens"], v["response_logprobs"] = tokenRows, logProbRows
 	return v, nil
 }
 
 // byColumn takes a list of completions apart.
-func byColumn(row any) (texts, draws, likely []any, err error) {
+func byColumn(row any) (texts, tokenRows, logProbRows []any, err error) {
 	all, _ := row.([]any)
 	for i := range all {
 		c, ok := all[i].(map[string]any)
@@ -57,10 +57,10 @@ func byColumn(row any) (texts, draws, likely []any, err error) {
 			return nil, nil, nil, fmt.Errorf("completion %d: %w", i, err)
 		}
 		texts = append(texts, map[string]any{"text": c["text"], "finish": c["finish"]})
-		draws = append(draws, map[string]any{"tokens": tokens})
-		likely = append(likely, map[string]any{"logprobs": c["logprobs"]})
+		tokenRows = append(tokenRows, map[string]any{"tokens": tokens})
+		logProbRows = append(logProbRows, map[string]any{"logprobs": c["logprobs"]})
 	}
-	return texts, draws, likely, nil
+	return texts, tokenRows, logProbRows, nil
 }
 
 // byPlane puts the bytes of little-endian numbers into planes.

@@ -8,11 +8,11 @@ func (c *CodeSampled) write(w *writer) {
 	w.text("prompt")
 	w.ints(c.Prompt)
 	w.text("answers")
-	writeRow(w, c.Answers, writeSaid)
-	w.text("draws")
-	writeRow(w, c.Answers, writeDrawn)
-	w.text("odds")
-	writeRow(w, c.Answers, writeOdds)
+	writeRow(w, c.Answers, writeResponse)
+	w.text("response_tokens")
+	writeRow(w, c.Answers, writeTokens)
+	w.text("response_logprobs")
+	writeRow(w, c.Answers, writeLogProbs)
 }
 
 func (c *CodeSampled) read(r *reader) {
@@ -22,11 +22,11 @@ func (c *CodeSampled) read(r *reader) {
 	c.Version = r.wantInt(&left, "version")
 	r.want(&left, "prompt")
 	c.Prompt = r.ints()
-	c.Answers = readWanted(r, &left, "answers", leastSaid, readSaid)
-	r.want(&left, "draws")
-	readRow(r, c.Answers, readDrawn)
-	r.want(&left, "odds")
-	readRow(r, c.Answers, readOdds)
+	c.Answers = readWanted(r, &left, "answers", leastResponse, readResponse)
+	r.want(&left, "response_tokens")
+	readRow(r, c.Answers, readTokens)
+	r.want(&left, "response_logprobs")
+	readRow(r, c.Answers, readLogProbs)
 	r.end(left)
 }
 
@@ -38,9 +38,9 @@ func (t *TestsSampled) write(w *writer) {
 	w.intField("version", t.Version)
 	writeWanted(w, "codes", t.Codes, writeText)
 	writeWanted(w, "prompts", t.Prompts, func(p *Int32s, w *writer) { w.ints(*p) })
-	t.writeColumn(w, "suites", writeSaid)
-	t.writeColumn(w, "draws", writeDrawn)
-	t.writeColumn(w, "odds", writeOdds)
+	t.writeColumn(w, "suites", writeResponse)
+	t.writeColumn(w, "response_tokens", writeTokens)
+	t.writeColumn(w, "response_logprobs", writeLogProbs)
 }
 
 func (t *TestsSampled) writeColumn(w *writer, name string, write func(c *Completion, w *writer)) {
@@ -59,9 +59,9 @@ func (t *TestsSampled) read(r *reader) {
 	t.Version = r.wantInt(&left, "version")
 	t.Codes = readWanted(r, &left, "codes", 1, readText)
 	t.Prompts = readWanted(r, &left, "prompts", 2, func(p *Int32s, r *reader) { *p = r.ints() })
-	t.Suites = readWanted(r, &left, "suites", 1, func(row *[]Completion, r *reader) { *row = readList(r, leastSaid, readSaid) })
-	t.readColumn(r, &left, "draws", readDrawn)
-	t.readColumn(r, &left, "odds", readOdds)
+	t.Suites = readWanted(r, &left, "suites", 1, func(row *[]Completion, r *reader) { *row = readList(r, leastResponse, readResponse) })
+	t.readColumn(r, &left, "response_tokens", readTokens)
+	t.readColumn(r, &left, "response_logprobs", readLogProbs)
 	r.end(left)
 }
 
@@ -94,19 +94,19 @@ func readRow(r *reader, row []Completion, read func(c *Completion, r *reader)) {
 	}
 }
 
-func writeSaid(c *Completion, w *writer) {
+func writeResponse(c *Completion, w *writer) {
 	w.fields(2)
 	w.textField("text", c.Text)
 	w.textField("finish", c.Finish)
 }
 
-func writeDrawn(c *Completion, w *writer) {
+func writeTokens(c *Completion, w *writer) {
 	w.fields(1)
 	w.text("tokens")
 	w.ints(c.Tokens)
 }
 
-func writeOdds(c *Completion, w *writer) {
+func writeLogProbs(c *Completion, w *writer) {
 	w.fields(1)
 	w.text("logprobs")
 	w.floats(c.LogProbs)
@@ -114,9 +114,9 @@ func writeOdds(c *Completion, w *writer) {
 
 var finishes = []string{FinishStop, FinishLength, FinishGiven}
 
-const leastSaid = 1 + 6 + 8
+const leastResponse = 1 + 6 + 8
 
-func readSaid(c *Completion, r *reader) {
+func readResponse(c *Completion, r *reader) {
 	left := r.fields()
 	c.Text = r.wantText(&left, "text")
 	r.want(&left, "finish")
@@ -124,14 +124,14 @@ func readSaid(c *Completion, r *reader) {
 	r.end(left)
 }
 
-func readDrawn(c *Completion, r *reader) {
+func readTokens(c *Completion, r *reader) {
 	left := r.fields()
 	r.want(&left, "tokens")
 	c.Tokens = r.ints()
 	r.end(left)
 }
 
-func readOdds(c *Completion, r *reader) {
+func readLogProbs(c *Completion, r *reader) {
 	left := r.fields()
 	r.want(&left, "logprobs")
 	c.LogProbs = r.floats()

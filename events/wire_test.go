@@ -175,7 +175,7 @@ func TestVersion1OfTheSampledPayloads(t *testing.T) {
 // Columns of different lengths belong to no completions.
 func TestColumnsMatch(t *testing.T) {
 	for _, p := range samples() {
-		for _, column := range []string{"draws", "odds"} {
+		for _, column := range []string{"response_tokens", "response_logprobs"} {
 			m, err := Encode(sampleEvent(p))
 			if err != nil {
 				t.Fatal(err)

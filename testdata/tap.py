@@ -14,7 +14,7 @@ async def main(address):
         event, kind = msgpack.unpackb(data), message.headers["ce-type"]
         print(kind, message.headers["ce-subject"], event, flush=True)
         if kind == "code.sampled":
-            planes = event["draws"][0]["tokens"]  # every lowest byte, then every second, third, highest
+            planes = event["response_tokens"][0]["tokens"]  # every lowest byte, then every second, third, highest
             count = len(planes) // 4
             print("first answer:", [int.from_bytes(planes[i::count], "little", signed=True) for i in range(count)], flush=True)
 
