@@ -47,8 +47,8 @@ const statedPrelude = "from math import inf, nan\n"
 // What counts as a test is in TESTS.md: `assert call == answer` where the call is
 // the entry point's and the answer a literal, or an expression of literals and
 // pure built-in functions, which is computed apart from any program. trusted lifts
-// the limits on the call's arguments. budget bounds the parsing, and again the
-// computing, of all texts together.
+// the limits on the call's arguments. budget bounds each child that parses, and
+// again the computing of all texts together.
 func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, trusted bool, budget time.Duration) ([][]statement, error) {
 	limit := maxStatedBytes
 	if trusted {
