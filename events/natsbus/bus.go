@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,12 +42,12 @@ const (
 	// publishWindowBytes bounds the payload of all unconfirmed messages.
 	publishWindowBytes = 64 << 20
 	// publishTimeout ends the wait for one confirmation: a node of a cluster may
-	// have died with it.
-	publishTimeout = 10 * time.Second
-	// electionTimeout is how long a stream may be without a leader.
-	electionTimeout = 10 * time.Second
-	// requestTimeout ends the wait for an answer of JetStream's API.
-	requestTimeout = 10 * time.Second
+	// have died with it. requestTimeout does for an answer of JetStream's API: a
+	// cluster says nothing while what was asked about has no leader. Then both are
+	// tried again, until silenceTimeout has passed since the first time.
+	publishTimeout = 5 * time.Second
+	requestTimeout = 2 * time.Second
+	silenceTimeout = 30 * time.Second
 	// closeTimeout is how long Close waits for what was written to reach the
 	// server; acknowledgements are written without waiting.
 	closeTimeout = 2 * time.Second
@@ -156,27 +157,60 @@ func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
 }
 
 // errNoAnswer is returned for a request of JetStream's API whose answer did
-// not come: the connection was lost, or requestTimeout has passed.
+// not come: the connection was lost, or silenceTimeout has passed.
 var errNoAnswer = errors.New("no answer from the server")
 
-// ask lets do talk to JetStream's API. A request whose answer is lost with the
-// connection would otherwise be waited for until ctx ends.
+// ask lets do talk to JetStream's API, and again while nobody answers; an
+// attempt without an answer may have been carried out all the same. A request
+// whose answer is lost with the connection would otherwise be waited for until
+// ctx ends.
 func (b *Bus) ask(ctx context.Context, do func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	limited, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
 	stop := context.AfterFunc(b.link.alive(), cancel)
 	defer stop()
-	err := do(limited)
-	if err != nil && limited.Err() != nil {
+	for {
+		err := b.askOnce(limited, do)
+		if err == nil {
+			return nil
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		err = fmt.Errorf("%w: %w", errNoAnswer, nats.ErrTimeout)
+		if !errors.Is(err, errNoAnswer) && !isPassing(err) || client.Pause(limited, b.ctx, retryPause) != nil {
+			return b.orClosed(err)
+		}
 	}
-	if err != nil {
-		return b.orClosed(err)
+}
+
+func (b *Bus) askOnce(ctx context.Context, do func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := do(limited)
+	if err != nil && limited.Err() != nil {
+		return fmt.Errorf("%w: %w", errNoAnswer, nats.ErrTimeout)
 	}
-	return nil
+	return err
+}
+
+// isPassing reports whether an error says that nobody has taken a request or a
+// message, and that another attempt may do better: in a cluster a stream is
+// between two leaders for a moment, and a new one is not known everywhere at
+// once; or another publisher's copy of the same message may still fail.
+func isPassing(err error) bool {
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) {
+		return true
+	}
+	var api *jetstream.APIError
+	return errors.As(err, &api) && slices.Contains(passing, api.ErrorCode)
+}
+
+// passing are error codes that the server's client does not name.
+var passing = []jetstream.ErrorCode{
+	10008, // JSClusterNotAvailErr
+	10009, // JSClusterNotLeaderErr
+	10158, // JSStreamDuplicateMessageConflict
+	10163, // JSStreamExpectedLastSeqPerSubjectNotReady
 }
 
 // orClosed turns the connection's own word for it into ErrClosed.

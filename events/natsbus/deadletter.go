@@ -39,7 +39,8 @@ func (b *Bus) putLetter(ctx context.Context, subject string, l *letter) error {
 	})
 }
 
-// getLast returns the message of a subject, or jetstream.ErrMsgNotFound.
+// getLast returns the message of a subject, or jetstream.ErrMsgNotFound. Any node
+// of a cluster may answer, and one that is behind knows nothing of the latest.
 func (b *Bus) getLast(ctx context.Context, run, subject string) (*jetstream.RawStreamMsg, error) {
 	s, err := b.stream(ctx, run)
 	if err != nil {
@@ -52,6 +53,19 @@ func (b *Bus) getLast(ctx context.Context, run, subject string) (*jetstream.RawS
 		return err
 	})
 	return msg, err
+}
+
+// getStored returns the message of a subject that is known to hold one.
+func (b *Bus) getStored(ctx context.Context, run, subject string) (*jetstream.RawStreamMsg, error) {
+	for began := time.Now(); ; {
+		msg, err := b.getLast(ctx, run, subject)
+		if !errors.Is(err, jetstream.ErrMsgNotFound) || time.Since(began) > silenceTimeout {
+			return msg, err
+		}
+		if err := client.Pause(ctx, b.ctx, retryPause); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // getEvent returns the event of a type and group.
@@ -195,11 +209,24 @@ func (b *Bus) redeliver(ctx context.Context, run, id string) error {
 			return err
 		}
 	}
-	err = b.putLetter(ctx, letterSubject(run, retryToken, id), &letter{Type: found.Type, Group: found.Group, Time: time.Now().UTC()})
-	if isTaken(err) {
+	subject := letterSubject(run, retryToken, id)
+	l := letter{Type: found.Type, Group: found.Group, Time: time.Now().UTC()}
+	err = b.putLetter(ctx, subject, &l)
+	if !isTaken(err) {
+		return err
+	}
+	stored, err := b.getStored(ctx, run, subject)
+	if err != nil {
+		return err
+	}
+	var first letter
+	if err := json.Unmarshal(stored.Data, &first); err != nil {
+		return fmt.Errorf("subject %s: %w: %w", subject, events.ErrMalformed, err)
+	}
+	if !first.Time.Equal(l.Time) { // else an attempt of ours was stored without an answer
 		return fmt.Errorf("%w: it was redelivered", events.ErrNoDeadLetter)
 	}
-	return err
+	return nil
 }
 
 // errLater is returned for an event that cannot be had now.

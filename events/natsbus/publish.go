@@ -63,7 +63,7 @@ type publication struct {
 type sent struct {
 	message *events.Message
 	future  jetstream.PubAckFuture
-	silent  time.Time // since when nobody takes the message; zero while it is not known
+	since   time.Time // when it was first sent
 }
 
 func groupKey(m *events.Message) string { return m.Run + "." + m.Group }
@@ -95,7 +95,7 @@ func (p *publication) send(ctx context.Context, m *events.Message) error {
 		p.bus.window.Release(weight(m))
 		return p.fail(m, err)
 	}
-	p.queue = append(p.queue, sent{message: m, future: future})
+	p.queue = append(p.queue, sent{message: m, future: future, since: time.Now()})
 	p.groups[groupKey(m)] = true
 	return nil
 }
@@ -135,18 +135,14 @@ func (p *publication) settleOldest(ctx context.Context) error {
 	}
 }
 
-// again sends a message once more that nobody has taken: in a cluster a stream
-// is between two leaders for a moment, and a new one is not known everywhere
-// at once; or another publisher's copy of the message may still fail. Another
-// message of its group is not on its way.
+// again sends a message once more that nobody has taken, or that may have got
+// lost: the stream takes it once. Another message of its group is not on its
+// way.
 func (p *publication) again(ctx context.Context, s *sent, err error) (bool, error) {
-	if !errors.Is(err, jetstream.ErrNoStreamResponse) && !isUndecided(err) {
+	if !isPassing(err) && !errors.Is(err, jetstream.ErrAsyncPublishTimeout) {
 		return false, err
 	}
-	if s.silent.IsZero() {
-		s.silent = time.Now()
-	}
-	if time.Since(s.silent) > electionTimeout || !p.bus.conn.IsConnected() {
+	if time.Since(s.since) > silenceTimeout || !p.bus.conn.IsConnected() {
 		return false, err
 	}
 	if err := client.Pause(ctx, p.bus.ctx, retryPause); err != nil {
@@ -184,13 +180,6 @@ func isTaken(err error) bool {
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// isUndecided reports whether the server refused a message because another of
-// the same ID is on its way to the nodes of a cluster.
-func isUndecided(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == errCodeDuplicateInProcess
-}
-
 // orFull makes ErrFull of a refusal for want of room: the stream's limits or the
 // server's.
 func orFull(err error) error {
@@ -213,12 +202,11 @@ const (
 	errCodeInsufficientResources jetstream.ErrorCode = 10023 // JSInsufficientResourcesErr
 	errCodeInsufficientStorage   jetstream.ErrorCode = 10047 // JSStorageResourcesExceededErr
 	errCodeStoreFailed           jetstream.ErrorCode = 10077 // JSStreamStoreFailedF: the description says why
-	errCodeDuplicateInProcess    jetstream.ErrorCode = 10158 // JSStreamDuplicateMessageConflict
 )
 
 // checkStored returns nil when the subject of m holds the event m.
 func (b *Bus) checkStored(ctx context.Context, m *events.Message) error {
-	stored, err := b.getLast(ctx, m.Run, subjectOf(m))
+	stored, err := b.getStored(ctx, m.Run, subjectOf(m))
 	if err != nil {
 		return fmt.Errorf("nats: publish %s %s: look up the stored event: %w", m.Type, m.Group, err)
 	}

@@ -26,8 +26,9 @@ type Register interface {
 	// It may return an old one for a while.
 	Load(ctx context.Context) (Record, uint64, error)
 	// Swap replaces the record of a revision, 0 for none, and returns its own
-	// revision; or ErrChanged when the present record is another one. After any
-	// other error the record may have been replaced.
+	// revision; or ErrChanged when the present record has another revision, be it
+	// that of this record, stored before without an answer. After any other error
+	// the record may have been replaced.
 	Swap(ctx context.Context, revision uint64, record Record) (uint64, error)
 }
 
