@@ -169,7 +169,7 @@ func (b *Bus) ask(ctx context.Context, do func(context.Context) error) error {
 	defer cancel()
 	stop := context.AfterFunc(b.link.alive(), cancel)
 	defer stop()
-	for {
+	for began := time.Now(); ; {
 		err := b.askOnce(limited, do)
 		if err == nil {
 			return nil
@@ -180,7 +180,18 @@ func (b *Bus) ask(ctx context.Context, do func(context.Context) error) error {
 		if !errors.Is(err, errNoAnswer) && !isPassing(err) || client.Pause(limited, b.ctx, retryPause) != nil {
 			return b.orClosed(err)
 		}
+		if errors.Is(err, nats.ErrNoResponders) && time.Since(began) > requestTimeout && b.lacksJetStream(limited) {
+			return fmt.Errorf("%s has no JetStream, which keeps the events; start it with nats-server -js: %w", b.conn.ConnectedUrlRedacted(), err)
+		}
 	}
+}
+
+// lacksJetStream reports whether no server at all answers JetStream's API.
+func (b *Bus) lacksJetStream(ctx context.Context) bool {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err := b.js.AccountInfo(limited)
+	return errors.Is(err, jetstream.ErrJetStreamNotEnabled)
 }
 
 func (b *Bus) askOnce(ctx context.Context, do func(context.Context) error) error {

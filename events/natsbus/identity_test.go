@@ -78,6 +78,35 @@ func credentials(t *testing.T) (natsserver.Options, string) {
 	}, write(t, "user.creds", creds)
 }
 
+// startServer starts a server that others have configured, and returns its address.
+func startServer(t *testing.T, options *natsserver.Options) string {
+	t.Helper()
+	options.Host, options.Port, options.NoSigs = "127.0.0.1", natsserver.RANDOM_PORT, true
+	s, err := natsserver.NewServer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server is not ready")
+	}
+	return s.ClientURL()
+}
+
+func TestServerWithoutJetStream(t *testing.T) {
+	url := startServer(t, new(natsserver.Options))
+	bus, err := natsbus.Connect(t.Context(), natsbus.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bus.Close()
+	wantSentence(t, bus.EnsureStream(bounded(t), "r1"), url, "JetStream", "nats-server -js")
+}
+
 func TestIdentities(t *testing.T) {
 	_, public, seed := key(t, nkeys.CreateUser)
 	seedFile := write(t, "user.nk", seed)
@@ -101,19 +130,9 @@ func TestIdentities(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.server.Host, c.server.Port, c.server.NoSigs = "127.0.0.1", natsserver.RANDOM_PORT, true
 			c.server.JetStream, c.server.StoreDir = true, t.TempDir()
-			s, err := natsserver.NewServer(&c.server)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Start()
-			defer s.WaitForShutdown()
-			defer s.Shutdown()
-			if !s.ReadyForConnections(10 * time.Second) {
-				t.Fatal("the server is not ready")
-			}
-			c.good.URL, c.bad.URL = s.ClientURL(), s.ClientURL()
+			url := startServer(t, &c.server)
+			c.good.URL, c.bad.URL = url, url
 			c.good.MaxStreamBytes = 1 << 30 // a default server promises no more than the disk has
 			c.bad.ConnectTimeout = 100 * time.Millisecond
 			bus, err := natsbus.Connect(t.Context(), c.good)
