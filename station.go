@@ -153,7 +153,7 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 // what that one had made.
 func (s *station) openJournal(name string) (*journal.Journal, error) {
 	for n := range maxReplicas {
-		j, err := journal.Open(journalPath(s.dir, name, n), journal.Options{})
+		j, err := journal.Open(journalPath(s.dir, name, n), journal.Options{Logger: s.logger.With("journal", name)})
 		if errors.Is(err, journal.ErrInUse) {
 			continue
 		}

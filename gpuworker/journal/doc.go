@@ -2,9 +2,11 @@
 // bus, so that a group delivered again after a crash is published again and
 // never sampled again.
 //
-// It owns a Badger directory of encoded events.Message values keyed by event
-// id, oldest dropped first, bounded in count and bytes. It must not know what
-// an event says.
+// It owns a directory of segments: files that records, one encoded
+// events.Message each, are appended to and that are deleted as a whole, oldest
+// first. The number of messages and their bytes are bounded. Where they lie is
+// kept in memory, by event id. It must not know what an event says.
 //
-// Start reading at journal.go; record.go has the format of a value.
+// Start reading at journal.go; segment.go has the format of a file, record.go
+// that of a message.
 package journal

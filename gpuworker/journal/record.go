@@ -22,27 +22,26 @@ const (
 // errRecord is wrapped by every error about a value that is not a record.
 var errRecord = errors.New("not a journal record")
 
-func encodeRecord(m *events.Message) ([]byte, error) {
+// encodeRecord appends the record of a message to buf.
+func encodeRecord(buf *bytes.Buffer, m *events.Message) error {
 	var names, values []string
 	m.Headers("", func(name, value string) {
 		names = append(names, name)
 		values = append(values, value)
 	})
-	var buf bytes.Buffer
 	buf.Grow(len(m.Data) + 1<<10)
-	enc := msgpack.NewEncoder(&buf)
+	enc := msgpack.GetEncoder()
+	defer msgpack.PutEncoder(enc)
+	enc.Reset(buf)
 	if err := enc.EncodeMapLen(len(names) + 1); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range names {
 		if err := errors.Join(enc.EncodeString(names[i]), enc.EncodeString(values[i])); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := errors.Join(enc.EncodeString(dataKey), enc.EncodeBytes(m.Data)); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
+	return errors.Join(enc.EncodeString(dataKey), enc.EncodeBytes(m.Data))
 }
 
 func decodeRecord(raw []byte) (events.Message, error) {

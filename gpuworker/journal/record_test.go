@@ -6,17 +6,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"codea1/events"
 	"codea1/events/bustest"
 )
 
 func TestRecordKeepsEveryByte(t *testing.T) {
 	for _, e := range bustest.Chain("r1", 3, 7) {
 		want := bustest.Encode(e)
-		raw, err := encodeRecord(&want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := decodeRecord(raw)
+		got, err := decodeRecord(encode(t, &want))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,15 +23,21 @@ func TestRecordKeepsEveryByte(t *testing.T) {
 	}
 }
 
+func encode(t testing.TB, m *events.Message) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := encodeRecord(&buf, m); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
 // FuzzRecord holds the decoder to its word: any bytes either are a record that
 // encodes to an equal message, or an error.
 func FuzzRecord(f *testing.F) {
 	for _, e := range bustest.Chain("r1", 3, 7) {
 		m := bustest.Encode(e)
-		raw, err := encodeRecord(&m)
-		if err != nil {
-			f.Fatal(err)
-		}
+		raw := encode(f, &m)
 		f.Add(raw)
 		f.Add(raw[:len(raw)/2])
 	}
@@ -46,11 +49,7 @@ func FuzzRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := encodeRecord(&m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, err := decodeRecord(again)
+		back, err := decodeRecord(encode(t, &m))
 		if err != nil {
 			t.Fatal(err)
 		}
