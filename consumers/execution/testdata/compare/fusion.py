@@ -62,7 +62,9 @@ def real_runner(checkout):
     from sandbox.runners import base, major
     from sandbox.runners.types import CodeRunArgs, CommandRunStatus
 
-    major.get_python_rt_env = lambda _: {"PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"]}
+    named = tempfile.TemporaryDirectory()  # it runs whatever is called python
+    os.symlink(PYTHON, os.path.join(named.name, "python"))
+    major.get_python_rt_env = lambda _: {"PATH": named.name + ":" + os.environ["PATH"]}
 
     async def run(code):
         result = (await major.run_python(CodeRunArgs(code=code, run_timeout=TIME_LIMIT))).run_result
