@@ -29,6 +29,7 @@ type BusFlags struct {
 	URL          string `name:"bus" help:"Message bus: embedded, the nats:// addresses of servers with JetStream, or kafka://HOST:PORT[,HOST:PORT]." default:"embedded"`
 	Replicas     int    `name:"bus-replicas" help:"Copies that the bus keeps of a new run's events: 1, or 3 on a cluster." default:"1"`
 	Partitions   int    `name:"bus-partitions" help:"Partitions of a topic that Kafka does not have yet; NATS has none." default:"4"`
+	StreamMiB    int64  `name:"bus-stream-mib" help:"Most that the events of a run may take on NATS, in MiB; 0 for 32768, or less where the server has less to set aside." default:"0"`
 	User         string `name:"bus-user" help:"User to log in to the bus with." placeholder:"NAME"`
 	PasswordFile string `name:"bus-password-file" help:"File that holds the user's password." placeholder:"FILE"`
 	SASL         string `name:"bus-sasl" help:"How Kafka is shown user and password: plain, scram-sha-256 or scram-sha-512." default:"scram-sha-512" enum:"plain,scram-sha-256,scram-sha-512"`
@@ -81,12 +82,22 @@ func (f *BusFlags) connect(ctx context.Context, name string, logger *slog.Logger
 	}
 	bus, err := natsbus.Connect(ctx, natsbus.Config{
 		URL: f.URL, Name: name, User: f.User, Password: password, Token: token, NKeyFile: f.NKeyFile, CredsFile: f.CredsFile,
-		CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile, Replicas: f.Replicas, Logger: logger,
+		CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile, Replicas: f.Replicas, MaxStreamBytes: f.StreamMiB << 20, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return bus, nil
+}
+
+// limit gives the events of a run the room that the flags say, if they do: a run
+// that has none left goes on after it.
+func (f *BusFlags) limit(ctx context.Context, bus events.Bus, run string) error {
+	nats, ok := bus.(*natsbus.Bus)
+	if !ok || f.StreamMiB == 0 {
+		return nil
+	}
+	return nats.EnsureStream(ctx, run)
 }
 
 // secret reads a file that holds one secret; empty for no file.
@@ -105,8 +116,8 @@ func secret(flag, path string) (string, error) {
 	return secret, nil
 }
 
-// embeddedBus starts the NATS server of a run in its directory and joins it.
-func embeddedBus(ctx context.Context, run, dir string, port int, logger *slog.Logger) (*natsbus.Server, events.Broker, error) {
+// embed starts the NATS server of a run in its directory and joins it.
+func (f *BusFlags) embed(ctx context.Context, run, dir string, port int, logger *slog.Logger) (*natsbus.Server, events.Broker, error) {
 	server, err := natsbus.StartServer(natsbus.ServerConfig{
 		StoreDir: natsPath(dir), Port: port, Logger: logger.With("part", "nats"),
 		// A process that dies loses nothing. A machine that loses power may
@@ -117,7 +128,9 @@ func embeddedBus(ctx context.Context, run, dir string, port int, logger *slog.Lo
 	if err != nil {
 		return nil, nil, err
 	}
-	bus, err := natsbus.Connect(ctx, natsbus.Config{Server: server, Name: "codea1-" + run, Logger: logger.With("part", "bus")})
+	bus, err := natsbus.Connect(ctx, natsbus.Config{
+		Server: server, Name: "codea1-" + run, MaxStreamBytes: f.StreamMiB << 20, Logger: logger.With("part", "bus"),
+	})
 	if err != nil {
 		server.Shutdown()
 		return nil, nil, err

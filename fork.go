@@ -98,7 +98,7 @@ func (h *host) OpenBus(ctx context.Context, dir, run, config string) (replay.See
 		}
 		return bus, bus.Close, nil
 	}
-	server, bus, err := embeddedBus(ctx, run, dir, 0, h.logger)
+	server, bus, err := flags.Bus.embed(ctx, run, dir, 0, h.logger)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -70,6 +70,9 @@ func (r *recording) open(ctx context.Context) error {
 // the log makes the curriculum pose what is due.
 func (r *recording) begin(ctx context.Context, c *circle, config string) error {
 	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source("curriculum"), Now: time.Now, Budget: r.budget}
+	if err := r.flags.Bus.limit(ctx, r.bus, r.run); err != nil {
+		return err
+	}
 	if err := r.catchUp(ctx); err != nil {
 		return err
 	}

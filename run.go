@@ -59,7 +59,7 @@ func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *
 		return t, err
 	}
 	if t.alone {
-		t.server, t.bus, err = embeddedBus(ctx, t.run, dir, flags.Port, logger)
+		t.server, t.bus, err = flags.Bus.embed(ctx, t.run, dir, flags.Port, logger)
 		if err != nil {
 			return t, err
 		}

@@ -46,7 +46,7 @@ type RunFlags struct {
 // what the run is.
 var mayChange = []string{
 	"preset", "runs-dir", "steps", "epochs", "budget", "eval-every",
-	"bus", "bus-replicas", "bus-partitions", "bus-user", "bus-password-file", "bus-sasl", "bus-token-file", "bus-nkey-file", "bus-creds-file",
+	"bus", "bus-replicas", "bus-partitions", "bus-stream-mib", "bus-user", "bus-password-file", "bus-sasl", "bus-token-file", "bus-nkey-file", "bus-creds-file",
 	"bus-tls", "bus-ca-file", "bus-cert-file", "bus-key-file", "ack-wait", "hold-dead-letters", "port",
 	"dashboard-address", "no-dashboard", "python", "sandbox", "sandboxes", "sandbox-level", "call-timeout", "job-timeout", "memory-mib",
 	"keep-checkpoints", "keep-every", "keep-tokens", "help", "log-level", "resume", "run", "probe-address", "instance", "lease-ttl",

@@ -40,8 +40,9 @@ type Config struct {
 	ConnectTimeout time.Duration
 
 	// MaxStreamBytes and MaxStreamMessages bound a run's stream. A full stream
-	// refuses new events and never forgets old ones. 32 GiB and 16 million by
-	// default; a server that is not ours must have that much to spare.
+	// refuses new events and never forgets old ones. 16 million messages by
+	// default, and 32 GiB; a server sets that much aside, and one that has less to
+	// spare a half of it, a quarter and so on, 1 GiB at least.
 	MaxStreamBytes    int64
 	MaxStreamMessages int64
 	// Replicas of a new run's stream; 1 by default. An embedded server has one.
@@ -54,6 +55,7 @@ type Config struct {
 const (
 	defaultConnectTimeout    = 10 * time.Second
 	defaultMaxStreamBytes    = 32 << 30
+	minStreamBytes           = 1 << 30
 	defaultMaxStreamMessages = 16 << 20
 
 	// maxHeaderBytes is room for the envelope: ten headers, each under
@@ -72,9 +74,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = defaultConnectTimeout
-	}
-	if c.MaxStreamBytes == 0 {
-		c.MaxStreamBytes = defaultMaxStreamBytes
 	}
 	if c.MaxStreamMessages == 0 {
 		c.MaxStreamMessages = defaultMaxStreamMessages
@@ -104,7 +103,7 @@ func (c Config) validate() error {
 		return errors.New("nats: a TLS certificate and its key come together")
 	case c.ConnectTimeout < 0:
 		return fmt.Errorf("nats: connect timeout %v is negative", c.ConnectTimeout)
-	case c.MaxStreamBytes < maxMessageBytes:
+	case c.MaxStreamBytes != 0 && c.MaxStreamBytes < maxMessageBytes:
 		return fmt.Errorf("nats: a stream of %d bytes cannot hold one message of %d", c.MaxStreamBytes, maxMessageBytes)
 	case c.MaxStreamMessages < 1:
 		return fmt.Errorf("nats: a stream of %d messages holds nothing", c.MaxStreamMessages)

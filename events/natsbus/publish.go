@@ -194,11 +194,12 @@ func orFull(err error) error {
 	if !full {
 		return err
 	}
-	return fmt.Errorf("%w: %w; raise the limits of the stream or its server's storage", events.ErrFull, err)
+	return fmt.Errorf("%w: %w; raise the limit of the stream (--bus-stream-mib) or its server's storage", events.ErrFull, err)
 }
 
 // Error codes of the server that its client does not name.
 const (
+	errCodeNoPeers               jetstream.ErrorCode = 10005 // JSClusterNoPeersErrF: the description says why
 	errCodeInsufficientResources jetstream.ErrorCode = 10023 // JSInsufficientResourcesErr
 	errCodeInsufficientStorage   jetstream.ErrorCode = 10047 // JSStorageResourcesExceededErr
 	errCodeStoreFailed           jetstream.ErrorCode = 10077 // JSStreamStoreFailedF: the description says why

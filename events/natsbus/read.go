@@ -173,18 +173,11 @@ func (r *reader) checkPosition(ctx context.Context) error {
 	if r.last == 0 {
 		return nil
 	}
-	var end uint64
-	err := r.bus.ask(ctx, func(ctx context.Context) error {
-		s, err := r.bus.js.Stream(ctx, streamName(r.run))
-		if err == nil {
-			end = s.CachedInfo().State.LastSeq
-		}
-		return err
-	})
+	s, err := r.bus.findStream(ctx, r.run)
 	if err != nil {
-		return r.bus.streamError(r.run, err)
+		return err
 	}
-	if r.last > end {
+	if end := s.CachedInfo().State.LastSeq; r.last > end {
 		return fmt.Errorf("nats: read run %s: %w: position %d, end %d", r.run, events.ErrPosition, r.last, end)
 	}
 	return nil

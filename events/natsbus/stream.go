@@ -1,9 +1,12 @@
 package natsbus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"codea1/events/internal/client"
 
@@ -18,7 +21,7 @@ func (b *Bus) streamConfig(run string) jetstream.StreamConfig {
 		Storage:     jetstream.FileStorage,
 		Replicas:    b.config.Replicas,
 		Retention:   jetstream.LimitsPolicy,
-		MaxBytes:    b.config.MaxStreamBytes,
+		MaxBytes:    cmp.Or(b.config.MaxStreamBytes, defaultMaxStreamBytes),
 		MaxMsgs:     b.config.MaxStreamMessages,
 		MaxMsgSize:  maxMessageBytes,
 		// A subject takes one message and keeps it, whoever publishes: what a
@@ -42,12 +45,12 @@ func (b *Bus) EnsureStream(ctx context.Context, run string) error {
 	if err := validNames(run); err != nil {
 		return err
 	}
-	err := b.ask(ctx, func(ctx context.Context) error {
-		_, err := b.js.CreateOrUpdateStream(ctx, b.streamConfig(run))
-		return err
-	})
+	s, err := b.makeStream(ctx, run, b.js.CreateOrUpdateStream)
 	if err != nil {
-		return b.streamError(run, err)
+		return err
+	}
+	if has := s.CachedInfo().Config.MaxBytes; has < b.config.MaxStreamBytes {
+		return fmt.Errorf("nats: the server has no room for more than the %d bytes of the stream of run %q", has, run)
 	}
 	return nil
 }
@@ -63,20 +66,12 @@ func (b *Bus) stream(ctx context.Context, run string) (jetstream.Stream, error) 
 	if err := validNames(run); err != nil {
 		return nil, err
 	}
-	err := b.ask(ctx, func(ctx context.Context) error {
-		var err error
-		s, err = b.js.Stream(ctx, streamName(run))
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			s, err = b.js.CreateStream(ctx, b.streamConfig(run))
-			if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-				// Another process, with other limits, was faster.
-				s, err = b.js.Stream(ctx, streamName(run))
-			}
-		}
-		return err
-	})
+	s, err := b.findStream(ctx, run)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = b.makeStream(ctx, run, b.js.CreateStream)
+	}
 	if err != nil {
-		return nil, b.streamError(run, err)
+		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,11 +79,62 @@ func (b *Bus) stream(ctx context.Context, run string) (jetstream.Stream, error) 
 	return s, nil
 }
 
-func (b *Bus) streamError(run string, err error) error {
-	var api *jetstream.APIError
-	if errors.As(err, &api) && api.ErrorCode == errCodeInsufficientStorage {
-		return fmt.Errorf("nats: the server has no room for a stream of %d bytes for run %q; lower the stream limit: %w",
-			b.config.MaxStreamBytes, run, err)
+func (b *Bus) findStream(ctx context.Context, run string) (s jetstream.Stream, err error) {
+	err = b.ask(ctx, func(ctx context.Context) error {
+		var err error
+		s, err = b.js.Stream(ctx, streamName(run))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nats: stream of run %q: %w", run, err)
 	}
-	return fmt.Errorf("nats: stream of run %q: %w", run, err)
+	return s, nil
+}
+
+// makeStream creates the stream of a run with create. When another process is
+// faster, it is that one's stream, whatever its limits.
+func (b *Bus) makeStream(ctx context.Context, run string, create func(context.Context, jetstream.StreamConfig) (jetstream.Stream, error)) (jetstream.Stream, error) {
+	config := b.streamConfig(run)
+	for began := time.Now(); ; {
+		var s jetstream.Stream
+		err := b.ask(ctx, func(ctx context.Context) error {
+			var err error
+			s, err = create(ctx, config)
+			return err
+		})
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			return b.findStream(ctx, run)
+		}
+		if err != nil && !isNoRoom(err) {
+			return nil, fmt.Errorf("nats: stream of run %q: %w", run, err)
+		}
+		if err == nil {
+			if limit := b.streamConfig(run).MaxBytes; config.MaxBytes < limit {
+				b.logger.Warn("nats: the server has no room for a larger stream", "run", run, "bytes", config.MaxBytes, "wanted", limit)
+			}
+			return s, nil
+		}
+		// What took the room may be this very stream, which another process makes.
+		if err := client.Pause(ctx, b.ctx, retryPause); err != nil {
+			return nil, err
+		}
+		if s, err := b.findStream(ctx, run); err == nil {
+			return s, nil
+		}
+		given := b.config.MaxStreamBytes != 0
+		if given && time.Since(began) > requestTimeout || !given && config.MaxBytes/2 < minStreamBytes {
+			return nil, fmt.Errorf("nats: the server has no room for a stream of %d bytes for run %q; give it more or ask for less with --bus-stream-mib: %w",
+				config.MaxBytes, run, err)
+		}
+		if !given {
+			config.MaxBytes /= 2
+		}
+	}
+}
+
+// isNoRoom reports whether servers cannot set aside what a stream may take.
+func isNoRoom(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == errCodeInsufficientStorage ||
+		api.ErrorCode == errCodeNoPeers && strings.Contains(api.Description, "insufficient storage"))
 }
