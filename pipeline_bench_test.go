@@ -48,6 +48,7 @@ const benchTokens = 300 // of a completion
 func BenchmarkPipeline(b *testing.B) {
 	sizes := benchSizes
 	sizes.Steps = b.N
+	defer events.Remember(recentBytes)() // as train does
 	p := newPipeline(b, sizes)
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
 	defer cancel()

@@ -84,11 +84,16 @@ func savedConfig(ctx *kong.Context, dir string) (map[string]string, error) {
 // 932, for two per cent more time. GOGC sets another value.
 const gcPercent = 50
 
+// recentBytes is how much of what stages publish is kept for the other stages of
+// the process to read: some 80 groups at the paper's sizes.
+const recentBytes = 32 << 20
+
 // Run trains until the planned steps are done or ctx ends.
 func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writer, logger *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
+	defer events.Remember(recentBytes)()
 	config, err := runYAML(flags)
 	if err != nil {
 		return err

@@ -80,6 +80,7 @@ func encode(e *Event, take func(raw []byte)) (Message, error) {
 	m := Message{Envelope: e.Envelope}
 	if len(raw) >= ZstdThreshold {
 		m.Encoding, m.Data = EncodingZstd, compress(raw)
+		recents.keep(&m, raw)
 	} else {
 		m.Data = bytes.Clone(raw)
 	}
@@ -114,6 +115,24 @@ func compress(raw []byte) []byte {
 // Raw returns the payload's msgpack bytes, decompressed and bounded.
 func (m *Message) Raw() ([]byte, error) { return m.rawInto(nil) }
 
+// WithRaw lends what Raw returns, and its hash as Event.Hash has it: use must
+// neither change nor keep it. The error is that of Raw or of use.
+func (m *Message) WithRaw(use func(raw []byte, hash func() string) error) error {
+	if p := recents.of(m); p != nil {
+		return use(p.raw, p.Hash)
+	}
+	scratch := scratches.Get().(*[]byte)
+	defer scratches.Put(scratch)
+	raw, err := m.rawInto((*scratch)[:0])
+	if err != nil {
+		return err
+	}
+	if m.Encoding != EncodingNone {
+		*scratch = raw // it may have grown
+	}
+	return use(raw, func() string { return hashOf(raw) })
+}
+
 // rawInto is Raw with memory to decompress into, if it is enough.
 func (m *Message) rawInto(scratch []byte) ([]byte, error) {
 	if len(m.Data) > MaxPayloadBytes {
@@ -141,7 +160,7 @@ func (m *Message) rawInto(scratch []byte) ([]byte, error) {
 func (m *Message) Decode() (*Event, error) {
 	e := &Event{Envelope: m.Envelope}
 	var err error
-	if e.Payload, err = m.decode(func(raw []byte) { e.hash = hashOf(raw) }); err != nil {
+	if e.Payload, err = m.decode(func(hash func() string) { e.hash = hash() }); err != nil {
 		return nil, err
 	}
 	e.SchemaVersion = registry[m.Type].version
@@ -162,11 +181,10 @@ func (m *Message) Again() (*Event, error) {
 
 // Payload is what Decode returns, without envelope and hash: for those who read
 // an event and cause none.
-func (m *Message) Payload() (Payload, error) { return m.decode(func([]byte) {}) }
+func (m *Message) Payload() (Payload, error) { return m.decode(func(func() string) {}) }
 
-// decode lets take have the payload's msgpack bytes as they are in the message,
-// which are gone when decode returns.
-func (m *Message) decode(take func(raw []byte)) (Payload, error) {
+// decode lets take have the hash of the payload as it is in the message.
+func (m *Message) decode(take func(hash func() string)) (Payload, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
@@ -174,26 +192,24 @@ func (m *Message) decode(take func(raw []byte)) (Payload, error) {
 	if m.SchemaVersion > entry.version {
 		return nil, fmt.Errorf("%s %s: %w: version %d, this build knows %d", m.Type, m.Group, ErrNewerSchema, m.SchemaVersion, entry.version)
 	}
-	// The payload keeps nothing of raw.
-	scratch := scratches.Get().(*[]byte)
-	defer scratches.Put(scratch)
-	raw, err := m.rawInto((*scratch)[:0])
+	var p Payload
+	err := m.WithRaw(func(raw []byte, hash func() string) error { // of which p keeps nothing
+		var quick bool
+		if p, quick = readPayload(m, raw); !quick {
+			var err error
+			if p, err = m.decodeAnyForm(raw); err != nil {
+				return err
+			}
+		}
+		if err := p.Validate(); err != nil {
+			return fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
+		}
+		take(hash)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	if m.Encoding != EncodingNone {
-		*scratch = raw // it may have grown
-	}
-	p, quick := readPayload(m, raw)
-	if !quick {
-		if p, err = m.decodeAnyForm(raw); err != nil {
-			return nil, err
-		}
-	}
-	if err := p.Validate(); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
-	}
-	take(raw)
 	return p, nil
 }
 

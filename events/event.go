@@ -72,12 +72,12 @@ type Event struct {
 // Hash returns the SHA-256 of the encoded payload before compression, in hex.
 // It is known once the event has been encoded or decoded and empty before.
 func (e *Event) Hash() string {
-	if e.hash == "" && e.encoded != nil {
-		if raw, err := e.encoded.Raw(); err == nil {
-			return hashOf(raw)
-		}
+	hash := e.hash
+	if hash == "" && e.encoded != nil {
+		// What was encoded can be decoded: there is no error to look at.
+		_ = e.encoded.WithRaw(func(_ []byte, of func() string) error { hash = of(); return nil })
 	}
-	return e.hash
+	return hash
 }
 
 // New makes a root event: one that no other event of the run caused. Its ID

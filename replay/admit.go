@@ -136,16 +136,19 @@ func (c *candidate) read() error {
 			return nil
 		}
 	}
-	raw, err := m.Raw()
-	if err != nil {
+	if err := m.WithRaw(c.hash); err != nil {
 		c.outcome, c.err = rejected, err
-		return nil
 	}
-	c.payload = hashOf(raw)
+	return nil
+}
+
+// hash fills in what the payload hashes to.
+func (c *candidate) hash(raw []byte, hash func() string) error {
+	c.payload = parseHash(hash())
 	if from := c.entry.from; from != nil && from.Compacted {
 		bare := bareHash(from.Tokens, c.payload)
 		c.payload, c.bare = from.PayloadHash, &bare
-	} else if hasTokens(m.Type) {
+	} else if hasTokens(c.entry.Message.Type) {
 		if bare, ok := hashWithoutTokens(raw); ok {
 			c.bare = &bare
 		}
