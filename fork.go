@@ -21,7 +21,7 @@ import (
 // AfterApply gives the commands of replay what a run goes on with. Kong calls
 // it once the flags are known.
 func (c *CLI) AfterApply() error { //nolint:unparam // as kong calls it
-	c.Replay.Host = &host{newLogger(os.Stderr, max(c.LogLevel, slog.LevelError))}
+	c.Replay.Host = &host{newLogger(os.Stderr, max(c.logLevel("replay"), slog.LevelError))}
 	return nil
 }
 

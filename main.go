@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -31,7 +32,7 @@ import (
 
 // CLI is the command line's grammar.
 type CLI struct {
-	LogLevel slog.Level `help:"Least level of the log lines on standard error: debug, info, warn or error." default:"warn"`
+	LogLevel *slog.Level `help:"Least level of the log lines on standard error: debug, info, warn or error; by default info for a stage, warn for all else." placeholder:"LEVEL"`
 
 	Train      TrainCommand      `cmd:"" help:"Train both models against each other."`
 	Stage      StageCommand      `cmd:"" help:"Run one stage of a run in a process of its own, on a bus that its processes share."`
@@ -80,7 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	command.BindTo(stdout, (*io.Writer)(nil))
-	logger := newLogger(stderr, cli.LogLevel)
+	logger := newLogger(stderr, cli.logLevel(command.Command()))
 	command.Bind(logger)
 	checker, closeChecker := newChecker(ctx, logger)
 	command.BindTo(checker, (*problems.Checker)(nil))
@@ -88,6 +89,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return fail(err)
 	}
 	return 0
+}
+
+// logLevel returns the least level that a command logs.
+func (c *CLI) logLevel(command string) slog.Level {
+	switch {
+	case c.LogLevel != nil:
+		return *c.LogLevel
+	case strings.HasPrefix(command, "stage "):
+		return slog.LevelInfo // its log is all that it shows
+	}
+	return slog.LevelWarn
 }
 
 // newParser returns the parser of the command line.

@@ -142,6 +142,7 @@ func (w *WorkerStage) Run(ctx context.Context, flags *kong.Context, logger *slog
 			return unlessEnded(following.ctx, err)
 		}
 		if now.completed {
+			logger.Info("the run is completed", "run", w.RunName)
 			return nil
 		}
 		if err := w.hold(following.ctx, flags, now.started, attempts, bus, logger); !errors.Is(err, errGoesOnOtherwise) {
@@ -155,7 +156,11 @@ func joinBus(ctx context.Context, bus *BusFlags, run string, flags *kong.Context
 	if bus.URL == busEmbedded {
 		return nil, errors.New("--bus: a stage in a process of its own needs a server that the others reach too: nats://HOST:PORT or kafka://HOST:PORT")
 	}
-	return bus.connect(ctx, fmt.Sprintf("codea1-%s-%s", run, flags.Selected().Name), logger.With("part", "bus"))
+	joined, err := bus.connect(ctx, fmt.Sprintf("codea1-%s-%s", run, flags.Selected().Name), logger.With("part", "bus"))
+	if err == nil {
+		logger.Info("joined the bus", "stage", flags.Selected().Name, "run", run, "bus", bus.public())
+	}
+	return joined, err
 }
 
 // hold runs the stage as an attempt at the run wants it, until the run is
@@ -176,6 +181,7 @@ func (w *WorkerStage) hold(ctx context.Context, flags *kong.Context, started *ev
 	if err := s.openProbe(ctx, c, w.ProbeAddress); err != nil {
 		return err
 	}
+	logger.Info("begins to work", "run", w.RunName, "attempt", started.Attempt, "instance", s.instance)
 	start := workerStages[flags.Selected().Name]
 	c.Go(func(ctx context.Context) error { return start(ctx, s, c) })
 	return unlessEnded(c.ctx, attempts.outlast(c.ctx, started))

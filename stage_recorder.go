@@ -60,6 +60,7 @@ func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 	if _, err := s.lease(ctx, c, recorderStage); err != nil {
 		return unlessEnded(ctx, err)
 	}
+	logger.Info("records the run", "run", r.RunName, "dir", s.dir, "instance", s.instance)
 	config, err := r.directory(s, flags.Args)
 	if err != nil {
 		return err
@@ -76,6 +77,7 @@ func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 	}
 	select {
 	case <-recording.finished:
+		logger.Info("the run is trained", "run", r.RunName, "steps", recording.trained.Load())
 	case <-c.Done():
 		return nil // stop has the error
 	case <-ctx.Done():
