@@ -32,12 +32,30 @@ func (j *job) encode() []byte {
 		trusted = "1"
 	}
 	frame := make([]byte, 4)
-	for _, field := range append([]string{string(j.kind), trusted, strconv.Itoa(j.valueBytes), j.code, j.entry}, j.items...) {
-		frame = binary.LittleEndian.AppendUint32(frame, uint32(len(field)))
-		frame = append(frame, field...)
+	for _, field := range []string{string(j.kind), trusted, strconv.Itoa(j.valueBytes), j.code, j.entry} {
+		frame = appendField(frame, field)
+	}
+	callable := j.kind == jobCalls && plainEntry.MatchString(j.entry)
+	for _, item := range j.items {
+		start := len(frame)
+		if callable {
+			var byValue bool
+			if frame, byValue = appendCall(append(frame, 0, 0, 0, 0), j.entry, item); byValue {
+				binary.LittleEndian.PutUint32(frame[start:], uint32(len(frame)-start-4)|valueBit)
+				continue
+			}
+		}
+		frame = appendField(frame[:start], item)
 	}
 	binary.LittleEndian.PutUint32(frame, uint32(len(frame)-4))
 	return frame
+}
+
+// valueBit marks the length of a call that goes by value.
+const valueBit = 1 << 31
+
+func appendField(frame []byte, field string) []byte {
+	return append(binary.LittleEndian.AppendUint32(frame, uint32(len(field))), field...)
 }
 
 type jobKind string

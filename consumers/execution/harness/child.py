@@ -3,8 +3,10 @@
 A job is a little-endian uint32 length, then fields: each a little-endian
 uint32 length and UTF-8 text. The fields are kind, "1" if the text is trusted
 or "", the most bytes of a value, code, entry point, then the items. (JSON would
-cost every child a tenth of its life in page faults.) An answer frame is a tag,
-a little-endian uint32 length and UTF-8 text:
+cost every child a tenth of its life in page faults.) An item whose length has its
+top bit set is a call of the entry point by value: the marshal data of its
+arguments, a tuple and a dict. An answer frame is a tag, a little-endian uint32
+length and UTF-8 text:
 
     B  begun: the job is read and its clock starts
     L  the program loads
@@ -29,6 +31,7 @@ import random
 import socket
 import sys
 from json import dumps
+from marshal import dumps as marshal, loads
 from os import O_WRONLY, _exit, close, closerange, dup2, read, write
 from os import open as open_file
 from struct import Struct
@@ -42,6 +45,7 @@ JOB_SOCKET = 3
 READ_BYTES = 1 << 16  # at a time: most jobs in one piece
 MAX_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
 DEPTH = 1000  # of a program's calls: Python's usual limit
+BY_VALUE = 1 << 31  # in an item's length
 length, header = Struct("<I"), Struct("<cI").pack
 read_length = length.unpack_from
 REHEARSALS = 20  # Python specialises what runs more often than eight times
@@ -63,6 +67,7 @@ REHEARSED_SUITE = "assert f([1, 'a'], k=-2.5) == {'a': (1, None)}\nassert f(len(
 
 job_socket = JOB_SOCKET  # another one in a rehearsal
 prepared = False  # the fork server has seen to it
+arguments, named_arguments = [], {}  # of the call by value that runs
 processes = None  # a descriptor of /proc, where children share the fork server's memory limit
 
 
@@ -107,9 +112,13 @@ def read_job():
             data += read_some(end - len(data))
     fields = []
     while at < end:
-        start = at + 4
-        at = start + read_length(data, at)[0]
-        fields.append(data[start:at].decode("utf-8", "replace"))
+        start, size = at + 4, read_length(data, at)[0]
+        if size < BY_VALUE:
+            at = start + size
+            fields.append(data[start:at].decode("utf-8", "replace"))
+        else:
+            at = start + size - BY_VALUE
+            fields.append(data[start:at])
     kind, trusted, max_value_bytes, code, entry = fields[:5]
     return kind, trusted == "1", int(max_value_bytes), code, entry, fields[5:]
 
@@ -154,8 +163,9 @@ def run(kind, trusted, max_value_bytes, code, entry, items):
 def run_calls(trusted, max_value_bytes, code, entry, items):
     namespace = load(code, entry)
     if namespace is not None:
+        by_value = None if all([type(call) is str for call in items]) else compile_call(entry)
         for call in items:
-            answer(evaluate, call, namespace, max_value_bytes)
+            answer(evaluate, call, by_value, namespace, max_value_bytes)
 
 
 def run_scripts(trusted, max_value_bytes, code, entry, items):
@@ -187,8 +197,23 @@ def run_suites(trusted, max_value_bytes, code, entry, items):
 RUN = {"calls": run_calls, "scripts": run_scripts, "programs": run_programs, "proxies": run_proxies, "suites": run_suites}
 
 
-def evaluate(call, namespace, max_value_bytes):
-    return values.encode(eval(compile(call, "<test>", "eval", 0, True), namespace), max_value_bytes)
+def compile_call(entry):
+    """Returns code that calls the entry point with copies of what arguments and
+    named_arguments hold then. To a program it looks like the code of a call's text."""
+    code = compile(entry + "(*'a', **'b')", "<test>", "eval", 0, True)
+    given = {"a": arguments, "b": named_arguments}
+    return code.replace(co_consts=tuple([given.get(constant, constant) for constant in code.co_consts]))
+
+
+def evaluate(call, by_value, namespace, max_value_bytes):
+    if type(call) is str:
+        code = compile(call, "<test>", "eval", 0, True)
+    else:
+        code = by_value
+        arguments[:], named = loads(call)
+        named_arguments.clear()
+        named_arguments.update(named)
+    return values.encode(eval(code, namespace), max_value_bytes)
 
 
 def parse(suite, entry, trusted, max_value_bytes):
@@ -221,8 +246,11 @@ def rehearse():
     prepared = True
     renew(modules)
     for _ in range(REHEARSALS):
-        fields = [field.encode() for field in ("calls", "", "1000", REHEARSED, "f", "f(1)", "f('a')", "f(None)", "Solution().f([])")]
+        fields = [field.encode() for field in ("calls", "", "1000", REHEARSED, "f", "f('a')", "f(None)", "Solution().f([])")]
         job = b"".join(length.pack(len(field)) + field for field in fields)
+        for call in (((1,), {}), (([1, "a"],), {"y": -2.5})):
+            data = marshal(call)
+            job += length.pack(BY_VALUE + len(data)) + data
         ours.sendall(length.pack(len(job)) + job)
         run(*read_job())
         parse(REHEARSED_SUITE, "f", False, 1000)
