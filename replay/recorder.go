@@ -23,7 +23,7 @@ type RecorderConfig struct {
 	Run    string // the run whose events are recorded; required
 	Source string // the recorder's name in events it publishes; "recorder"
 	// A batch is committed when it holds MaxBatch events (256) or at least
-	// MaxBatchBytes of payload (4 MiB), or Linger (2 ms) after its first event.
+	// MaxBatchBytes of payload (4 MiB), or Linger (5 ms) after its first event.
 	MaxBatch      int
 	MaxBatchBytes int
 	Linger        time.Duration
@@ -59,7 +59,7 @@ func (c *RecorderConfig) setDefaults() error {
 		c.MaxBatchBytes = 4 << 20
 	}
 	if c.Linger == 0 {
-		c.Linger = 2 * time.Millisecond
+		c.Linger = 5 * time.Millisecond
 	}
 	if c.OnAppend == nil {
 		c.OnAppend = func(context.Context, []events.Message) error { return nil }
