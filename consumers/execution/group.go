@@ -89,7 +89,7 @@ func readHistorical(tests []events.HistoricalTest) ([]expectation, error) {
 }
 
 // validateSuites returns the validated tests of each suite of each answer. All
-// calls of the group run on the ground truth in one job, each once.
+// calls of the group run on the ground truth, each once.
 func (p *Pool) validateSuites(ctx context.Context, in *events.TestsSampled) ([][][]checkedTest, error) {
 	problem := &in.Posed.Problem
 	texts := newCalls()
@@ -117,16 +117,9 @@ func (p *Pool) validateSuites(ctx context.Context, in *events.TestsSampled) ([][
 			}
 		}
 	}
-	report, err := p.runWithin(ctx, Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, asked.list, budget)
+	truth, err := p.askTruth(ctx, problem, asked.list, budget)
 	if err != nil {
 		return nil, err
-	}
-	if !report.Loads {
-		return nil, fmt.Errorf("%w of problem %s does not load: %s", ErrGroundTruth, problem.ID, report.LoadError)
-	}
-	truth := make(map[string]Outcome, len(asked.list))
-	for i, call := range asked.list {
-		truth[call] = report.Outcomes[i]
 	}
 	for i, row := range in.Suites {
 		suites[i] = make([][]checkedTest, len(row))
@@ -137,6 +130,39 @@ func (p *Pool) validateSuites(ctx context.Context, in *events.TestsSampled) ([][
 		}
 	}
 	return suites, nil
+}
+
+// truthCalls is how many calls of a group one process of the ground truth runs.
+// It is the same everywhere: a ground truth that remembers calls shall not depend
+// on the number of cores.
+const truthCalls = 256
+
+// askTruth returns what the ground truth does with each call. budget is for all
+// calls together; each part of them has its share.
+func (p *Pool) askTruth(ctx context.Context, problem *events.Problem, calls []string, budget time.Duration) (map[string]Outcome, error) {
+	program := Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}
+	parts := max(1, (len(calls)+truthCalls-1)/truthCalls) // one without calls shows whether it loads
+	outcomes := make([]Outcome, len(calls))
+	asking, ctx := errgroup.WithContext(ctx)
+	for i := range parts {
+		from, to := i*len(calls)/parts, (i+1)*len(calls)/parts
+		asking.Go(func() error {
+			report, err := p.runWithin(ctx, program, calls[from:to], max(p.config.JobTimeout, budget/time.Duration(parts)))
+			if err == nil && !report.Loads {
+				err = fmt.Errorf("%w of problem %s does not load: %s", ErrGroundTruth, problem.ID, report.LoadError)
+			}
+			copy(outcomes[from:to], report.Outcomes)
+			return err
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		return nil, err
+	}
+	truth := make(map[string]Outcome, len(calls))
+	for i, call := range calls {
+		truth[call] = outcomes[i]
+	}
+	return truth, nil
 }
 
 // answer runs one answer on everything that is to run on it. A call that

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"codea1/consumers/execution/literal"
 	"codea1/events"
 )
 
@@ -148,6 +149,29 @@ func TestGroundTruthErrors(t *testing.T) {
 	} {
 		if out, err := p.Execute(t.Context(), in); !errors.Is(err, ErrGroundTruth) {
 			t.Errorf("%s: got %+v, %v; want ErrGroundTruth", name, out, err)
+		}
+	}
+}
+
+// TestTruthInParts: what a ground truth that counts its calls returns depends on
+// the calls, not on how many processes there are at a time.
+func TestTruthInParts(t *testing.T) {
+	problem := &events.Problem{ID: "p", EntryPoint: "f", Solution: "n = 0\ndef f(x):\n    global n\n    n += 1\n    return n"}
+	var calls []string
+	const each = truthCalls - 6
+	for i := range 3 * each {
+		calls = append(calls, fmt.Sprintf("f(%d)", i))
+	}
+	for _, workers := range []int{1, 2} {
+		truth, err := openPool(t, Config{Workers: workers, CacheBytes: -1}).askTruth(t.Context(), problem, calls, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, call := range calls {
+			want := int64(i%each + 1)
+			if got := truth[call]; got.Value == nil || !literal.Equal(got.Value, literal.NewInt(want)) {
+				t.Fatalf("%d workers: %s is %+v, want %d", workers, call, got, want)
+			}
 		}
 	}
 }

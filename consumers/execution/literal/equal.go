@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 )
 
 // Equal reports whether a == b in Python, for values that were made apart:
@@ -35,7 +36,11 @@ func (b Bool) appendKey(dst []byte) []byte {
 func (i *Int) appendKey(dst []byte) []byte {
 	// Base 16 is linear in the number of digits.
 	dst = append(dst, 'i')
-	dst = i.big.Append(dst, 16)
+	if i.big.IsInt64() {
+		dst = strconv.AppendInt(dst, i.big.Int64(), 16)
+	} else {
+		dst = i.big.Append(dst, 16)
+	}
 	return append(dst, ';')
 }
 

@@ -281,6 +281,9 @@ func (p *parser) number() (Value, error) {
 	if p.pos-digits > MaxIntDigits {
 		return nil, p.fail("a number of over %d digits", MaxIntDigits)
 	}
+	if n, err := strconv.ParseInt(word, 10, 64); err == nil {
+		return NewInt(n), nil
+	}
 	n, ok := new(big.Int).SetString(word, 10)
 	if !ok {
 		return nil, p.fail("%.20q is not a number", word)
