@@ -171,7 +171,7 @@ func (p *pipeline) startWorkers(t testing.TB, c *circle, execute func(context.Co
 	}
 	rewarder := &rewards.Handler{Recipe: recipe, Source: "rewards-0", Now: time.Now}
 	p.startStage(t, c, stage.Config{
-		Name: "execution", Types: []events.Type{events.TypeTestsSampled}, Concurrency: 2,
+		Name: "execution", Types: []events.Type{events.TypeTestsSampled}, TextsOnly: true, Concurrency: 2,
 		Handler: stage.Each(stage.Journalled(p.openJournal(t, "execution"), events.TypeCodeExecuted, execute)),
 	})
 	p.startStage(t, c, stage.Config{Name: "rewards", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(rewarder.Handle)})
@@ -202,7 +202,8 @@ func (p *pipeline) startRollout(t testing.TB, c *circle, role events.Role) {
 	}
 	c.Go(policy.Run)
 	p.startStage(t, c, stage.Config{
-		Name: "rollout-" + string(role), Types: []events.Type{rollout.Consumes()}, Handler: rollout.Handle, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
+		Name: "rollout-" + string(role), Types: []events.Type{rollout.Consumes()}, TextsOnly: true, Handler: rollout.Handle,
+		Batch: rolloutBatch, Linger: 5 * time.Millisecond,
 	})
 }
 

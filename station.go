@@ -96,7 +96,7 @@ func (s *station) startExecution(c *circle, pool *execution.Pool) error {
 	}
 	handler := &execution.Handler{Pool: pool, Source: s.source(execution.StageName), Now: time.Now}
 	return s.start(c, stage.Config{
-		Name: execution.StageName, Types: []events.Type{events.TypeTestsSampled}, Concurrency: workers,
+		Name: execution.StageName, Types: []events.Type{events.TypeTestsSampled}, TextsOnly: true, Concurrency: workers,
 		Handler: stage.Each(stage.Journalled(executed, events.TypeCodeExecuted, handler.Handle)),
 	})
 }
@@ -144,7 +144,7 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 	}
 	s.serve(c, name+" policy", policy.Run)
 	return s.start(c, stage.Config{
-		Name: name, Types: []events.Type{rollout.Consumes()}, Handler: rollout.Handle, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
+		Name: name, Types: []events.Type{rollout.Consumes()}, TextsOnly: true, Handler: rollout.Handle, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
 	})
 }
 

@@ -159,10 +159,16 @@ func (m *Message) rawInto(scratch []byte) ([]byte, error) {
 // Decode returns the event a message carries, in the current schema version.
 // Bytes that are not one whole well-formed payload give ErrMalformed, whatever
 // they are: nothing is allocated on their word.
-func (m *Message) Decode() (*Event, error) {
+func (m *Message) Decode() (*Event, error) { return m.event(false) }
+
+// DecodeTexts is Decode for those who look at no token ids and log-probs: where
+// that saves work they are left out, with the hash of the whole payload.
+func (m *Message) DecodeTexts() (*Event, error) { return m.event(true) }
+
+func (m *Message) event(textsOnly bool) (*Event, error) {
 	e := &Event{Envelope: m.Envelope}
 	var err error
-	if e.Payload, err = m.decode(func(hash func() string) { e.hash = hash() }); err != nil {
+	if e.Payload, err = m.decode(textsOnly, func(hash func() string) { e.hash = hash() }); err != nil {
 		return nil, err
 	}
 	e.SchemaVersion = registry[m.Type].version
@@ -183,10 +189,10 @@ func (m *Message) Again() (*Event, error) {
 
 // Payload is what Decode returns, without envelope and hash: for those who read
 // an event and cause none.
-func (m *Message) Payload() (Payload, error) { return m.decode(func(func() string) {}) }
+func (m *Message) Payload() (Payload, error) { return m.decode(false, func(func() string) {}) }
 
 // decode lets take have the hash of the payload as it is in the message.
-func (m *Message) decode(take func(hash func() string)) (Payload, error) {
+func (m *Message) decode(textsOnly bool, take func(hash func() string)) (Payload, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
@@ -197,7 +203,7 @@ func (m *Message) decode(take func(hash func() string)) (Payload, error) {
 	var p Payload
 	err := m.WithRaw(func(raw []byte, hash func() string) error { // of which p keeps nothing
 		var quick bool
-		if p, quick = readPayload(m, raw); !quick {
+		if p, quick = readPayload(m, raw, textsOnly); !quick {
 			var err error
 			if p, err = m.decodeAnyForm(raw); err != nil {
 				return err
@@ -216,14 +222,14 @@ func (m *Message) decode(take func(hash func() string)) (Payload, error) {
 }
 
 // readPayload reads what this build writes; false for all else.
-func readPayload(m *Message, raw []byte) (Payload, bool) {
+func readPayload(m *Message, raw []byte, textsOnly bool) (Payload, bool) {
 	entry := registry[m.Type]
 	p := entry.make()
 	w, ok := p.(wired)
 	if !ok || m.SchemaVersion != entry.version {
 		return nil, false
 	}
-	r := reader{raw: raw}
+	r := reader{raw: raw, textsOnly: textsOnly}
 	w.read(&r)
 	return p, r.done()
 }

@@ -119,6 +119,16 @@ func (w *writer) floats(p Float32s) {
 	w.b = p.appendTo(w.b)
 }
 
-func (r *reader) ints() Int32s { return int32sOf(r.bin()) }
+func (r *reader) ints() Int32s {
+	if b := r.bin(); !r.textsOnly {
+		return int32sOf(b)
+	}
+	return nil
+}
 
-func (r *reader) floats() Float32s { return float32sOf(r.bin()) }
+func (r *reader) floats() Float32s {
+	if b := r.bin(); !r.textsOnly {
+		return float32sOf(b)
+	}
+	return nil
+}

@@ -8,9 +8,10 @@ import (
 // reader takes msgpack apart. Once something is not as expected it has failed,
 // and everything it returns is empty.
 type reader struct {
-	raw    []byte
-	at     int
-	failed bool
+	raw       []byte
+	at        int
+	failed    bool
+	textsOnly bool // token ids and log-probs are stepped over
 }
 
 // done reports whether all of it was read, and was as expected.

@@ -29,7 +29,7 @@ func agrees(t rapid.TB, p Payload) {
 		t.Fatalf("%s by hand, %v:\n%q\nby reflection:\n%q", p.EventType(), err, raw, want)
 	}
 	m := messageOf(p.EventType(), raw)
-	back, quick := readPayload(&m, raw)
+	back, quick := readPayload(&m, raw, false)
 	if !quick {
 		t.Fatalf("%s: what was written by hand is not read by hand: %q", p.EventType(), raw)
 	}
@@ -109,7 +109,7 @@ func TestOtherFormsAreRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		m = messageOf(p.EventType(), other)
-		if _, quick := readPayload(&m, other); quick {
+		if _, quick := readPayload(&m, other, false); quick {
 			t.Errorf("%s: fields in another order are read by hand", m.Type)
 		}
 		e, err := m.Decode()
@@ -212,8 +212,8 @@ func TestLengthsAreNotBelieved(t *testing.T) {
 				hostile := binary.BigEndian.AppendUint32(append(bytes.Clone(raw[:i]), c), n)
 				hostile = append(hostile, raw[i:]...)
 				m := messageOf(TypeCodeExecuted, hostile)
-				least := testing.AllocsPerRun(1, func() { readPayload(&m, hostile) })
-				if _, quick := readPayload(&m, hostile); quick || least > 100 {
+				least := testing.AllocsPerRun(1, func() { readPayload(&m, hostile, false) })
+				if _, quick := readPayload(&m, hostile, false); quick || least > 100 {
 					t.Fatalf("a length of %d at byte %d: read %v, %v allocations", n, i, quick, least)
 				}
 			}
@@ -240,6 +240,31 @@ func TestHashOfWhatWasEncodedOnce(t *testing.T) {
 	}
 }
 
+// Without tokens an event is the same in all else, its hash included.
+func TestDecodeTexts(t *testing.T) {
+	for _, p := range samples() {
+		m, err := Encode(sampleEvent(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := m.Decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts, err := m.DecodeTexts()
+		if err != nil || texts.Hash() != whole.Hash() {
+			t.Fatalf("%s: %v, hash %s, want %s", m.Type, err, texts.Hash(), whole.Hash())
+		}
+		without := cmpopts.IgnoreTypes(Int32s{}, Float32s{})
+		if d := cmp.Diff(whole, texts, without, cmpopts.IgnoreUnexported(Event{})); d != "" {
+			t.Errorf("%s without tokens:\n%s", m.Type, d)
+		}
+		if sampled, ok := texts.Payload.(*TestsSampled); ok && (sampled.Prompts[0] != nil || sampled.Suites[0][0].Tokens != nil || sampled.Suites[0][0].LogProbs != nil) {
+			t.Errorf("token ids and log-probs were read: %+v", sampled)
+		}
+	}
+}
+
 // FuzzRead: what is read by hand is what is read by reflection.
 func FuzzRead(f *testing.F) {
 	for _, p := range samples() {
@@ -254,7 +279,7 @@ func FuzzRead(f *testing.F) {
 		if m.SchemaVersion == 0 {
 			return
 		}
-		quick, ok := readPayload(&m, raw)
+		quick, ok := readPayload(&m, raw, false)
 		if !ok {
 			return
 		}

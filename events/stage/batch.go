@@ -55,7 +55,11 @@ func (s *Stage) decode(deliveries []events.Delivery) []input {
 }
 
 func (s *Stage) input(m events.Message) input {
-	e, err := m.Decode()
+	decode := m.Decode
+	if s.config.TextsOnly {
+		decode = m.DecodeTexts
+	}
+	e, err := decode()
 	return input{message: m, event: e, err: err, failures: s.failures.of(m.ID), now: s.config.Now()}
 }
 

@@ -20,6 +20,9 @@ type Config struct {
 	Instance string        // tells instances of a stage apart; "0" by default
 	Types    []events.Type // event types consumed
 	Handler  Handler
+	// TextsOnly says that the handler looks at no token ids and log-probs: it
+	// gets events as Message.DecodeTexts returns them.
+	TextsOnly bool
 
 	Concurrency int           // batches handled at the same time; 1 by default
 	Batch       int           // events handed to one call of Handler, at most; 1 by default
