@@ -21,9 +21,7 @@ import (
 var (
 	// plainEntry is what stands before any arguments as it is.
 	plainEntry = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\(\))?(\.[A-Za-z_][A-Za-z0-9_]*(\(\))?)*$`)
-	argument   = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=`)
-	number     = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?`)
-	words      = regexp.MustCompile(`^[A-Za-z0-9_]*$`)
+	floats     = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?$`)
 )
 
 // notArguments are names that Python refuses for one.
@@ -71,15 +69,14 @@ func (w *valueWriter) arguments() bool {
 		if !first && !w.take(", ") {
 			return false
 		}
-		if found := argument.FindStringSubmatch(w.text); found != nil {
-			if slices.Contains(notArguments, found[1]) || slices.Contains(names, found[1]) {
+		if name := w.name(); name != "" {
+			if slices.Contains(notArguments, name) || slices.Contains(names, name) {
 				return false
 			}
-			if names = append(names, found[1]); len(names) == 1 {
+			if names = append(names, name); len(names) == 1 {
 				w.data = append(w.data, '{')
 			}
-			w.text = w.text[len(found[0]):]
-			w.string(found[1])
+			w.string(name)
 		} else if len(names) == 0 {
 			w.one(positional)
 		} else {
@@ -94,6 +91,24 @@ func (w *valueWriter) arguments() bool {
 	}
 	w.data = append(w.data, '0')
 	return true
+}
+
+// name reads the name of an argument with its equals sign, if one comes next.
+func (w *valueWriter) name() string {
+	end := 0
+	for end < len(w.text) && isWordByte(w.text[end]) {
+		end++
+	}
+	if end == 0 || end == len(w.text) || w.text[end] != '=' || w.text[0] >= '0' && w.text[0] <= '9' {
+		return ""
+	}
+	name := w.text[:end]
+	w.text = w.text[end+1:]
+	return name
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 // count leaves room for a count and returns where that is.
@@ -182,8 +197,13 @@ func (w *valueWriter) pairs(depth int) bool {
 // quoted reads a string up to its closing quote.
 func (w *valueWriter) quoted(quote string) bool {
 	text, rest, closed := strings.Cut(w.text, quote)
-	if !closed || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' || r == '\\' }) {
+	if !closed {
 		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '\\' {
+			return false
+		}
 	}
 	w.text = rest
 	start := len(w.data)
@@ -192,7 +212,11 @@ func (w *valueWriter) quoted(quote string) bool {
 
 // string writes a string. It reports whether Python keeps only one of its kind.
 func (w *valueWriter) string(text string) (interned bool) {
-	if interned = words.MatchString(text); interned {
+	interned = true
+	for i := range len(text) {
+		interned = interned && isWordByte(text[i])
+	}
+	if interned {
 		w.data = append(w.data, 'A')
 	} else {
 		w.data = append(w.data, 'a')
@@ -203,20 +227,24 @@ func (w *valueWriter) string(text string) (interned bool) {
 }
 
 func (w *valueWriter) number() bool {
-	text := number.FindString(w.text)
-	w.text = w.text[len(text):]
+	end := 0
+	for end < len(w.text) && strings.IndexByte("0123456789.e+-", w.text[end]) >= 0 {
+		end++
+	}
+	text := w.text[:end]
+	w.text = w.text[end:]
 	start := len(w.data)
 	if strings.ContainsAny(text, ".e") {
 		f, err := strconv.ParseFloat(text, 64)
 		w.data = binary.LittleEndian.AppendUint64(append(w.data, 'g'), math.Float64bits(f))
-		return err == nil && w.unlike(start)
+		return floats.MatchString(text) && err == nil && w.unlike(start)
 	}
 	digits := strings.TrimPrefix(text, "-")
 	if digits == "" || len(digits) > maxIntDigits || digits[0] == '0' && digits != "0" {
 		return false
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	if err != nil || digits[0] == '+' {
 		return false
 	}
 	w.int(n)
