@@ -5,8 +5,10 @@
 // form a Bus carries and the log keeps; Message.Decode turns it back. Payloads
 // are msgpack maps with short readable keys, zstd above ZstdThreshold. Sampled
 // ones travel by column (columns.go), with token ids and log-probs packed
-// (packed.go); what each is on the wire stands in schemas. Envelopes travel as
-// CloudEvents 1.0 binary-mode headers.
+// (packed.go), executed ones leave out what stands in the test itself
+// (executed_short.go); what each is on the wire stands in schemas. Envelopes
+// travel as CloudEvents 1.0 binary-mode headers. What a process has encoded last
+// it need not take apart again (recent.go).
 //
 // The unit of work is a group: one question with its M answers and M x N test
 // suites. Each stage turns one event of a group into the next, so an ID can be

@@ -41,7 +41,8 @@ const (
 
 var statuses = []TestStatus{StatusKept, StatusUnparsable, StatusRaised, StatusDuplicate}
 
-// ExecutedTest is one statement of a suite and what became of it.
+// ExecutedTest is one statement of a suite and what became of it. On the wire
+// it is an ExecutedTestShort.
 type ExecutedTest struct {
 	Source   string     `msgpack:"src"`              // the statement as written, cut at a limit
 	Status   TestStatus `msgpack:"status"`           //

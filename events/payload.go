@@ -40,7 +40,7 @@ var registry = map[Type]struct {
 	TypeProblemPosed:   {1, func() Payload { return new(ProblemPosed) }},
 	TypeCodeSampled:    {2, func() Payload { return new(CodeSampled) }},
 	TypeTestsSampled:   {2, func() Payload { return new(TestsSampled) }},
-	TypeCodeExecuted:   {1, func() Payload { return new(CodeExecuted) }},
+	TypeCodeExecuted:   {2, func() Payload { return new(CodeExecuted) }},
 	TypeGroupRewarded:  {1, func() Payload { return new(GroupRewarded) }},
 	TypeGroupDropped:   {1, func() Payload { return new(GroupDropped) }},
 	TypePolicyUpdated:  {1, func() Payload { return new(PolicyUpdated) }},

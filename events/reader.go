@@ -131,16 +131,6 @@ func (r *reader) textBytes() []byte {
 
 func (r *reader) text() string { return string(r.textBytes()) }
 
-// part is text that stands in whole, very often, at a place of one read before:
-// then it shares its memory.
-func (r *reader) part(whole string, from int) string {
-	b := r.textBytes()
-	if from >= 0 && from+len(b) <= len(whole) && whole[from:from+len(b)] == string(b) {
-		return whole[from : from+len(b)]
-	}
-	return string(b)
-}
-
 // oneOf is text that is one of a few, as a rule.
 func oneOf[S ~string](r *reader, few []S) S {
 	b := r.textBytes()

@@ -12,6 +12,7 @@ type upcaster func(map[string]any) (map[string]any, error)
 var upcasters = map[Type]map[int]upcaster{
 	TypeCodeSampled:  {1: codeSampledByColumn},
 	TypeTestsSampled: {1: testsSampledByColumn},
+	TypeCodeExecuted: {1: codeExecutedInShort},
 }
 
 // In version 1 a completion is one map, and token ids are little-endian int32.
@@ -78,4 +79,28 @@ func byPlane(bin any) (any, error) {
 		lowest[i], second[i], third[i], highest[i] = b[4*i], b[4*i+1], b[4*i+2], b[4*i+3]
 	}
 	return out, nil
+}
+
+// codeExecutedInShort changes what version 2 would read as something else: in
+// version 1 a test with no expected value had none.
+func codeExecutedInShort(v map[string]any) (map[string]any, error) { //nolint:unparam // an upcaster
+	answers, _ := v["answers"].([]any)
+	for _, answer := range answers {
+		for _, suite := range listOf(answer, "suites") {
+			for _, test := range listOf(suite, "tests") {
+				test, ok := test.(map[string]any)
+				if _, said := test["expect"]; ok && !said {
+					test["expect"] = ""
+				}
+			}
+		}
+	}
+	return v, nil
+}
+
+// listOf returns a list of a map; none where there is no such thing.
+func listOf(value any, name string) []any {
+	v, _ := value.(map[string]any)
+	list, _ := v[name].([]any)
+	return list
 }

@@ -1,41 +1,5 @@
 package events
 
-func (t *ExecutedTest) write(w *writer) {
-	w.fields(3, t.Call != "", t.Stated != "", t.Expected != "", t.Wrong, t.Detail != "")
-	w.textField("src", t.Source)
-	w.textField("status", string(t.Status))
-	w.optionalText("call", t.Call)
-	w.optionalText("stated", t.Stated)
-	w.optionalText("expect", t.Expected)
-	w.optionalBool("wrong", t.Wrong)
-	w.textField("verdict", string(t.Verdict))
-	w.optionalText("detail", t.Detail)
-}
-
-const leastTest = 1 + 5 + 8 + 9
-
-func (t *ExecutedTest) read(r *reader) {
-	left := r.fields()
-	t.Source = r.wantText(&left, "src")
-	r.want(&left, "status")
-	t.Status = oneOf(r, statuses)
-	// assert CALL == STATED: most of a group's memory would be copies.
-	if r.has(&left, "call") {
-		t.Call = r.part(t.Source, len("assert "))
-	}
-	if r.has(&left, "stated") {
-		t.Stated = r.part(t.Source, len("assert ")+len(t.Call)+len(" == "))
-	}
-	if r.has(&left, "expect") {
-		t.Expected = r.part(t.Stated, 0)
-	}
-	t.Wrong = r.optionalBool(&left, "wrong")
-	r.want(&left, "verdict")
-	t.Verdict = oneOf(r, verdicts)
-	t.Detail = r.optionalText(&left, "detail")
-	r.end(left)
-}
-
 func (s *ExecutedSuite) write(w *writer) {
 	w.fields(2, len(s.Tests) > 0, s.Failure != "")
 	writeOptional(w, "tests", s.Tests, (*ExecutedTest).write)
