@@ -83,7 +83,7 @@ func byPlane(bin any) (any, error) {
 
 // codeExecutedInShort changes what version 2 would read as something else: in
 // version 1 a test with no expected value had none.
-func codeExecutedInShort(v map[string]any) (map[string]any, error) { //nolint:unparam // an upcaster
+func codeExecutedInShort(v map[string]any) (map[string]any, error) {
 	answers, _ := v["answers"].([]any)
 	for _, answer := range answers {
 		for _, suite := range listOf(answer, "suites") {
