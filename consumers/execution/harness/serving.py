@@ -10,9 +10,8 @@ import itertools
 import os
 import socket
 import stat
-import sys
 from codea1_child import main, prepare
-from os import close, listdir
+from os import chmod, close, listdir
 from struct import Struct
 
 UNTOUCHED = stat.S_IFDIR | 0o700
@@ -21,7 +20,7 @@ UNTOUCHED = stat.S_IFDIR | 0o700
 def serve(control, keeper, directory):
     receive, answer, room = control.recvmsg, control.send, socket.CMSG_SPACE(4)
     fork, confine, end, moves = keeper.fork, keeper.confine, keeper.end, keeper.moves
-    pack = Struct("<i").pack
+    pack, descriptor_in = Struct("<i").pack, Struct("=i").unpack
     prepare(3)  # main, run and what does a kind
     none = -1
     pid = none
@@ -37,7 +36,7 @@ def serve(control, keeper, directory):
             if pid != none:
                 end(pid)
             return
-        descriptor = int.from_bytes(rights[0][2], sys.byteorder)
+        (descriptor,) = descriptor_in(rights[0][2])
         forked = fork()
         if forked == 0:
             main(descriptor, confine)
@@ -49,8 +48,11 @@ def serve(control, keeper, directory):
 def tidy(directory, moves):
     """Leaves directory as an empty one, whatever the candidate made of it."""
     try:
-        untouched = os.stat(directory).st_mode == UNTOUCHED and not listdir(directory)
-        if untouched and not (moves and not os.path.samefile(directory, ".")):
+        if not moves:
+            chmod(directory, 0o700)  # a look at its mode costs more
+            if not listdir(directory):
+                return
+        elif os.stat(directory).st_mode == UNTOUCHED and os.path.samefile(directory, ".") and not listdir(directory):
             return
     except OSError:
         pass  # it is gone, or no directory any more
