@@ -28,7 +28,7 @@ func (p *Pool) Execute(ctx context.Context, in *events.TestsSampled) (*events.Co
 	if err != nil {
 		return nil, err
 	}
-	suites, err := p.validateSuites(ctx, in)
+	suites, err := p.readSuites(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (p *Pool) Execute(ctx context.Context, in *events.TestsSampled) (*events.Co
 	for i, code := range in.Codes {
 		running.Go(func() error {
 			program := Program{Code: code, EntryPoint: problem.EntryPoint}
-			answer, err := p.answer(ctx, program, suites[i], historical, golden)
+			answer, err := p.answer(ctx, program, suites.validate(in.Suites[i]), historical, golden)
 			var failed *SandboxError
 			if errors.As(err, &failed) {
 				out.Answers[i] = events.ExecutedAnswer{Failure: clip(err.Error())}
@@ -88,9 +88,25 @@ func readHistorical(tests []events.HistoricalTest) ([]expectation, error) {
 	return expectations, nil
 }
 
-// validateSuites returns the validated tests of each suite of each answer. All
-// calls of the group run on the ground truth, each once.
-func (p *Pool) validateSuites(ctx context.Context, in *events.TestsSampled) ([][][]checkedTest, error) {
+// groupSuites are all suites of a group, read, and what the ground truth says.
+type groupSuites struct {
+	parsed map[string][]statement // by text
+	truth  map[string]Outcome     // by call
+}
+
+// validate returns the validated tests of each suite of an answer. Two suites
+// with the same text are validated apart: each has its own verdicts.
+func (g *groupSuites) validate(row []events.Completion) [][]checkedTest {
+	suites := make([][]checkedTest, len(row))
+	for i := range row {
+		suites[i] = validate(g.parsed[SuiteText(row[i].Text)], g.truth)
+	}
+	return suites
+}
+
+// readSuites reads the suites of a group and runs all their calls on the ground
+// truth, each once.
+func (p *Pool) readSuites(ctx context.Context, in *events.TestsSampled) (*groupSuites, error) {
 	problem := &in.Posed.Problem
 	texts := newCalls()
 	for _, row := range in.Suites {
@@ -98,9 +114,8 @@ func (p *Pool) validateSuites(ctx context.Context, in *events.TestsSampled) ([][
 			texts.add(SuiteText(row[i].Text))
 		}
 	}
-	suites := make([][][]checkedTest, len(in.Suites))
 	if len(texts.list) == 0 {
-		return suites, nil
+		return &groupSuites{}, nil
 	}
 	// As much time as the answers have together, so that the suites of one,
 	// full of calls that hang, leave time for those of the others.
@@ -121,13 +136,9 @@ func (p *Pool) validateSuites(ctx context.Context, in *events.TestsSampled) ([][
 	if err != nil {
 		return nil, err
 	}
-	for i, row := range in.Suites {
-		suites[i] = make([][]checkedTest, len(row))
-		for j := range row {
-			// Validated once per suite, also where two have the same text: each
-			// has its own verdicts.
-			suites[i][j] = validate(parsed[texts.index[SuiteText(row[j].Text)]], truth)
-		}
+	suites := &groupSuites{parsed: make(map[string][]statement, len(parsed)), truth: truth}
+	for i, text := range texts.list {
+		suites.parsed[text] = parsed[i]
 	}
 	return suites, nil
 }

@@ -30,10 +30,11 @@ func SuiteText(response string) string {
 
 // statement is one statement of a suite. It is a test if reason is empty.
 type statement struct {
-	source string        // as written, cut at a limit
-	reason string        // why it is no test
-	call   string        // normalised by Python's ast
-	stated literal.Value // what the test says the call returns
+	source     string        // as written, cut at a limit
+	reason     string        // why it is no test
+	call       string        // normalised by Python's ast
+	stated     literal.Value // what the test says the call returns
+	expression string        // of what it says, where that is no literal
 }
 
 // maxStatedBytes bounds the literal text of a value that ends up in an event:
@@ -54,34 +55,18 @@ func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, tr
 	if trusted {
 		limit = p.config.ValueBytes
 	}
-	replies, err := p.readTexts(ctx, job{kind: jobSuites, entry: entry, trusted: trusted, valueBytes: limit, budget: budget}, texts)
-	if err != nil {
+	suites := make([][]statement, len(texts))
+	read := func(i int, r reply) { suites[i] = readStatements(texts[i], r) }
+	if err := p.readTexts(ctx, job{kind: jobSuites, entry: entry, trusted: trusted, valueBytes: limit, budget: budget}, texts, read); err != nil {
 		return nil, err
 	}
-	suites := make([][]statement, len(texts))
 	computed := newCalls()
 	var open []*statement // those whose stated answer is still to be computed
-	var expressions []string
-	for i, text := range texts {
-		records, reason := readRecords(replies[i])
-		if reason != "" {
-			suites[i] = []statement{{source: clip(text), reason: reason}}
-			continue
-		}
-		suites[i] = make([]statement, len(records))
-		for j, r := range records {
-			st := &suites[i][j]
-			*st = statement{source: r.Source, reason: r.Reason, call: r.Call}
-			switch {
-			case r.Reason != "":
-			case r.Expression != "":
-				computed.add(r.Expression)
+	for i := range suites {
+		for j := range suites[i] {
+			if st := &suites[i][j]; st.expression != "" {
+				computed.add(st.expression)
 				open = append(open, st)
-				expressions = append(expressions, r.Expression)
-			default:
-				if st.stated, err = literal.Parse(r.Stated); err != nil {
-					st.reason = "the stated answer is " + err.Error()
-				}
 			}
 		}
 	}
@@ -92,8 +77,8 @@ func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, tr
 	if err != nil {
 		return nil, err
 	}
-	for i, st := range open {
-		outcome := report.Outcomes[computed.index[expressions[i]]]
+	for _, st := range open {
+		outcome := report.Outcomes[computed.index[st.expression]]
 		st.stated = outcome.Value
 		if st.stated == nil {
 			st.reason = "the stated answer cannot be computed: " + outcome.Detail
@@ -115,34 +100,51 @@ type record struct {
 const textsAtATime = 16
 
 // readTexts does a job on texts, several at once where there are many: they have
-// nothing to do with each other. It returns one reply per text; an empty one
-// where time ran out.
-func (p *Pool) readTexts(ctx context.Context, j job, texts []string) ([]reply, error) {
+// nothing to do with each other. It hands the reply for each to read, an empty one
+// where time ran out, several at once, too.
+func (p *Pool) readTexts(ctx context.Context, j job, texts []string, read func(i int, r reply)) error {
 	parts := min(p.config.Workers, (len(texts)+textsAtATime-1)/textsAtATime)
-	replies := make([]reply, len(texts))
 	reading, ctx := errgroup.WithContext(ctx)
-	for i := range parts {
-		from, to := i*len(texts)/parts, (i+1)*len(texts)/parts
+	for part := range parts {
+		from, to := part*len(texts)/parts, (part+1)*len(texts)/parts
 		reading.Go(func() error {
-			part := j
-			part.items = texts[from:to]
-			s, err := p.run(ctx, part)
-			copy(replies[from:to], s.replies)
-			return err
+			own := j
+			own.items = texts[from:to]
+			s, err := p.run(ctx, own)
+			if err != nil {
+				return err
+			}
+			replies := append(s.replies, make([]reply, to-from-len(s.replies))...)
+			for i, r := range replies {
+				read(from+i, r)
+			}
+			return nil
 		})
 	}
-	return replies, reading.Wait()
+	return reading.Wait()
 }
 
-func readRecords(r reply) ([]record, string) {
+// readStatements reads the parser's reply for a text.
+func readStatements(text string, r reply) []statement {
 	if r.tag != tagValue {
-		return nil, "the text could not be parsed within the limits"
+		return []statement{{source: clip(text), reason: "the text could not be parsed within the limits"}}
 	}
 	var records []record
 	if err := json.Unmarshal([]byte(r.text), &records); err != nil {
-		return nil, fmt.Sprintf("the parser's answer is no JSON: %v", err)
+		return []statement{{source: clip(text), reason: fmt.Sprintf("the parser's answer is no JSON: %v", err)}}
 	}
-	return records, ""
+	statements := make([]statement, len(records))
+	for i, r := range records {
+		st := statement{source: r.Source, reason: r.Reason, call: r.Call, expression: r.Expression}
+		if r.Reason == "" && r.Expression == "" {
+			var err error
+			if st.stated, err = literal.Parse(r.Stated); err != nil {
+				st.reason = "the stated answer is " + err.Error()
+			}
+		}
+		statements[i] = st
+	}
+	return statements
 }
 
 // calls collects expressions, each once, in the order they first come.
