@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -48,7 +49,9 @@ const benchTokens = 300 // of a completion
 func BenchmarkPipeline(b *testing.B) {
 	sizes := benchSizes
 	sizes.Steps = b.N
-	defer events.Remember(recentBytes)() // as train does
+	// As train does.
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	defer events.Remember(recentBytes)()
 	p := newPipeline(b, sizes)
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
 	defer cancel()
@@ -171,10 +174,12 @@ func (p *pipeline) startWorkers(t testing.TB, c *circle, execute func(context.Co
 	}
 	rewarder := &rewards.Handler{Recipe: recipe, Source: "rewards-0", Now: time.Now}
 	p.startStage(t, c, stage.Config{
-		Name: "execution", Types: []events.Type{events.TypeTestsSampled}, TextsOnly: true, Concurrency: 2,
+		Name: "execution", Types: []events.Type{events.TypeTestsSampled}, TextsOnly: true, Concurrency: 3,
 		Handler: stage.Each(stage.Journalled(p.openJournal(t, "execution"), events.TypeCodeExecuted, execute)),
 	})
-	p.startStage(t, c, stage.Config{Name: "rewards", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(rewarder.Handle)})
+	p.startStage(t, c, stage.Config{
+		Name: "rewards", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(rewarder.Handle), Batch: rewardsBatch,
+	})
 }
 
 func (p *pipeline) startStage(t testing.TB, c *circle, config stage.Config) {
@@ -203,7 +208,7 @@ func (p *pipeline) startRollout(t testing.TB, c *circle, role events.Role) {
 	c.Go(policy.Run)
 	p.startStage(t, c, stage.Config{
 		Name: "rollout-" + string(role), Types: []events.Type{rollout.Consumes()}, TextsOnly: true, Handler: rollout.Handle,
-		Batch: rolloutBatch, Linger: 5 * time.Millisecond,
+		Concurrency: rolloutsAtOnce, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
 	})
 }
 

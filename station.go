@@ -25,6 +25,12 @@ const (
 	heartbeatEvery = 5 * time.Second
 	// rolloutBatch is the number of groups that one call of an engine samples.
 	rolloutBatch = 32
+	// rolloutsAtOnce keeps an engine busy, which samples one batch at a time:
+	// meanwhile another one is journalled and published.
+	rolloutsAtOnce = 2
+	// rewardsBatch is the number of groups that are rewarded between two requests
+	// to the bus.
+	rewardsBatch = 8
 	// maxReplicas bounds the replicas of a stage that share a run directory:
 	// each has a journal of its own there.
 	maxReplicas = 256
@@ -96,8 +102,9 @@ func (s *station) startExecution(c *circle, pool *execution.Pool) error {
 	}
 	handler := &execution.Handler{Pool: pool, Source: s.source(execution.StageName), Now: time.Now}
 	return s.start(c, stage.Config{
-		Name: execution.StageName, Types: []events.Type{events.TypeTestsSampled}, TextsOnly: true, Concurrency: workers,
-		Handler: stage.Each(stage.Journalled(executed, events.TypeCodeExecuted, handler.Handle)),
+		Name: execution.StageName, Types: []events.Type{events.TypeTestsSampled}, TextsOnly: true,
+		Concurrency: workers + 1, // one group waits for disk and bus
+		Handler:     stage.Each(stage.Journalled(executed, events.TypeCodeExecuted, handler.Handle)),
 	})
 }
 
@@ -108,7 +115,9 @@ func (s *station) startRewards(c *circle) error {
 		return err
 	}
 	handler := &rewards.Handler{Recipe: recipe, Source: s.source(rewards.StageName), Now: time.Now}
-	return s.start(c, stage.Config{Name: rewards.StageName, Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(handler.Handle)})
+	return s.start(c, stage.Config{
+		Name: rewards.StageName, Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(handler.Handle), Batch: rewardsBatch,
+	})
 }
 
 // startEvaluation starts the stage that scores held-out problems.
@@ -144,7 +153,8 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 	}
 	s.serve(c, name+" policy", policy.Run)
 	return s.start(c, stage.Config{
-		Name: name, Types: []events.Type{rollout.Consumes()}, TextsOnly: true, Handler: rollout.Handle, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
+		Name: name, Types: []events.Type{rollout.Consumes()}, TextsOnly: true, Handler: rollout.Handle,
+		Concurrency: rolloutsAtOnce, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
 	})
 }
 
