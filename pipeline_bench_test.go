@@ -174,7 +174,7 @@ func (p *pipeline) startWorkers(t testing.TB, c *circle, execute func(context.Co
 	}
 	rewarder := &rewards.Handler{Recipe: recipe, Source: "rewards-0", Now: time.Now}
 	p.startStage(t, c, stage.Config{
-		Name: "execution", Types: []events.Type{events.TypeTestsSampled}, TextsOnly: true, Concurrency: 3,
+		Name: "execution", Types: []events.Type{events.TypeTestsSampled}, TextsOnly: true, Concurrency: pipelineExecutions,
 		Handler: stage.Each(stage.Journalled(p.openJournal(t, "execution"), events.TypeCodeExecuted, execute)),
 	})
 	p.startStage(t, c, stage.Config{
@@ -192,7 +192,12 @@ func (p *pipeline) startStage(t testing.TB, c *circle, config stage.Config) {
 	c.Go(s.Run)
 }
 
-const pipelineAckWait = 5 * time.Second
+const (
+	pipelineAckWait = 5 * time.Second
+	// pipelineExecutions is what train has on two cores: a group in each sandbox,
+	// and one that waits for disk and bus.
+	pipelineExecutions = 3
+)
 
 func (p *pipeline) startRollout(t testing.TB, c *circle, role events.Role) {
 	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: p.bus, Run: pipelineRun, Role: role, Sampler: nullEngine{}})

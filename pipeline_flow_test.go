@@ -64,8 +64,8 @@ func TestUpstreamWaits(t *testing.T) {
 		m := stageGauges(t, p, "execution")
 		return m["codea1_stage_lag_events"]+m["codea1_stage_unanswered_events"] == open && m["codea1_stage_busy_ratio"] > 0
 	})
-	if held := stageGauges(t, p, "execution")["codea1_stage_in_flight_events"]; held != 2 {
-		t.Errorf("a process that handles 2 events at a time holds %v", held)
+	if held := stageGauges(t, p, "execution")["codea1_stage_in_flight_events"]; held != pipelineExecutions {
+		t.Errorf("a process that handles %d events at a time holds %v", pipelineExecutions, held)
 	}
 	bounded("while execution hangs")
 
