@@ -29,12 +29,13 @@ import (
 //	go test ./consumers/execution -run '^$' -bench 'AnswerJobs|SmallJobs'
 //
 // Limits. Ours cannot take less than a fork and the compiling of the program
-// (about half a millisecond of one core on an idle machine) and of each call
-// (10 to 20 us); theirs not less than the start of Python (about 10 ms with the
-// site module, and several times that where packages hook into every start: look
-// at BenchmarkProcess first). What a program itself does is the same on both sides
-// and brings the ratio down to 1 as it grows; here it is next to nothing, as in
-// most tests of functions.
+// (about half a millisecond of one core on an idle machine) and a few microseconds
+// of each call (10 to 20 where it is compiled, see call.go), and not less than
+// Python's ast takes to read the suites (about 8 us a test); theirs not less than
+// the start of Python (about 10 ms with the site module, and several times that
+// where packages hook into every start: look at BenchmarkProcess first). What a
+// program itself does is the same on both sides and brings the ratio down to 1 as
+// it grows; here it is next to nothing, as in most tests of functions.
 //
 // CODEA1_SANDBOXFUSION names a checkout of SandboxFusion, whose own runner is
 // then run instead of the one that testdata/compare/fusion.py rebuilds, and

@@ -44,8 +44,8 @@
 // scripts). All of them give jobs to a backend (backend.go): the fork servers of
 // this machine, or a SandboxFusion server (remote.go), where every program is a
 // request of its own that holds its calls and no expectation. Below them:
-// pool.go hands out fork servers, job.go talks to one child by way of socket.go,
-// zygote.go is one fork server, isolation.go names the levels, directory.go keeps
+// pool.go hands out fork servers, job.go talks to one child by way of socket.go and
+// call.go says which calls it gets as values, zygote.go is one fork server, isolation.go names the levels, directory.go keeps
 // what a pool has on disk, cache.go remembers executions, and harness holds the
 // Python side, where isolation.py shuts a fork server off. Beside them: grading.go
 // and serve.go are the sandbox for anyone, check.go tries to break out of it, and
