@@ -173,7 +173,7 @@ def test(node, target, names, trusted, max_value_bytes):
             raise Refused("the left side does not call a function by its name")
     elif not target.is_called_by(call):
         raise Refused("the left side does not call the entry point")
-    if not trusted:
+    if not trusted and names.values:
         # The function's own name is not one of the suite's.
         call.args = [names.resolve(argument) for argument in call.args]
         call.keywords = [ast.keyword(k.arg, names.resolve(k.value)) for k in call.keywords]
