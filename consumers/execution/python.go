@@ -13,10 +13,15 @@ import (
 
 const pythonRemedy = "install Python 3.9 or newer, or name one with --python or CODEA1_PYTHON"
 
+// oldestMinor is of the oldest Python 3 that runs the harness: ast.unparse and
+// os.waitstatus_to_exitcode came with it.
+const oldestMinor = 9
+
 // interpreter is a Python to run.
 type interpreter struct {
 	Executable string   `json:"executable"` // the binary itself, not a shim
 	Version    [2]int   `json:"version"`
+	Build      string   `json:"build"`    // what it is if it is not CPython as usual, in words
 	Path       []string `json:"path"`     // where it finds modules, site-packages included
 	Prefixes   []string `json:"prefixes"` // where it is installed; two for a virtual environment
 }
@@ -39,6 +44,8 @@ func (i interpreter) visible() []string {
 	return paths
 }
 
+func (i interpreter) isRecent() bool { return i.Version[0] == 3 && i.Version[1] >= oldestMinor }
+
 // scratch returns where an isolated candidate's private directory is: /tmp, or
 // another place where Python itself is installed below that.
 func (i interpreter) scratch() string {
@@ -52,9 +59,13 @@ func (i interpreter) scratch() string {
 
 // Behind a shim such as pyenv's, which costs tens of milliseconds at every
 // start, and with the paths that the site module adds, which costs more.
-const askScript = `import json, sys
-print(json.dumps({"executable": sys.executable, "version": sys.version_info[:2], "path": [p for p in sys.path if p],
-    "prefixes": [sys.base_prefix, sys.prefix]}))`
+// It is read by Python 2 as well.
+const askScript = `import json, platform, sys
+build = platform.python_implementation()
+if build == "CPython":
+    build = "a free-threaded build" if "t" in getattr(sys, "abiflags", "") else "a debug build" if hasattr(sys, "gettotalrefcount") else ""
+print(json.dumps({"executable": sys.executable, "version": sys.version_info[:2], "build": build, "path": [p for p in sys.path if p],
+    "prefixes": [getattr(sys, "base_prefix", sys.prefix), sys.prefix]}))`
 
 // findPython asks the interpreter that name stands for, or python3 or python
 // if name is empty, what it is.
@@ -97,8 +108,16 @@ func askPython(ctx context.Context, name string) (interpreter, error) {
 	if err := json.Unmarshal(out, &python); err != nil || python.Executable == "" {
 		return python, errors.New("does not answer like Python")
 	}
-	if v := python.Version; v[0] != 3 || v[1] < 9 {
-		return python, fmt.Errorf("is Python %d.%d", v[0], v[1])
+	for i, p := range python.Prefixes {
+		python.Prefixes[i] = filepath.Clean(p) // of one that may be moved: "/where/it/is/bin/.."
+	}
+	if !python.isRecent() {
+		return python, fmt.Errorf("is Python %d.%d", python.Version[0], python.Version[1])
+	}
+	// The fork server's memory is laid out as CPython's own allocator lays it
+	// out, which these do without.
+	if python.Build != "" {
+		return python, fmt.Errorf("is Python %d.%d, but %s, not CPython as usual", python.Version[0], python.Version[1], python.Build)
 	}
 	return python, nil
 }

@@ -106,8 +106,9 @@ func (p *Pool) askServer(ctx context.Context) error {
 			}
 		}
 	}
-	if v := p.python.Version; err != nil || v[0] != 3 || v[1] < 9 {
-		return fmt.Errorf("%w: the server %s has Python %d.%d %s", ErrNoPython, p.python.Executable, v[0], v[1], s.loadError)
+	if err != nil || !p.python.isRecent() {
+		v := p.python.Version
+		return fmt.Errorf("%w: the server %s has Python %d.%d, not 3.%d or newer %s", ErrNoPython, p.python.Executable, v[0], v[1], oldestMinor, s.loadError)
 	}
 	return nil
 }
