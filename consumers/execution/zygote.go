@@ -125,6 +125,9 @@ func startZygote(python interpreter, directory string, level Level, config Confi
 	}
 	if err := errors.Join(err, z.greet(level), z.prepare()); err != nil {
 		z.kill()
+		if wrote := z.stderr.String(); wrote != "" {
+			err = fmt.Errorf("%w; it wrote: %s", err, wrote)
+		}
 		return nil, err
 	}
 	return z, nil

@@ -19,6 +19,7 @@ MS_BIND, MS_REC, MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18
 MNT_DETACH = 2
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
+O_PATH = getattr(os, "O_PATH", 0o10000000)  # a Python built on an old system lacks the name
 SYS_MOUNT_SETATTR = 442  # the same on every architecture
 PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 22, 24, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
@@ -138,7 +139,7 @@ def make_ruleset(visible, directory):
 
 def allow(ruleset, path, access):
     try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # not every machine has everything
     if not os.path.isdir(path):

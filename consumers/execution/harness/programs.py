@@ -16,6 +16,7 @@ import time
 import types
 
 JOB_SOCKET = 3
+O_TMPFILE = getattr(os, "O_TMPFILE", 0o20000000 | os.O_DIRECTORY)  # a Python built on an old system lacks the name
 POLL_SECONDS = 0.02
 
 
@@ -83,7 +84,7 @@ def write_file(name, content):
 
 def input_file(content):
     """Returns a descriptor of a file without a name that holds content."""
-    descriptor = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)
+    descriptor = os.open(".", O_TMPFILE | os.O_RDWR, 0o600)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(content)
     os.lseek(descriptor, 0, os.SEEK_SET)
