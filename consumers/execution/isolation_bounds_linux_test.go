@@ -46,7 +46,7 @@ def hold(processes, mib):
 	for _, level := range []Level{LevelIsolated, LevelConfined} {
 		for name, watchOnly := range map[string]bool{"group": false, "watch": true} {
 			t.Run(string(level)+"/"+name, func(t *testing.T) {
-				config := Config{Workers: 1, CallTimeout: 4 * time.Second, MemoryBytes: 160 << 20, CacheBytes: -1, watchOnly: watchOnly}
+				config := Config{Workers: 1, CallTimeout: 4 * time.Second, MemoryBytes: 240 << 20, CacheBytes: -1, watchOnly: watchOnly}
 				p := openAt(t, level, config)
 				if !watchOnly && p.bounds.groups == nil {
 					t.Skip("this machine gives no control groups:", p.bounds.ungrouped)

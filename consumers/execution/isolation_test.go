@@ -46,7 +46,7 @@ def fork_until_refused():
 		"os.getppid()":               "0",
 		"os.getuid(), os.getegid()":  "(65534, 65534)",
 		"os.uname().nodename":        "'sandbox'",
-		"os.getcwd()":                "'/tmp'",
+		"os.getcwd()":                fmt.Sprintf("'%s'", p.python.scratch()),
 		"sorted(os.listdir('/dev'))": "['null', 'random', 'urandom']",
 		"[d for d in ('/proc/self', '/sys', '/root/.bashrc', '/home', '/etc/passwd', '/var', '/dev/shm') if os.path.exists(d)]": "[]",
 		"fails(open, '/usr/new', 'w')":                                        "True",
