@@ -31,6 +31,10 @@
 // to break out. Not kept from a candidate at LevelConfined: filling the disk
 // that its directory is on, and, without Landlock, what LevelConfined says.
 //
+// Any CPython from 3.9 on will do (python.go); each candidate means there what
+// its version makes of it. PyPy, free-threaded builds and debug builds are
+// refused: none has the allocator that the fork server's memory is laid out for.
+//
 // What a job costs is memory management: of the time of a small one, fork takes
 // a fifth, the pages that the child changes a fifth and its end a quarter.
 // So the fork server's memory is laid out for forking (harness/pages.py), which

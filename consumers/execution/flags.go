@@ -7,7 +7,7 @@ import (
 
 // Flags are the settings of the sandbox on a command line.
 type Flags struct {
-	Python       string        `help:"Python 3.9 or newer to run candidates with; empty: python3, then python." env:"CODEA1_PYTHON"`
+	Python       string        `help:"CPython 3.9 or newer to run candidates with; empty: python3, then python." env:"CODEA1_PYTHON"`
 	Sandbox      string        `placeholder:"URL" help:"SandboxFusion server to run candidates on, such as http://HOST:8080; empty: this machine. How they are isolated is that server's own affair." env:"CODEA1_SANDBOX"`
 	SandboxLevel string        `help:"Least isolation to accept: isolated, confined (a system call filter only) or open (limits only)." default:"isolated" enum:"isolated,confined,open"`
 	Sandboxes    int           `help:"Candidates that run at a time; 0 means one per core, or 16 on a server." default:"0"`
