@@ -294,16 +294,17 @@ func TestClose(t *testing.T) {
 
 func TestNoPython(t *testing.T) {
 	directory := t.TempDir()
-	answers := func(name, answer string) string {
+	program := func(name, script string) string {
 		path := filepath.Join(directory, name)
-		if err := os.WriteFile(path, []byte("#!/bin/sh\necho '"+answer+"'\n"), 0o755); err != nil {
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		return path
 	}
-	two := answers("two", `{"executable": "/usr/bin/python2", "version": [2, 7], "build": "", "path": []}`)
-	old := answers("old", `{"executable": "/usr/bin/python3", "version": [3, 8], "build": "", "path": []}`)
-	free := answers("free", `{"executable": "/usr/bin/python3.14t", "version": [3, 14], "build": "a free-threaded build", "path": []}`)
+	torn := program("torn", `printf 'Traceback\nNo module named json\n' >&2; exit 1`)
+	two := program("two", `echo '{"executable": "/usr/bin/python2", "version": [2, 7], "build": "", "path": []}'`)
+	old := program("old", `echo '{"executable": "/usr/bin/python3", "version": [3, 8], "build": "", "path": []}'`)
+	free := program("free", `echo '{"executable": "/usr/bin/python3.14t", "version": [3, 14], "build": "a free-threaded build", "path": []}'`)
 	for name, want := range map[string]string{
 		"no-such-python": `no usable Python 3: "no-such-python" is not on PATH; install Python 3.9 or newer, or name one with --python or CODEA1_PYTHON`,
 		two:              `"` + two + `" is Python 2.7; install Python 3.9 or newer`,
@@ -311,6 +312,7 @@ func TestNoPython(t *testing.T) {
 		free:             `"` + free + `" is Python 3.14, but a free-threaded build, not CPython as usual; install Python 3.9 or newer`,
 		"/etc/passwd":    `"/etc/passwd" is no program that can be run`,
 		"true":           `"true" does not answer like Python`,
+		torn:             `"` + torn + `" does not start (exit status 1: No module named json)`,
 		"false":          `"false" does not start`,
 	} {
 		_, err := Open(t.Context(), Config{Python: name})

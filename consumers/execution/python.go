@@ -103,6 +103,11 @@ func askPython(ctx context.Context, name string) (interpreter, error) {
 	ask.WaitDelay = time.Second
 	out, err := ask.Output()
 	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && len(exit.Stderr) > 0 { // such as what a part of Python's library lacks
+			wrote := strings.TrimSpace(string(exit.Stderr))
+			err = fmt.Errorf("%w: %s", err, wrote[strings.LastIndexByte(wrote, '\n')+1:])
+		}
 		return python, fmt.Errorf("does not start (%w)", err)
 	}
 	if err := json.Unmarshal(out, &python); err != nil || python.Executable == "" {
