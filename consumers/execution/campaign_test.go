@@ -78,8 +78,9 @@ def f(x):
 	run(0, jobs)
 	after := takeStock(t)
 	t.Logf("before %+v, after %d jobs %+v", before, jobs, after)
-	// A fork server has a child that waits for the next job, or not yet.
-	if after.descriptors != before.descriptors || after.mounts != before.mounts || after.processes > before.processes+workers {
+	// A fork server has a child that waits for the next job, or not yet; and other
+	// programs of the machine may unmount something meanwhile.
+	if after.descriptors != before.descriptors || after.mounts > before.mounts || after.processes > before.processes+workers {
 		t.Errorf("left behind: before %+v, after %+v", before, after)
 	}
 	if grown := after.heapKiB - before.heapKiB; grown > 8<<10 {
