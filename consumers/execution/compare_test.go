@@ -137,7 +137,8 @@ func requireAllKept(b *testing.B, out *events.CodeExecuted) {
 // BenchmarkSmallJobs is the smallest job: define a function, eight asserts.
 // Against it stands SandboxFusion's way of running Python, without its HTTP server.
 // The runner that is rebuilt for it leaves out what the real one does besides (its
-// models, its log, a look at all processes), and takes two thirds of the time.
+// models, its log, its look for the process with psutil), and takes two thirds of
+// the time.
 func BenchmarkSmallJobs(b *testing.B) {
 	for name, header := range map[string]string{"plain": "", "imports": importHeader} {
 		b.Run(name, func(b *testing.B) {
