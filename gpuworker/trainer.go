@@ -110,7 +110,7 @@ func (t *Trainer) restore(ctx context.Context) error {
 			return engineError("load reference "+t.config.Initial, err)
 		}
 	}
-	t.config.Logger.Info("trainer ready", "role", t.config.Role, "version", t.version, "checkpoint", dir)
+	t.config.Logger.Info("trainer ready", "version", t.version, "checkpoint", dir)
 	if record == nil {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 	if err := t.publish(ctx, record); err != nil {
 		return err
 	}
-	t.config.Logger.Info("policy updated", "role", t.config.Role, "version", t.version,
+	t.config.Logger.Info("policy updated", "version", t.version,
 		"groups", len(lesson.groups), "dropped", len(lesson.dropped), "stale", lesson.stale,
 		"sequences", lesson.sequences, "tokens", record.Metrics.Tokens,
 		"reward", record.Metrics.RewardMean, "loss", record.Metrics.Loss, "seconds", record.Metrics.Seconds)
