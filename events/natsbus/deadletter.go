@@ -68,9 +68,10 @@ func (b *Bus) getStored(ctx context.Context, run, subject string) (*jetstream.Ra
 	}
 }
 
-// getEvent returns the event of a type and group.
+// getEvent returns the event of a type and group, of which a letter says that it
+// is stored.
 func (b *Bus) getEvent(ctx context.Context, run string, t events.Type, group string) (events.Message, error) {
-	msg, err := b.getLast(ctx, run, eventSubject(run, t, group))
+	msg, err := b.getStored(ctx, run, eventSubject(run, t, group))
 	if err != nil {
 		return events.Message{}, err
 	}
