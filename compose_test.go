@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -68,6 +69,10 @@ func readCompose(t *testing.T) *composeFile {
 	return file
 }
 
+// configuring guards ConfigureOptions, which leaves a snapshot of what it parsed
+// in a variable of its package: tests that run side by side would race for it.
+var configuring sync.Mutex
+
 // composed returns the options that the server of compose.yaml runs with, its
 // files moved below dir and its port to any free one.
 func composed(t *testing.T, dir string) *natsserver.Options {
@@ -104,6 +109,8 @@ func composed(t *testing.T, dir string) *natsserver.Options {
 		move(target, filepath.Join(dir, name))
 	}
 	fail := func() { t.Fatalf("the command %v asks for help", args) }
+	configuring.Lock()
+	defer configuring.Unlock()
 	options, err := natsserver.ConfigureOptions(flag.NewFlagSet("nats-server", flag.ContinueOnError), args, fail, fail, fail)
 	if err != nil {
 		t.Fatal(err)
