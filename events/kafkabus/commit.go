@@ -159,10 +159,14 @@ func (c *committer) round() error {
 func (c *committer) places(set string) []place {
 	var list []place
 	c.journal.look(func(l *ledger) {
-		for typ := range l.sets[set].types {
+		s := l.sets[set]
+		for typ := range s.types {
 			for p := range c.journal.bus.partitions[typ] {
-				list = append(list, place{typ, p})
+				list = append(list, place{typ: typ, partition: p})
 			}
+		}
+		if s.copied > 0 {
+			list = append(list, place{retries: set})
 		}
 	})
 	return list
@@ -179,6 +183,9 @@ func (c *committer) due(set string, have map[place]committed, before map[place]i
 			return
 		}
 		for at, old := range have {
+			if _, ok := c.ends[at]; !ok {
+				continue // a retry topic that was deleted
+			}
 			if old.offset > c.ends[at] || old.seen > end {
 				old = nothing
 			}
@@ -226,7 +233,8 @@ func (c *committer) fetch(set string, places []place) (map[place]committed, erro
 	defer cancel()
 	request := &kafka.OffsetFetchRequest{GroupID: groupOf(c.journal.run, set), Topics: make(map[string][]int)}
 	for _, at := range places {
-		request.Topics[payloadTopic(at.typ)] = append(request.Topics[payloadTopic(at.typ)], at.partition)
+		topic := at.topic(c.journal.run)
+		request.Topics[topic] = append(request.Topics[topic], at.partition)
 	}
 	answer, err := c.journal.bus.client.OffsetFetch(limited, request)
 	if err == nil && !errors.Is(answer.Error, kafka.GroupIdNotFound) {
@@ -238,12 +246,13 @@ func (c *committer) fetch(set string, places []place) (map[place]committed, erro
 	have := make(map[place]committed)
 	for _, at := range places {
 		have[at] = nothing
-		for _, p := range answer.Topics[payloadTopic(at.typ)] {
+		topic := at.topic(c.journal.run)
+		for _, p := range answer.Topics[topic] {
 			if p.Partition != at.partition {
 				continue
 			}
 			if p.Error != nil {
-				return nil, fmt.Errorf("group %s: topic %s partition %d: %w", request.GroupID, payloadTopic(at.typ), p.Partition, p.Error)
+				return nil, fmt.Errorf("group %s: topic %s partition %d: %w", request.GroupID, topic, p.Partition, p.Error)
 			}
 			seen, err := strconv.ParseInt(p.Metadata, 10, 64)
 			if err != nil {
@@ -266,7 +275,8 @@ func (c *committer) commit(set string, marks map[place]committed) error {
 		GroupID: groupOf(c.journal.run, set), GenerationID: -1, Topics: make(map[string][]kafka.OffsetCommit),
 	}
 	for at, mark := range marks {
-		request.Topics[payloadTopic(at.typ)] = append(request.Topics[payloadTopic(at.typ)], kafka.OffsetCommit{
+		topic := at.topic(c.journal.run)
+		request.Topics[topic] = append(request.Topics[topic], kafka.OffsetCommit{
 			Partition: at.partition, Offset: mark.offset, Metadata: strconv.FormatInt(mark.seen, 10),
 		})
 	}
@@ -285,23 +295,32 @@ func (c *committer) commit(set string, marks map[place]committed) error {
 }
 
 // list returns the offsets after the last record of the journal and of
-// partitions.
+// partitions; a retry topic that was deleted has none.
 func (c *committer) list(places map[place]bool) (int64, map[place]int64, error) {
 	limited, cancel := context.WithTimeout(c.journal.ctx, requestTimeout)
 	defer cancel()
 	typeOf := make(map[string]events.Type)
+	ends := make(map[place]int64)
 	request := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{c.journal.topic: {kafka.LastOffsetOf(0)}}}
 	for at := range places {
-		topic := payloadTopic(at.typ)
-		typeOf[topic] = at.typ
-		request.Topics[topic] = append(request.Topics[topic], kafka.LastOffsetOf(at.partition))
+		topic := at.topic(c.journal.run)
+		if at.retries == "" {
+			typeOf[topic] = at.typ
+			request.Topics[topic] = append(request.Topics[topic], kafka.LastOffsetOf(at.partition))
+			continue
+		}
+		end, err := c.journal.bus.lastOffset(limited, topic)
+		if err == nil {
+			ends[at] = end
+		} else if !isUnknown(err) {
+			return 0, nil, err
+		}
 	}
 	answer, err := c.journal.bus.client.ListOffsets(limited, request)
 	if err != nil {
 		return 0, nil, fmt.Errorf("ends of partitions: %w", err)
 	}
 	var end int64
-	ends := make(map[place]int64)
 	for topic, partitions := range answer.Topics {
 		for _, p := range partitions {
 			switch {
@@ -310,7 +329,7 @@ func (c *committer) list(places map[place]bool) (int64, map[place]int64, error) 
 			case topic == c.journal.topic:
 				end = p.LastOffset
 			default:
-				ends[place{typeOf[topic], p.Partition}] = p.LastOffset
+				ends[place{typ: typeOf[topic], partition: p.Partition}] = p.LastOffset
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"codea1/events/bustest"
 	"codea1/events/kafkabus"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -35,7 +36,7 @@ func TestCommitsBroker(t *testing.T) {
 
 func testCommits(t *testing.T, address string) {
 	for name, test := range map[string]func(*testing.T, *tool){
-		"OutOfOrder": outOfOrder, "Crash": crash, "DeadLetter": deadLetter, "Repair": repair, "DeadTopic": deadTopic,
+		"OutOfOrder": outOfOrder, "Crash": crash, "DeadLetter": deadLetter, "Repair": repair, "DeadTopic": deadTopic, "RetryTopic": retryTopic,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newTool(t, address)) })
 	}
@@ -196,8 +197,8 @@ func crash(t *testing.T, u *tool) {
 	u.await("another one has finished", u.firsts(none))
 }
 
-// A dead letter is done with; sent back, it waits, even when no member is left
-// to say so.
+// A dead letter is done with; sent back, it waits in the retry topic, even when
+// no member is left to say so.
 func deadLetter(t *testing.T, u *tool) {
 	ctx := bounded(t)
 	bus := u.connect()
@@ -231,7 +232,16 @@ func deadLetter(t *testing.T, u *tool) {
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
-	u.await("sent back", u.firsts(func(p payload) bool { return p.id == dead.ID }))
+	topic := "codea1.retry." + u.run + ".worker"
+	u.awaitOffset("sent back", topic, 0)
+	u.await("sent back", u.firsts(none))
+	copies := u.copies(topic)
+	if len(copies) != 1 || copies[0].header("codea1_deadletter") != events.DeadLetterID("worker", dead.ID, 1) {
+		t.Fatalf("copies %+v", copies)
+	}
+	if d := cmp.Diff(dead, copies[0].message); d != "" {
+		t.Errorf("(-given up +sent back):\n%s", d)
+	}
 	bus = u.connect()
 	if consumer, err = bus.Consume(ctx, workerOf(u.run)); err != nil {
 		t.Fatal(err)
@@ -240,6 +250,7 @@ func deadLetter(t *testing.T, u *tool) {
 		t.Fatal(err)
 	}
 	u.await("done", u.firsts(none))
+	u.awaitOffset("done", topic, 1)
 }
 
 // What a late member commits, or somebody with a tool, does not stay.

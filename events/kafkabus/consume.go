@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"time"
@@ -39,7 +40,7 @@ func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.
 	_, _ = rand.Read(token[:])
 	c := &consumer{
 		bus: b, journal: j, config: config, member: hex.EncodeToString(token[:]),
-		given: make(map[int64]int), shelf: newShelf(b),
+		given: make(map[int64]int), shelf: newShelf(j),
 	}
 	c.session = client.NewSession()
 	c.ctx = c.session.Context()
@@ -101,7 +102,7 @@ func (c *consumer) look(most int) view {
 		v.failed = c.journal.failed
 		s := l.sets[c.config.Name]
 		held := make(map[int64]int)
-		for _, h := range l.heldBy(s, c.member) {
+		for _, h := range l.heldBy(c.config.Name, c.member) {
 			if attempt, ok := c.given[h.at]; ok && attempt == h.attempt {
 				held[h.at] = attempt
 			} else {
@@ -231,21 +232,31 @@ func (c *consumer) await(ctx context.Context, v *view, wake time.Time) error {
 	}
 }
 
-// deliver fetches the payload of a message that the member holds. One that is
-// no event will not become one by being delivered again: it is finished here
-// and reported.
+// deliver fetches the payload of a message that the member holds: its copy in
+// the retry topic, or where it has none or that was deleted, the original. One
+// that is no event will not become one by being delivered again: it is finished
+// here and reported.
 func (c *consumer) deliver(ctx context.Context, h holding, mostBytes int64) (*delivery, error) {
-	payload, err := c.shelf.take(ctx, c.ctx, &h.entry, mostBytes)
-	if err != nil {
-		return nil, err
-	}
 	d := &delivery{consumer: c, at: h.at, round: h.round, attempt: h.attempt}
-	if d.message, err = payload.message(c.journal.run, &h.entry); err != nil {
-		c.bus.logger.Error("kafka: dropped a payload that is no event", "run", c.journal.run, "error", err)
-		return nil, d.say(ctx, note{Verb: verbFinish})
+	var failed error // where it was looked for last
+	for _, at := range h.spots() {
+		var payload record
+		if payload, failed = c.shelf.take(ctx, c.ctx, at, mostBytes); errors.Is(failed, events.ErrPosition) {
+			continue
+		}
+		if failed != nil {
+			return nil, failed
+		}
+		if d.message, failed = payload.message(c.journal.run, &h.entry); failed == nil {
+			c.given[h.at] = h.attempt
+			return d, nil
+		}
 	}
-	c.given[h.at] = h.attempt
-	return d, nil
+	if errors.Is(failed, events.ErrPosition) {
+		return nil, failed
+	}
+	c.bus.logger.Error("kafka: dropped a payload that is no event", "run", c.journal.run, "error", failed)
+	return nil, d.say(ctx, note{Verb: verbFinish})
 }
 
 // Close implements events.Consumer. What was claimed and not handed out is
@@ -293,7 +304,13 @@ func (d *delivery) Drop(ctx context.Context) error { return d.say(ctx, note{Verb
 
 // Retry implements events.Delivery.
 func (d *delivery) Retry(ctx context.Context, after time.Duration) error {
-	return d.say(ctx, note{Verb: verbRetry, Wait: max(after, 0)})
+	n := note{Verb: verbRetry, Wait: max(after, 0)}
+	if n.Wait > 0 {
+		if err := d.copyRetry(ctx, &n); err != nil {
+			return err
+		}
+	}
+	return d.say(ctx, n)
 }
 
 // Extend implements events.Delivery.

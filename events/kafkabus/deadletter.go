@@ -151,16 +151,21 @@ func (b *Bus) deadLetter(ctx context.Context, run, id string) (events.DeadLetter
 	if err != nil {
 		return events.DeadLetter{}, events.Message{}, err
 	}
-	rec, err := newShelf(b).take(ctx, b.ctx, &l.entry, maxHeaderBytes)
-	if err != nil {
-		return events.DeadLetter{}, events.Message{}, err
-	}
-	m, err := rec.message(run, &l.entry)
+	m, err := j.message(ctx, &l)
 	return found, m, err
 }
 
-// Redeliver implements events.DeadLetters: one note makes the message of a set
-// unfinished again.
+// message returns the message of a dead letter.
+func (j *journal) message(ctx context.Context, l *buried) (events.Message, error) {
+	rec, err := newShelf(j).take(ctx, j.bus.ctx, l.entry.spot(), maxHeaderBytes)
+	if err != nil {
+		return events.Message{}, err
+	}
+	return rec.message(j.run, &l.entry)
+}
+
+// Redeliver implements events.DeadLetters: a copy of the message in the set's
+// retry topic, and one note that makes it unfinished again.
 func (b *Bus) Redeliver(ctx context.Context, run, id string) error {
 	if err := b.redeliver(ctx, run, id); err != nil {
 		return fmt.Errorf("kafka: redeliver %s of run %q: %w", id, run, err)
@@ -191,7 +196,15 @@ func (b *Bus) redeliver(ctx context.Context, run, id string) error {
 	if err != nil {
 		return err
 	}
-	after, err := j.store(ctx, []note{{Verb: verbAgain, Set: l.name, Round: l.round, Items: []item{{At: l.entry.at}}}})
+	n := note{Verb: verbAgain, Set: l.name, Round: l.round, Items: []item{{At: l.entry.at}}}
+	m, err := j.message(ctx, &l)
+	if err != nil {
+		return err
+	}
+	if n.Copy, err = j.copy(ctx, retryTopic(run, l.name), &m, copyHeader(headerSet, l.name), copyHeader(headerDeadID, id)); err != nil {
+		return err
+	}
+	after, err := j.store(ctx, []note{n})
 	if err == nil {
 		err = j.wait(ctx, b.ctx, after)
 	}

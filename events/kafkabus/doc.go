@@ -33,10 +33,10 @@
 // to which the members of the set commit what the journal says (commit.go):
 // for each partition that it consumes from, the offset of the first payload of
 // the run that the set has not finished, and where it has finished all, that
-// after the last. Held, given back and put off is not finished; given up is, and
-// a dead letter that is redelivered makes the offset go back to it. Every process
-// that consumes, or has redelivered, looks every 5 s (Config.CommitInterval) and
-// when it closes, and commits what has changed. A commit carries the offset in
+// after the last. Held and given back at once is not finished; given up is. What
+// is put off waits in the set's retry topic, where the group has an offset of the
+// same kind. Every process that consumes, or has redelivered, looks every 5 s
+// (Config.CommitInterval) and when it closes, and commits what has changed. A commit carries the offset in
 // the journal up to which its process had read, and one that had read less
 // leaves it alone; should two cross, the next look repairs it. Nothing in this
 // package depends on these offsets: without permission to commit them, or when
@@ -44,8 +44,8 @@
 //
 // What tools call lag, from there to the end of the partition, is an upper bound:
 //
-//   - Behind one message that takes long, or is put off, all later ones count,
-//     done or not. Bus.Lag counts exactly.
+//   - Behind one message that takes long all later ones count, done or not.
+//     Bus.Lag counts exactly.
 //   - Topics are shared by runs, and so are their ends. Payloads of other runs
 //     are passed over; those behind the last of this run's one look later than
 //     they came, lest one be passed over whose note is on its way. (Should its
@@ -54,21 +54,28 @@
 //     run, what other runs publish makes its lag grow from 0. The brokers forget
 //     such a group a week after its last commit (offsets.retention.minutes).
 //
-// There is no topic for retries: a message that is to be tried again is where it
-// was; a note says so, and another note makes it one that was never claimed. So
-// it is with dead letters, which are listed, shown and redelivered from the
-// journal. For taps and alerts there is a copy of each as well, in a topic of
-// one partition that the first one makes:
+// Two more kinds of topic, of one partition each, are made by the first message
+// that needs them. It is copied there, with its key, headers and payload:
 //
-//	codea1.dead.<run>        key, headers and payload of the message, and
-//	                         codea1_deadletter, _set, _attempts and _error
+//	codea1.retry.<run>.<set>  put off, or redelivered: codea1_set, _attempts
+//	                          of the first time, or _deadletter
+//	codea1.dead.<run>         given up: codea1_set, _attempts, _error and
+//	                          _deadletter
 //
-// The member that gives up writes it before its note. So there is at least one
-// copy of a dead letter, and another one when the member died in between or two
-// gave up on the same message: ce_id says which event it is, codea1_deadletter
-// which letter, by the name under which Bus.DeadLetter finds it. A redelivery
-// does not take the copy back. A topic that cannot be written for 10 s, or must
-// not be created, costs the copy and a line in the log, never the dead letter.
+// From the retry topic the message is delivered until it is finished or given
+// up; it is copied there once, however often it is put off. When it may be
+// claimed again is in the note that names the copy. In the topic of dead letters
+// the copy is for taps and alerts; letters are listed, shown and redelivered from
+// the journal and the original. codea1_deadletter is the name under which
+// Bus.DeadLetter finds one, and a redelivery does not take its copy back.
+//
+// A copy is written before its note. A member that dies in between, or two that
+// give up on the same message, leave a copy too many: ce_id says which event it
+// is, and only a copy that a note names is delivered. A topic that cannot be
+// written for 10 s, or must not be created, costs the copy and a line in the
+// log: then the message waits where it was published, and the group stands at it
+// there, gone back for a dead letter that is redelivered. Where a retry topic was
+// deleted, what was published is delivered.
 //
 // The price is that each process reads and remembers the journals of the runs
 // it works for: about 150 bytes a note on the wire and 100 bytes an event in
@@ -76,11 +83,10 @@
 // groups has some 46,000 notes, which are read in a fifth of a second of one
 // core (BenchmarkReplay): too little for snapshots of the journal to be worth
 // having. Payloads are read only by who needs them. Topics keep their records
-// for ever; to forget a run, delete its journal and its dead letters and let the
+// for ever; to forget a run, delete the topics that bear its name and let the
 // operator's retention have the payloads.
 //
-// The leases of a run lie in a third kind of topic, codea1.lease.<run>, in
-// which owners renew by compare-and-set: a record counts when it names the
+// The leases of a run lie in a topic codea1.lease.<run>, in which owners renew by compare-and-set: a record counts when it names the
 // offset of the one that it replaces. Three owners with a TTL of 10 s write some
 // 20 MB a day, which only who wants a lease reads.
 //
@@ -89,7 +95,7 @@
 //
 // Start reading at Bus and Connect, then note.go and ledger.go for the rules,
 // tail.go and journal.go for how they are followed, publish.go, consume.go,
-// read.go, deadletter.go and lease.go; mark.go and commit.go, deadtopic.go for
-// what other tools see.
+// read.go, deadletter.go and lease.go; copies.go, mark.go and commit.go for what
+// other tools see.
 // testdata/broker.sh runs the tests against a real broker.
 package kafkabus

@@ -44,6 +44,9 @@ type entry struct {
 	bytes     int
 }
 
+// spot returns where the payload lies.
+func (e *entry) spot() spot { return spot{place{typ: e.typ, partition: e.partition}, e.offset} }
+
 // set is a set of competing consumers.
 type set struct {
 	types    map[events.Type]bool
@@ -51,7 +54,9 @@ type set struct {
 	finished []uint64       // a bit for each entry
 	dead     map[int]letter // finished as dead letters, by index of entry
 	rounds   map[int]again  // redelivered, by index of entry
-	passed   map[place]int  // entries of a row that are finished without a gap, as far as was looked
+	copies   map[int]int64  // offsets in the retry topic, of entries that are not finished, by index
+	copied   int64          // offset after the last one there that a note tells of
+	passed   map[place]int  // entries of a row that are finished or copied without a gap, as far as was looked
 	fresh    int            // no entry before it is free and was never claimed
 	wanted   int            // entries of types
 	done     int            // of them finished
@@ -100,7 +105,10 @@ func (l *ledger) apply(n *note, at int64, now time.Time) {
 	s := l.sets[n.Set]
 	if n.Verb == verbJoin {
 		if s == nil {
-			s = &set{claims: make(map[int]*claim), dead: make(map[int]letter), rounds: make(map[int]again), passed: make(map[place]int)}
+			s = &set{
+				claims: make(map[int]*claim), dead: make(map[int]letter), rounds: make(map[int]again),
+				copies: make(map[int]int64), passed: make(map[place]int),
+			}
 			l.sets[n.Set] = s
 		}
 		s.join(n.Types, l.events)
@@ -120,7 +128,7 @@ func (l *ledger) apply(n *note, at int64, now time.Time) {
 		case verbDead:
 			s.bury(i, n.Round, at)
 		case verbAgain:
-			if s.revive(i, n.Round, at) {
+			if s.revive(i, n.Round, at) && !s.copy(i, n) {
 				l.reopen(s, i)
 			}
 		default:
@@ -134,7 +142,7 @@ func (l *ledger) add(n *note, at int64) {
 	if err != nil {
 		return
 	}
-	r := l.row(place{n.Type, n.Partition})
+	r := l.row(place{typ: n.Type, partition: n.Partition})
 	r.end = max(r.end, n.Offset+1)
 	key := keyOf(n.Type, n.Group)
 	if _, ok := l.byKey[key]; ok {
@@ -240,7 +248,18 @@ func (s *set) answer(i, attempt int, n *note, now time.Time) {
 		c.holder = ""
 		c.due = now.Add(n.Wait)
 		s.held--
+		s.copy(i, n)
 	}
+}
+
+// copy has message i wait in the retry topic, when the note names a copy there.
+func (s *set) copy(i int, n *note) bool {
+	if n.Copy == nil {
+		return false
+	}
+	s.copies[i] = *n.Copy
+	s.copied = max(s.copied, *n.Copy+1)
+	return true
 }
 
 func (s *set) finish(i int) {
@@ -248,6 +267,7 @@ func (s *set) finish(i int) {
 		s.held--
 	}
 	delete(s.claims, i)
+	delete(s.copies, i)
 	for i/64 >= len(s.finished) {
 		s.finished = append(s.finished, 0)
 	}
@@ -341,20 +361,36 @@ func (l *ledger) free(s *set, most, skip, maxInFlight int, ackWait time.Duration
 	return items, next
 }
 
-// holding is a message that a member holds, its round and its attempt.
+// holding is a message that a member holds, its round, its attempt and where it
+// was copied to.
 type holding struct {
 	entry
 	round   int
 	attempt int
+	copy    *spot // nil for none
+}
+
+// spots returns where the payload lies, the place to look first.
+func (h *holding) spots() []spot {
+	if h.copy != nil {
+		return []spot{*h.copy, h.spot()}
+	}
+	return []spot{h.spot()}
 }
 
 // heldBy returns what a member holds, oldest first.
-func (l *ledger) heldBy(s *set, member string) []holding {
+func (l *ledger) heldBy(name, member string) []holding {
+	s := l.sets[name]
 	var list []holding
 	for i, c := range s.claims {
-		if c.holder == member {
-			list = append(list, holding{l.events[i], s.round(i), c.attempt})
+		if c.holder != member {
+			continue
 		}
+		h := holding{entry: l.events[i], round: s.round(i), attempt: c.attempt}
+		if offset, ok := s.copies[i]; ok {
+			h.copy = &spot{place{retries: name}, offset}
+		}
+		list = append(list, h)
 	}
 	slices.SortFunc(list, func(a, b holding) int { return cmp.Compare(a.at, b.at) })
 	return list

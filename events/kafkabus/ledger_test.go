@@ -43,6 +43,9 @@ func drawNotes(t *rapid.T) []note {
 				Turn: rapid.IntRange(0, 3).Draw(t, "turn"+label),
 			})
 		}
+		if len(n.Items) == 1 && (n.Verb == verbRetry || n.Verb == verbAgain) {
+			n.Copy = rapid.Ptr(rapid.Int64Range(0, 20), true).Draw(t, "copy"+label)
+		}
 		list = append(list, n)
 	}
 	return list
@@ -126,13 +129,13 @@ func TestFreeIsGranted(t *testing.T) {
 		}
 		claim := note{Verb: verbClaim, Set: "one", Member: "c", MaxInFlight: 3, Items: items}
 		l.apply(&claim, end, now)
-		if held := l.heldBy(s, "c"); len(held) != len(items) {
+		if held := l.heldBy("one", "c"); len(held) != len(items) {
 			t.Fatalf("%d of %d claims were granted", len(held), len(items))
 		}
 		// Stored once more, it changes nothing.
-		before := fmt.Sprint(s.lag(), l.heldBy(s, "c"))
+		before := fmt.Sprint(s.lag(), l.heldBy("one", "c"))
 		l.apply(&claim, end+1, now)
-		if after := fmt.Sprint(s.lag(), l.heldBy(s, "c")); after != before {
+		if after := fmt.Sprint(s.lag(), l.heldBy("one", "c")); after != before {
 			t.Fatalf("the same claim again: %s became %s", before, after)
 		}
 	})
@@ -208,7 +211,7 @@ func TestDeadLetterRounds(t *testing.T) {
 		say(note{Verb: verbAgain, Round: round, Items: message}) // there is no letter yet
 		say(note{Verb: verbClaim, Member: "a", Items: []item{{At: 1, Turn: 0}}})
 		state(events.Lag{InFlight: 1}, 0)
-		if held := l.heldBy(s, "a"); len(held) != 1 || held[0].attempt != 1 || held[0].round != round {
+		if held := l.heldBy("work", "a"); len(held) != 1 || held[0].attempt != 1 || held[0].round != round {
 			t.Errorf("round %d: held %+v", round, held)
 		}
 		say(note{Verb: verbDead, Member: "a", Round: round - 1, Items: message}) // late, of the round before
@@ -247,6 +250,7 @@ func FuzzParseNote(f *testing.F) {
 		{Verb: verbJoin, Set: "execution", Types: events.Types()},
 		{Verb: verbClaim, Set: "execution", Member: "a", MaxInFlight: 8, Items: []item{{1, 0}, {2, 5}}},
 		{Verb: verbRetry, Set: "execution", Member: "a", Wait: time.Second, Items: []item{{1, 0}}},
+		{Verb: verbRetry, Set: "execution", Member: "a", Wait: time.Second, Items: []item{{1, 0}}, Copy: new(int64)},
 		{Verb: verbDead, Set: "execution", Member: "a", Round: 1, Reason: "no", Time: time.Unix(1000, 0), Items: []item{{1, 5}}},
 		{Verb: verbAgain, Set: "execution", Round: 1, Items: []item{{1, 0}}},
 		{Verb: "sing"},

@@ -45,20 +45,24 @@ func (l *ledger) enter(r *row, i int) {
 // reopen has the set look at entry i again.
 func (l *ledger) reopen(s *set, i int) {
 	e := &l.events[i]
-	at := place{e.typ, e.partition}
+	at := e.spot().place
 	s.passed[at] = min(s.passed[at], l.position(l.rows[at], e.offset))
 }
 
 // mark returns the offset of the first payload in a partition that the set has
-// not finished. When it has finished all, waiting is false and the offset is
-// the one after the last, 0 where there was none.
+// not finished, and whose copy does not wait in its retry topic; or of the first
+// copy there. When there is none, waiting is false and the offset is the one
+// after the last, 0 where nothing was.
 func (l *ledger) mark(s *set, at place) (offset int64, waiting bool) {
+	if at.retries != "" {
+		return s.retryMark()
+	}
 	r := l.rows[at]
 	if r == nil {
 		return 0, false
 	}
 	k := s.passed[at]
-	for k < len(r.entries) && s.isFinished(r.entries[k]) {
+	for k < len(r.entries) && s.isElsewhere(r.entries[k]) {
 		k++
 	}
 	s.passed[at] = k
@@ -66,4 +70,18 @@ func (l *ledger) mark(s *set, at place) (offset int64, waiting bool) {
 		return l.events[r.entries[k]].offset, true
 	}
 	return r.end, false
+}
+
+// isElsewhere reports whether the set needs a payload no more where it is.
+func (s *set) isElsewhere(i int) bool {
+	_, copied := s.copies[i]
+	return copied || s.isFinished(i)
+}
+
+func (s *set) retryMark() (offset int64, waiting bool) {
+	offset = s.copied
+	for _, at := range s.copies {
+		offset = min(offset, at)
+	}
+	return offset, len(s.copies) > 0
 }

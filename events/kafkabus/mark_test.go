@@ -21,7 +21,7 @@ func TestMark(t *testing.T) {
 				label := fmt.Sprint(at)
 				n.Partition = rapid.IntRange(0, 1).Draw(t, "partition"+label)
 				n.Offset = rapid.Int64Range(0, 20).Draw(t, "offset"+label)
-				in := place{n.Type, n.Partition}
+				in := place{typ: n.Type, partition: n.Partition}
 				ends[in] = max(ends[in], n.Offset+1)
 			}
 			l.apply(&n, int64(at), time.Unix(1000, 0))
@@ -31,10 +31,10 @@ func TestMark(t *testing.T) {
 			for name, s := range l.sets {
 				for typ := range s.types {
 					for partition := range 2 {
-						in := place{typ, partition}
+						in := place{typ: typ, partition: partition}
 						want, waits := ends[in], false
 						for i, e := range l.events {
-							if (place{e.typ, e.partition}) == in && !s.isFinished(i) && (!waits || e.offset < want) {
+							if _, copied := s.copies[i]; !copied && e.spot().place == in && !s.isFinished(i) && (!waits || e.offset < want) {
 								want, waits = e.offset, true
 							}
 						}
@@ -52,7 +52,7 @@ func TestMark(t *testing.T) {
 // past it.
 func TestMarkGoesBack(t *testing.T) {
 	l := newLedger()
-	in := place{events.TypeProblemPosed, 0}
+	in := place{typ: events.TypeProblemPosed}
 	first := []item{{At: 1}}
 	for at, n := range []note{
 		{Verb: verbJoin, Set: "work", Types: []events.Type{in.typ}},
@@ -67,6 +67,45 @@ func TestMarkGoesBack(t *testing.T) {
 		want := []int64{0, 5, 5, 5, 7, 5, 7}[at]
 		if got, _ := l.mark(l.sets["work"], in); got != want {
 			t.Errorf("after note %d: mark %d, want %d", at, got, want)
+		}
+	}
+}
+
+// What waits in the retry topic waits there alone: the mark of its partition
+// passes it, that of the retry topic stands at it until it is finished.
+func TestMarkPassesCopies(t *testing.T) {
+	l := newLedger()
+	offset := func(n int64) *int64 { return &n }
+	first, attempt := []item{{At: 1}}, func(n int) []item { return []item{{At: 1, Turn: n}} }
+	type marks struct {
+		Payloads, Retries int64
+		Waiting           bool // in the retry topic
+	}
+	for at, c := range []struct {
+		note
+		want marks
+	}{
+		{note{Verb: verbJoin, Types: []events.Type{events.TypeProblemPosed}}, marks{}},
+		{note{Verb: verbEvent, ID: fmt.Sprintf("%032x", 1), Type: events.TypeProblemPosed, Group: "g1", Offset: 5}, marks{Payloads: 5}},
+		{note{Verb: verbEvent, ID: fmt.Sprintf("%032x", 2), Type: events.TypeProblemPosed, Group: "g2", Offset: 6}, marks{Payloads: 5}},
+		{note{Verb: verbClaim, Member: "a", Items: attempt(0)}, marks{Payloads: 5}},
+		{note{Verb: verbRetry, Member: "b", Items: attempt(1), Copy: offset(3)}, marks{Payloads: 5}}, // has no say
+		{note{Verb: verbRetry, Member: "a", Items: attempt(1), Copy: offset(4)}, marks{6, 4, true}},
+		{note{Verb: verbClaim, Member: "a", Items: attempt(2)}, marks{6, 4, true}},
+		{note{Verb: verbRetry, Member: "a", Items: attempt(2)}, marks{6, 4, true}},
+		{note{Verb: verbFinish, Items: []item{{At: 2}}}, marks{7, 4, true}},
+		{note{Verb: verbDead, Round: 1, Items: first}, marks{7, 5, false}},
+		{note{Verb: verbAgain, Round: 1, Items: first, Copy: offset(8)}, marks{7, 8, true}},
+		{note{Verb: verbDead, Round: 2, Items: first}, marks{7, 9, false}},
+		{note{Verb: verbAgain, Round: 2, Items: first}, marks{5, 9, false}}, // without a copy it is where it was
+	} {
+		c.Set, c.MaxInFlight = "work", 10
+		l.apply(&c.note, int64(at), time.Unix(1000, 0))
+		var got marks
+		got.Payloads, _ = l.mark(l.sets["work"], place{typ: events.TypeProblemPosed})
+		got.Retries, got.Waiting = l.mark(l.sets["work"], place{retries: "work"})
+		if got != c.want {
+			t.Errorf("after note %d: %+v, want %+v", at, got, c.want)
 		}
 	}
 }
@@ -98,7 +137,7 @@ func TestReplaces(t *testing.T) {
 // others; what came since may be about to get one. A commit that names more than
 // there is was made before a topic was deleted.
 func TestDue(t *testing.T) {
-	in := place{events.TypeProblemPosed, 0}
+	in := place{typ: events.TypeProblemPosed}
 	ready := func(notes ...note) *committer {
 		l := newLedger()
 		for at, n := range append([]note{{Verb: verbJoin, Set: "work", Types: []events.Type{in.typ}}}, notes...) {

@@ -43,6 +43,7 @@ type note struct {
 	MaxInFlight int           `json:"max,omitempty"` // of a claim: messages held by the set, at most
 	Wait        time.Duration `json:"wait_ns,omitempty"`
 	Items       []item        `json:"items,omitempty"`
+	Copy        *int64        `json:"copy,omitempty"` // of a message put off or redelivered: offset in the set's retry topic
 
 	// Of a dead letter, with Group.
 	Round  int       `json:"round,omitempty"`
@@ -80,6 +81,9 @@ func parseNote(data []byte) (note, error) {
 		}
 		if len(n.Items) > maxFetch {
 			return note{}, fmt.Errorf("%w: note: %d items, limit %d", events.ErrMalformed, len(n.Items), maxFetch)
+		}
+		if n.Copy != nil && (*n.Copy < 0 || len(n.Items) != 1) {
+			return note{}, fmt.Errorf("%w: note: a copy at %d of %d messages", events.ErrMalformed, *n.Copy, len(n.Items))
 		}
 		if len(n.Reason) > events.MaxReasonBytes {
 			return note{}, fmt.Errorf("%w: note: a reason of %d bytes, limit %d", events.ErrMalformed, len(n.Reason), events.MaxReasonBytes)

@@ -61,12 +61,6 @@ func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 	return nil
 }
 
-// place is a partition of a payload topic.
-type place struct {
-	typ       events.Type
-	partition int
-}
-
 func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Message) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -83,7 +77,7 @@ func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Mes
 	notes := make([]note, len(list))
 	byPlace := make(map[place][]int)
 	for i, m := range list {
-		at := place{m.Type, partitionOf(m.Group, b.partitions[m.Type])}
+		at := place{typ: m.Type, partition: partitionOf(m.Group, b.partitions[m.Type])}
 		byPlace[at] = append(byPlace[at], i)
 		notes[i] = note{Verb: verbEvent, ID: m.ID, Type: m.Type, Group: m.Group, Partition: at.partition, Bytes: len(m.Data)}
 	}

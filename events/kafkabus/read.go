@@ -15,7 +15,7 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
-	r := &reader{bus: b, shelf: newShelf(b)}
+	r := &reader{bus: b}
 	if config.From != events.Start {
 		from, err := strconv.ParseUint(string(config.From), 10, 63)
 		if err != nil {
@@ -42,6 +42,7 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 			return nil, fmt.Errorf("kafka: read run %s: %w: position %d, end %d", config.Run, events.ErrPosition, r.at, end)
 		}
 	}
+	r.shelf = newShelf(r.journal)
 	r.session = client.NewSession()
 	r.ctx = r.session.Context()
 	if err := b.life.Track(r); err != nil {
@@ -73,7 +74,7 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 		if err != nil {
 			return events.Message{}, "", err
 		}
-		rec, err := r.shelf.take(ctx, r.ctx, &e, readBytes)
+		rec, err := r.shelf.take(ctx, r.ctx, e.spot(), readBytes)
 		if err != nil {
 			return events.Message{}, "", err
 		}

@@ -22,9 +22,9 @@ const (
 // whole batches, and their other events are mostly wanted next. It serves one
 // goroutine.
 type shelf struct {
-	bus   *Bus
-	kept  map[spot]record
-	bytes int // of kept
+	journal *journal
+	kept    map[spot]record
+	bytes   int // of kept
 }
 
 // spot is where a record lies.
@@ -33,18 +33,18 @@ type spot struct {
 	offset int64
 }
 
-func newShelf(b *Bus) *shelf { return &shelf{bus: b, kept: make(map[spot]record)} }
+func newShelf(j *journal) *shelf { return &shelf{journal: j, kept: make(map[spot]record)} }
 
-// take returns the record of an event; it asks for up to mostBytes when it has
-// to ask. It waits out an outage.
-func (s *shelf) take(ctx, owner context.Context, e *entry, mostBytes int64) (record, error) {
-	at := spot{place{e.typ, e.partition}, e.offset}
+// take returns the record that lies at a spot; it asks for up to mostBytes when
+// it has to ask. It waits out an outage, and fails with events.ErrPosition when
+// the record is gone; a retry topic that is not known is gone as well.
+func (s *shelf) take(ctx, owner context.Context, at spot, mostBytes int64) (record, error) {
 	if found, ok := s.kept[at]; ok {
 		delete(s.kept, at)
 		s.bytes -= len(found.value)
 		return found, nil
 	}
-	list, err := s.fetch(ctx, owner, e, mostBytes)
+	list, err := s.fetch(ctx, owner, at, mostBytes)
 	if err != nil {
 		return record{}, err
 	}
@@ -64,23 +64,22 @@ func (s *shelf) take(ctx, owner context.Context, e *entry, mostBytes int64) (rec
 	return list[0], nil
 }
 
-func (s *shelf) fetch(ctx, owner context.Context, e *entry, mostBytes int64) ([]record, error) {
+func (s *shelf) fetch(ctx, owner context.Context, at spot, mostBytes int64) ([]record, error) {
 	both, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(owner, cancel)
 	defer stop()
-	topic := payloadTopic(e.typ)
+	topic := at.topic(s.journal.run)
 	for {
-		list, err := s.bus.fetch(both, topic, e.partition, e.offset, mostBytes, followWait)
-		if err == nil && len(list) > 0 && list[0].offset == e.offset {
+		list, err := s.journal.bus.fetch(both, topic, at.partition, at.offset, mostBytes, followWait)
+		if err == nil && len(list) > 0 && list[0].offset == at.offset {
 			return list, nil
 		}
 		if err := client.Ended(ctx, owner); err != nil {
 			return nil, err
 		}
-		if errors.Is(err, kafka.OffsetOutOfRange) || err == nil && len(list) > 0 {
-			return nil, fmt.Errorf("kafka: payload of event %x is gone from topic %s partition %d offset %d: %w",
-				e.id, topic, e.partition, e.offset, events.ErrPosition)
+		if errors.Is(err, kafka.OffsetOutOfRange) || err == nil && len(list) > 0 || at.retries != "" && isUnknown(err) {
+			return nil, fmt.Errorf("kafka: a payload is gone from topic %s partition %d offset %d: %w", topic, at.partition, at.offset, events.ErrPosition)
 		}
 		if err := client.Pause(ctx, owner, retryPause); err != nil {
 			return nil, err

@@ -97,32 +97,97 @@ func (u *tool) payloads(run string) map[int][]payload {
 	u.t.Helper()
 	found := make(map[int][]payload)
 	for partition, end := range u.ends() {
-		for offset := int64(0); offset < end; {
-			answer, err := u.client.Fetch(u.t.Context(), &kafka.FetchRequest{
-				Topic: posedTopic, Partition: partition, Offset: offset, MinBytes: 1, MaxBytes: 16 << 20, MaxWait: time.Second,
-			})
-			if err == nil {
-				err = answer.Error
+		u.records(posedTopic, partition, end, func(r *kafka.Record) {
+			if header(r, "ce_run") == run {
+				found[partition] = append(found[partition], payload{header(r, "ce_id"), partition, r.Offset})
+			}
+		})
+	}
+	return found
+}
+
+// records calls see with the records of a partition before an offset.
+func (u *tool) records(topic string, partition int, end int64, see func(*kafka.Record)) {
+	u.t.Helper()
+	for offset := int64(0); offset < end; {
+		answer, err := u.client.Fetch(u.t.Context(), &kafka.FetchRequest{
+			Topic: topic, Partition: partition, Offset: offset, MinBytes: 1, MaxBytes: 16 << 20, MaxWait: time.Second,
+		})
+		if err == nil {
+			err = answer.Error
+		}
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		for {
+			r, err := answer.Records.ReadRecord()
+			if errors.Is(err, io.EOF) {
+				break
 			}
 			if err != nil {
 				u.t.Fatal(err)
 			}
-			for {
-				r, err := answer.Records.ReadRecord()
-				if errors.Is(err, io.EOF) {
-					break
-				}
-				if err != nil {
-					u.t.Fatal(err)
-				}
-				if r.Offset >= offset && header(r, "ce_run") == run {
-					found[partition] = append(found[partition], payload{header(r, "ce_id"), partition, r.Offset})
-				}
-				offset = max(offset, r.Offset+1)
+			if r.Offset >= offset {
+				see(r)
 			}
+			offset = max(offset, r.Offset+1)
 		}
 	}
-	return found
+}
+
+// messageCopy is a copy in a topic of one partition.
+type messageCopy struct {
+	message events.Message
+	header  func(name string) string
+}
+
+// copies returns what is in a topic of copies.
+func (u *tool) copies(topic string) []messageCopy {
+	u.t.Helper()
+	answer, err := u.client.ListOffsets(u.t.Context(), &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(0)}}})
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	var list []messageCopy
+	u.records(topic, 0, answer.Topics[topic][0].LastOffset, func(r *kafka.Record) {
+		key, err := kafka.ReadAll(r.Key)
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		value, err := kafka.ReadAll(r.Value)
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		c := messageCopy{header: func(name string) string { return header(r, name) }}
+		if c.message, err = events.ParseMessage("ce_", c.header, value); err != nil {
+			u.t.Fatal(err)
+		}
+		if string(key) != c.message.Group {
+			u.t.Errorf("key %q, want %q", key, c.message.Group)
+		}
+		list = append(list, c)
+	})
+	return list
+}
+
+// awaitOffset waits until the group has an offset in a topic of one partition.
+func (u *tool) awaitOffset(what, topic string, want int64) {
+	u.t.Helper()
+	ctx := bounded(u.t)
+	for {
+		answer, err := u.client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: "codea1." + u.run + ".worker", Topics: map[string][]int{topic: {0}}})
+		if err != nil {
+			u.t.Fatalf("%s: %v", what, err)
+		}
+		if p := answer.Topics[topic]; len(p) == 1 && p[0].CommittedOffset == want {
+			return
+		}
+		select {
+		case <-time.After(often):
+		case <-ctx.Done():
+			u.t.Fatalf("%s: the group stands at %+v of %s, want %d", what, answer.Topics[topic], topic, want)
+		}
+	}
 }
 
 func header(r *kafka.Record, name string) string {

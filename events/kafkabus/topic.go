@@ -16,13 +16,29 @@ const prefix = "codea1."
 
 func payloadTopic(t events.Type) string { return prefix + string(t) }
 
-// journalTopic, leaseTopic and deadTopic cannot be payload topics: no event type
-// begins with journal, lease or dead.
+// journalTopic and those below cannot be payload topics: no event type begins
+// with journal, lease, dead or retry. Names have no dots.
 func journalTopic(run string) string { return prefix + "journal." + run }
 
 func leaseTopic(run string) string { return prefix + "lease." + run }
 
 func deadTopic(run string) string { return prefix + "dead." + run }
+
+func retryTopic(run, set string) string { return prefix + "retry." + run + "." + set }
+
+// place is a partition of a payload topic, or the one of a set's retry topic.
+type place struct {
+	typ       events.Type
+	partition int
+	retries   string // the set; empty for a payload topic
+}
+
+func (p place) topic(run string) string {
+	if p.retries != "" {
+		return retryTopic(run, p.retries)
+	}
+	return payloadTopic(p.typ)
+}
 
 func (b *Bus) topicConfig(name string, partitions int) kafka.TopicConfig {
 	config := kafka.TopicConfig{
@@ -105,11 +121,20 @@ func (b *Bus) end(ctx context.Context, topic string) (int64, error) {
 	defer cancel()
 	stop := context.AfterFunc(b.ctx, cancel)
 	defer stop()
-	answer, err := b.client.ListOffsets(limited, &kafka.ListOffsetsRequest{
+	end, err := b.lastOffset(limited, topic)
+	if ended := client.Ended(ctx, b.ctx); err != nil && ended != nil {
+		return 0, ended
+	}
+	return end, err
+}
+
+// lastOffset is end for who works on while the bus closes.
+func (b *Bus) lastOffset(ctx context.Context, topic string) (int64, error) {
+	answer, err := b.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
 		Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(0)}},
 	})
 	if err != nil {
-		return 0, errors.Join(client.Ended(ctx, b.ctx), err)
+		return 0, fmt.Errorf("topic %s: %w", topic, err)
 	}
 	found := answer.Topics[topic]
 	if len(found) == 0 {

@@ -1,0 +1,222 @@
+package kafkabus_test
+
+import (
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/kafkabus"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// A topic has a copy of each message that was given up on, as it travelled, and
+// says who gave up and why.
+func deadTopic(t *testing.T, u *tool) {
+	ctx := bounded(t)
+	bus := u.connect()
+	if err := bus.Publish(ctx, u.posed(u.run, 2)...); err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := bus.Consume(ctx, workerOf(u.run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []events.Message
+	for _, d := range fetch(ctx, t, consumer, 2) {
+		want = append(want, d.Message())
+		if err := d.DeadLetter(ctx, "no "+d.Message().Group); err != nil {
+			t.Fatal(err)
+		}
+		// Once the note is known, no copy follows.
+		if _, err := bus.Lag(ctx, u.run, "worker"); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.DeadLetter(ctx, "once more"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copies := u.copies("codea1.dead." + u.run)
+	if len(copies) != len(want) {
+		t.Fatalf("%d copies", len(copies))
+	}
+	for i, c := range copies {
+		if d := cmp.Diff(want[i], c.message); d != "" {
+			t.Errorf("(-given up +copied):\n%s", d)
+		}
+		letter, _, err := bus.DeadLetter(ctx, u.run, c.header("codea1_deadletter"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := []string{c.header("codea1_set"), c.header("codea1_attempts"), c.header("codea1_error")}
+		if d := cmp.Diff([]string{letter.Name, strconv.Itoa(letter.Attempts), letter.Reason}, said); d != "" {
+			t.Errorf("(-letter +copy):\n%s", d)
+		}
+	}
+}
+
+// A message that is put off waits in the retry topic of its set: the group is
+// past it where it was published, and stands at its copy, one however often it
+// is put off.
+func retryTopic(t *testing.T, u *tool) {
+	ctx := bounded(t)
+	bus := u.connect()
+	if err := bus.Publish(ctx, u.posed(u.run, 12)...); err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := bus.Consume(ctx, workerOf(u.run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []events.Message
+	for i, d := range fetch(ctx, t, consumer, 12) {
+		if i%4 == 0 {
+			want = append(want, d.Message())
+			err = d.Retry(ctx, time.Millisecond)
+		} else {
+			err = d.Ack(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	topic := "codea1.retry." + u.run + ".worker"
+	u.await("put off", u.firsts(none))
+	u.awaitOffset("all put off wait", topic, 0)
+	again := fetch(ctx, t, consumer, len(want))
+	for i, d := range again {
+		if diff := cmp.Diff(want[i], d.Message()); diff != "" || d.Attempt() != 2 {
+			t.Errorf("attempt %d (-put off +delivered):\n%s", d.Attempt(), diff)
+		}
+	}
+	if err := again[0].Ack(ctx); err != nil {
+		t.Fatal(err)
+	}
+	u.awaitOffset("the first is done", topic, 1)
+	for _, d := range again[1:] {
+		if err := d.Retry(ctx, time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again = fetch(ctx, t, consumer, len(want)-1)
+	u.awaitOffset("the others are put off once more", topic, 1)
+	for _, d := range again {
+		if err := d.Ack(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.awaitOffset("all are done", topic, int64(len(want)))
+	u.await("all are done", u.firsts(none))
+	copies := u.copies(topic)
+	if len(copies) != len(want) {
+		t.Fatalf("%d copies, want %d", len(copies), len(want))
+	}
+	for i, c := range copies {
+		if d := cmp.Diff(want[i], c.message); d != "" {
+			t.Errorf("(-put off +copied):\n%s", d)
+		}
+		if d := cmp.Diff([]string{"worker", "1"}, []string{c.header("codea1_set"), c.header("codea1_attempts")}); d != "" {
+			t.Errorf("(-delivery +copy):\n%s", d)
+		}
+	}
+}
+
+// Where one of both was deleted, the copy or what was published, the other is
+// delivered.
+func TestRetryTopicDeleted(t *testing.T) {
+	for _, topic := range []string{posedTopic, "codea1.retry.r1.worker"} {
+		c := startCluster(t)
+		bus := c.connect(t, kafkabus.Config{CommitInterval: often})
+		ctx := bounded(t)
+		if err := bus.Publish(ctx, posed(12)...); err != nil {
+			t.Fatal(err)
+		}
+		consumer, err := bus.Consume(ctx, workerOf("r1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := fetch(ctx, t, consumer, 12)
+		want := list[0].Message()
+		if err := list[0].Retry(ctx, 50*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range list[1:] {
+			if err := d.Ack(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		u := newTool(t, c.fake.ListenAddrs()[0])
+		u.run = "r1"
+		answer, err := u.client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{topic}})
+		if err != nil || answer.Errors[topic] != nil {
+			t.Fatal(err, answer.Errors)
+		}
+		d := fetch(ctx, t, consumer, 1)[0]
+		if diff := cmp.Diff(want, d.Message()); diff != "" {
+			t.Errorf("%s deleted (-published +delivered):\n%s", topic, diff)
+		}
+		if err := d.Ack(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			lag, err := bus.Lag(ctx, "r1", "worker")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lag == (events.Lag{}) {
+				break
+			}
+		}
+		if topic != posedTopic {
+			u.await("done", u.firsts(none))
+		}
+	}
+}
+
+// Topics of copies that must not be created keep no message from being put off
+// or given up.
+func TestCopiesRefused(t *testing.T) {
+	c := startCluster(t)
+	log := bustest.NewLines()
+	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log)})
+	ctx := bounded(t)
+	if err := bus.Publish(ctx, posed(1)...); err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := bus.Consume(ctx, workerOf("r1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := fetch(ctx, t, consumer, 1)[0]
+	c.fake.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		c.fake.KeepControl()
+		answer := request.ResponseKind().(*kmsg.CreateTopicsResponse)
+		for _, asked := range request.(*kmsg.CreateTopicsRequest).Topics {
+			topic := kmsg.NewCreateTopicsResponseTopic()
+			topic.Topic, topic.ErrorCode = asked.Topic, kerr.TopicAuthorizationFailed.Code
+			answer.Topics = append(answer.Topics, topic)
+		}
+		return answer, nil, true
+	})
+	if err := d.Retry(ctx, time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	d = fetch(ctx, t, consumer, 1)[0]
+	if err := d.DeadLetter(ctx, "no"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if line := <-log.C; line != "ERROR kafka: a message has no copy for other tools" {
+			t.Errorf("logged %q", line)
+		}
+	}
+	if list, err := bus.DeadLetters(ctx, "r1"); err != nil || len(list) != 1 {
+		t.Errorf("dead letters: %v, %v", list, err)
+	}
+}
