@@ -102,6 +102,9 @@ func (l *Log) compact(ctx context.Context, to, collectFrom uint64, progress func
 // taking the tokens of a group that is still to be trained on: a step can be
 // sampled before the one before it is trained.
 func (l *Log) Settled(ctx context.Context, to uint64) (uint64, error) {
+	if to == 0 { // a scan to 0 goes to the end
+		return 0, nil
+	}
 	updates, err := l.Updates(ctx)
 	if err != nil {
 		return 0, err

@@ -194,6 +194,25 @@ func TestSettled(t *testing.T) {
 	check(1 << 40)
 }
 
+// Nothing comes before the start, however much of the run is settled.
+func TestCompactToTheStart(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.start()
+	s.step(1)
+	s.group(s.plan(events.PurposeTrain, 2, 0)) // still to be trained on
+	for _, to := range []string{"start", "0", "step:0"} {
+		run, l := storyLog(t, s.messages)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		out, err := execute(t, "replay", "compact", run, "--to", to, "--json")
+		if err != nil || !strings.Contains(out, `"to":0,"compacted":0`) {
+			t.Errorf("--to %s: %v\n%s", to, err, out)
+		}
+	}
+}
+
 // Groups that no version was trained on are not missed when training again.
 func TestRetrainWithoutWhatItDoesNotNeed(t *testing.T) {
 	t.Parallel()
