@@ -119,9 +119,11 @@ func (l *Log) checkTokens(ctx context.Context, steps int) error {
 // fillJob adds what the log says: the role's versions, and the starts they were
 // trained under. A run that was resumed with another number of steps changed its
 // learning rate schedule on the way, and who trained what under which is not
-// known; a fork begins anew where the log says.
+// known; a fork begins anew where the log says, with the schedule of its first
+// attempt: the run.started that names it has its origin's.
 func (l *Log) fillJob(ctx context.Context, job *RetrainJob, bus *logBus) error {
 	var changed error
+	named := false // the last run.started is a fork's own, which trains nothing
 	types := []events.Type{events.TypeRunStarted, events.TypePolicyUpdated}
 	for r, err := range l.Scan(ctx, ScanOptions{Types: types}) {
 		if err != nil {
@@ -138,11 +140,12 @@ func (l *Log) fillJob(ctx context.Context, job *RetrainJob, bus *logBus) error {
 			switch {
 			case part < 0 || p.Origin != nil && job.Parts[part].Last > 0:
 				job.Parts = append(job.Parts, RetrainPart{Start: *p})
-			case p.Origin != nil: // nothing was trained before the fork
+			case p.Origin != nil, named: // nothing was trained before the fork, or since
 				job.Parts[part].Start = *p
 			case changed == nil && p.Steps != job.Parts[part].Start.Steps:
 				changed = fmt.Errorf("event %d: %w: %d steps planned, then %d", r.Seq, ErrScheduleChanged, job.Parts[part].Start.Steps, p.Steps)
 			}
+			named = p.Origin != nil
 		case *events.PolicyUpdated:
 			if p.Role != job.Role {
 				continue

@@ -159,6 +159,53 @@ func TestRetrainOfAFork(t *testing.T) {
 	}
 }
 
+// A fork that was made with another number of steps hears of it when it is gone
+// on with: nothing was trained by then. Later it is another schedule.
+func TestRetrainOfAForkWithOtherSteps(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		before int // steps trained before the fork
+		steps  []int
+		want   error
+	}{
+		{"in the middle", 1, []int{9}, nil},
+		{"at the start", 0, []int{9}, nil},
+		{"changed again", 1, []int{9, 8}, ErrScheduleChanged},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			s.start()
+			for step := 1; step <= tt.before; step++ {
+				s.step(step)
+			}
+			start := events.RunStarted{Attempt: 2, Steps: storySteps, Build: "test", Code: checkpoint("code", 0), Test: checkpoint("test", 0)}
+			fork := start
+			fork.Origin = &events.Origin{Run: "r0", Events: 1, Chain: Hash{1}.String()}
+			s.root("start-0002", &fork)
+			for _, steps := range tt.steps {
+				again := start
+				again.Attempt, again.Steps = start.Attempt+1, steps
+				start = again
+				s.root(fmt.Sprintf("start-%04d", again.Attempt), &again)
+			}
+			for step := tt.before + 1; step <= storySteps; step++ {
+				s.step(step)
+			}
+			_, l := storyLog(t, s.messages)
+			var parts []RetrainPart
+			same, err := l.Retrain(t.Context(), testTrainer{heard: &parts}, events.RoleCode, "", "", nil)
+			if !errors.Is(err, tt.want) {
+				t.Fatal(err)
+			}
+			if tt.want == nil && (same != storySteps || parts[len(parts)-1].Start.Steps != tt.steps[0]) {
+				t.Errorf("%d versions, %+v", same, parts)
+			}
+		})
+	}
+}
+
 // A trainer that goes on behind a part says once more how far it has come.
 func TestRetrainTakesAVersionAgain(t *testing.T) {
 	t.Parallel()
