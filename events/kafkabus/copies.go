@@ -21,8 +21,14 @@ const (
 	headerError    = "codea1_error"
 )
 
-// copyTimeout is how long a copy is tried to be stored.
-const copyTimeout = 10 * time.Second
+const (
+	// copyTimeout is how long a copy is tried to be stored, and at most half of the
+	// time that the answer has which it goes with: that must still be noted.
+	copyTimeout = 10 * time.Second
+	// copyPause is how long no other copy is tried in a topic that could not be
+	// written: a batch of messages must not wait for one after the other.
+	copyPause = time.Minute
+)
 
 // copyDead stores a copy of the message that this member gives up on, for who
 // listens to Kafka. It comes before the note: a member that dies in between
@@ -75,12 +81,20 @@ func copyHeader(name, value string) kafka.Header {
 
 // copy stores a copy of a message with further headers, in a topic of one
 // partition that it creates when there is none, and returns its offset. When
-// that fails it says so in the log and returns nil: no work depends on copies.
-// It returns an error only when ctx or the bus has ended.
+// that fails it says so in the log and returns nil, as for copyPause after it
+// without another attempt: no work depends on copies. It returns an error only
+// when ctx or the bus has ended.
 func (j *journal) copy(ctx context.Context, topic string, m *events.Message, headers ...kafka.Header) (*int64, error) {
+	if j.skipsCopies(topic) {
+		return nil, nil
+	}
 	both, release := client.Both(ctx, j.bus.ctx)
 	defer release()
-	limited, cancel := context.WithTimeout(both, copyTimeout)
+	patience := copyTimeout
+	if end, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(end)/2)
+	}
+	limited, cancel := context.WithTimeout(both, patience)
 	defer cancel()
 	for {
 		r := toKafka(m)
@@ -98,7 +112,25 @@ func (j *journal) copy(ctx context.Context, topic string, m *events.Message, hea
 		if ended := client.Ended(ctx, j.bus.ctx); ended != nil {
 			return nil, ended
 		}
-		j.bus.logger.Error("kafka: a message has no copy for other tools", "run", j.run, "event", m.ID, "topic", topic, "error", err)
+		var pause time.Duration
+		if !errors.Is(err, kafka.MessageSizeTooLarge) {
+			pause = copyPause
+			j.skipCopies(topic, pause)
+		}
+		j.bus.logger.Error("kafka: a message has no copy for other tools", "run", j.run, "event", m.ID, "topic", topic, "again_in", pause, "error", err)
 		return nil, nil
 	}
+}
+
+// skipCopies lets no copy be tried in a topic for a while.
+func (j *journal) skipCopies(topic string, pause time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.skipped[topic] = time.Now().Add(pause)
+}
+
+func (j *journal) skipsCopies(topic string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return time.Now().Before(j.skipped[topic])
 }

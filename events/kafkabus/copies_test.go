@@ -1,8 +1,10 @@
 package kafkabus_test
 
 import (
+	"context"
 	"log/slog"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -218,5 +220,60 @@ func TestCopiesRefused(t *testing.T) {
 	}
 	if list, err := bus.DeadLetters(ctx, "r1"); err != nil || len(list) != 1 {
 		t.Errorf("dead letters: %v, %v", list, err)
+	}
+}
+
+// A topic of copies that brokers do not write for now keeps no answer waiting
+// for longer than who gives it: the message is put off, and given up.
+func TestCopiesUnwritten(t *testing.T) {
+	c := startCluster(t)
+	log := bustest.NewLines()
+	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log)})
+	ctx := bounded(t)
+	if err := bus.Publish(ctx, posed(3)...); err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := bus.Consume(ctx, workerOf("r1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tried atomic.Int64 // in the second half
+	var counted atomic.Bool
+	c.refuseProduce(kerr.NotEnoughReplicas, func(topic string) bool {
+		if topic == journalTopic {
+			return false
+		}
+		if counted.Load() {
+			tried.Add(1)
+		}
+		return true
+	})
+	answer := func(do func(context.Context) error) {
+		t.Helper()
+		limited, cancel := context.WithTimeout(ctx, 2*time.Second) // AckWait, as a stage does
+		defer cancel()
+		if err := do(limited); err != nil {
+			t.Error(err)
+		}
+	}
+	list := fetch(ctx, t, consumer, 3)
+	answer(func(ctx context.Context) error { return list[0].Retry(ctx, time.Millisecond) })
+	answer(func(ctx context.Context) error { return list[1].DeadLetter(ctx, "no") })
+	for range 2 {
+		if line := <-log.C; line != "ERROR kafka: a message has no copy for other tools" {
+			t.Errorf("logged %q", line)
+		}
+	}
+	// Nor is each of those that follow kept waiting.
+	counted.Store(true)
+	answer(func(ctx context.Context) error { return list[2].Retry(ctx, time.Millisecond) })
+	for _, d := range fetch(ctx, t, consumer, 2) {
+		answer(func(ctx context.Context) error { return d.DeadLetter(ctx, "no") })
+	}
+	if list, err := bus.DeadLetters(ctx, "r1"); err != nil || len(list) != 3 {
+		t.Errorf("dead letters: %v, %v", list, err)
+	}
+	if n := tried.Load(); n != 0 {
+		t.Errorf("copies were tried %d times more", n)
 	}
 }

@@ -72,9 +72,10 @@
 // A copy is written before its note. A member that dies in between, or two that
 // give up on the same message, leave a copy too many: ce_id says which event it
 // is, and only a copy that a note names is delivered. A topic that cannot be
-// written for 10 s, or must not be created, costs the copy and a line in the
-// log: then the message waits where it was published, and the group stands at it
-// there, gone back for a dead letter that is redelivered. Where a retry topic was
+// written for 10 s, or half of the time that the answer has, or must not be
+// created, costs the copy, those of the next minute and a line in the log: then
+// the message waits where it was published, and the group stands at it there,
+// gone back for a dead letter that is redelivered. Where a retry topic was
 // deleted, what was published is delivered.
 //
 // The price is that each process reads and remembers the journals of the runs

@@ -3,6 +3,7 @@ package kafkabus
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"codea1/events"
@@ -24,8 +25,9 @@ type journal struct {
 	*tail
 	closing chan struct{}
 	queue   chan queued
-	written chan struct{} // closed when the queue is empty and stays so
-	ledger  *ledger       // guarded by the tail's mutex
+	written chan struct{}        // closed when the queue is empty and stays so
+	ledger  *ledger              // guarded by the tail's mutex
+	skipped map[string]time.Time // topics in which no copy is tried until then; guarded by the tail's mutex
 	marks   *committer
 }
 
@@ -41,6 +43,7 @@ func (b *Bus) journal(ctx context.Context, run string) (*journal, error) {
 	return perRun(ctx, b, &b.journals, run, journalTopic(run), func(t *tail) *journal {
 		j := &journal{
 			tail: t, closing: make(chan struct{}), queue: make(chan queued, noteQueue), written: make(chan struct{}), ledger: newLedger(),
+			skipped: make(map[string]time.Time),
 		}
 		j.marks = &committer{journal: j, done: make(chan struct{})}
 		t.fold = j.fold
@@ -138,11 +141,9 @@ func (j *journal) write() {
 		for i := range batch {
 			notes[i] = batch[i].note
 		}
-		end, err := j.store(j.ctx, notes)
-		for ; err != nil; end, err = j.store(j.ctx, notes) {
-			if client.Pause(j.ctx, j.ctx, retryPause) != nil {
-				return
-			}
+		end, err := j.persist(notes)
+		if err != nil {
+			return
 		}
 		for i := range batch {
 			if batch[i].stored != nil {
@@ -150,4 +151,33 @@ func (j *journal) write() {
 			}
 		}
 	}
+}
+
+// persist stores notes through outages, until the journal closes. Of an outage
+// the follower tells; brokers that are there and take no notes would otherwise
+// keep consumers waiting without a word.
+func (j *journal) persist(notes []note) (int64, error) {
+	var refused time.Time // when it was said
+	for {
+		end, err := j.store(j.ctx, notes)
+		if err == nil {
+			if !refused.IsZero() {
+				j.bus.logger.Info("kafka: journal written again", "run", j.run, "topic", j.topic, "outage", time.Since(refused).Round(time.Millisecond))
+			}
+			return end, nil
+		}
+		if refused.IsZero() && isRefusal(err) {
+			refused = time.Now()
+			j.bus.logger.Warn("kafka: the brokers do not write the journal, trying again", "run", j.run, "topic", j.topic, "error", err)
+		}
+		if err := client.Pause(j.ctx, j.ctx, retryPause); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// isRefusal reports whether a broker has answered that it does not store.
+func isRefusal(err error) bool {
+	var answer kafka.Error
+	return errors.As(err, &answer) && answer != kafka.BrokerNotAvailable && !isUnknown(err)
 }
