@@ -206,7 +206,11 @@ func (c *collector) next() (collectedStep, bool) {
 	}
 	out := collectedStep{number: number, groups: make([]*openGroup, 0, step.groups)}
 	for slot := range step.groups {
-		out.groups = append(out.groups, step.slots[slot])
+		g := step.slots[slot]
+		if g == nil || !g.settled {
+			return collectedStep{}, false // a drop without a plan has claimed a slot that the step does not have
+		}
+		out.groups = append(out.groups, g)
 	}
 	return out, true
 }

@@ -2,6 +2,7 @@ package gpuworker
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -227,6 +228,30 @@ func TestDropWithoutAPlanSettlesItsSlot(t *testing.T) {
 	got := teach(t, events.RoleCode, messages, 0, 0)
 	if len(got.lessons) != 1 || got.lessons[0].dropped[0] != "s000001-q0000" {
 		t.Errorf("%+v", got.lessons)
+	}
+}
+
+// A name can claim a slot that the step does not have: it is no part of the
+// step, whenever it comes.
+func TestDropOutsideTheStepSettlesNothing(t *testing.T) {
+	run := runtest.Run{Name: "r1", Steps: 1, Groups: 4, Answers: 2, Suites: 2, Seed: 3}
+	drop := events.New("r1", "s000001-q0007", "stage-0", run.Group(1, 0)[0].Time, &events.GroupDropped{
+		Purpose: events.PurposeTrain, Step: 1, Slot: 7, Stage: "code", Reason: events.DropMalformed,
+	})
+	m, err := events.Encode(drop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var messages []events.Message
+	for slot := range run.Groups {
+		messages = append(messages, run.Group(1, slot)...)
+	}
+	want := teach(t, events.RoleCode, messages, 0, 0)
+	for at := range len(messages) {
+		got := teach(t, events.RoleCode, slices.Insert(slices.Clone(messages), at, m), 0, 0)
+		if diff := cmp.Diff(want.lessons, got.lessons, cmp.AllowUnexported(lesson{}, miniBatch{})); diff != "" {
+			t.Fatalf("after %d messages (-without +with it):\n%s", at, diff)
+		}
 	}
 }
 
