@@ -117,21 +117,20 @@ func (p *Pool) readSuites(ctx context.Context, in *events.TestsSampled) (*groupS
 	if len(texts.list) == 0 {
 		return &groupSuites{}, nil
 	}
-	// As much time as the answers have together, so that the suites of one,
-	// full of calls that hang, leave time for those of the others.
+	// As much time as the answers have together, and the calls of all suites in
+	// turn, so that the suites of one answer, full of calls that hang, leave time
+	// for those of the others.
 	budget := p.config.JobTimeout * time.Duration(len(in.Suites))
 	parsed, err := p.parseSuites(ctx, problem.EntryPoint, texts.list, false, budget)
 	if err != nil {
 		return nil, err
 	}
 	asked := newCalls()
-	for _, statements := range parsed {
-		for _, st := range statements {
-			if st.reason == "" {
-				asked.add(st.call)
-			}
+	inTurn(parsed, func(st *statement) {
+		if st.reason == "" {
+			asked.add(st.call)
 		}
-	}
+	})
 	truth, err := p.askTruth(ctx, problem, asked.list, budget)
 	if err != nil {
 		return nil, err
@@ -183,14 +182,12 @@ func (p *Pool) answer(ctx context.Context, program Program, suites [][]checkedTe
 	for _, h := range historical {
 		asked.add(h.call)
 	}
-	for _, suite := range suites {
-		for i := range suite {
-			if suite[i].want != nil {
-				asked.add(suite[i].Call)
-			}
-		}
-	}
 	golden.ask(asked)
+	inTurn(suites, func(t *checkedTest) {
+		if t.want != nil {
+			asked.add(t.Call)
+		}
+	})
 	report, err := p.Run(ctx, program, asked.list)
 	if err != nil {
 		return events.ExecutedAnswer{}, err

@@ -61,23 +61,24 @@ func (p *Pool) Run(ctx context.Context, program Program, calls []string) (Report
 
 // runWithin is Run with a time limit of its own on all calls together.
 func (p *Pool) runWithin(ctx context.Context, program Program, calls []string, budget time.Duration) (Report, error) {
+	j := job{kind: jobCalls, code: program.Code, entry: program.EntryPoint, items: calls, budget: budget}
 	return p.cache.run(ctx, p.executionKey(program, calls, budget), func(ctx context.Context) (Report, error) {
-		return p.runAfresh(ctx, program, calls, budget)
+		return p.runAfresh(ctx, j)
 	})
 }
 
-func (p *Pool) runAfresh(ctx context.Context, program Program, calls []string, budget time.Duration) (Report, error) {
-	s, err := p.run(ctx, job{kind: jobCalls, code: program.Code, entry: program.EntryPoint, items: calls, budget: budget})
+func (p *Pool) runAfresh(ctx context.Context, j job) (Report, error) {
+	s, err := p.run(ctx, j)
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Loads: s.loads, LoadError: s.loadError, Outcomes: make([]Outcome, len(calls))}
-	for i := range calls {
+	report := Report{Loads: s.loads, LoadError: s.loadError, Outcomes: make([]Outcome, len(j.items))}
+	for i := range j.items {
 		switch {
 		case !s.loads:
 			report.Outcomes[i] = Outcome{Detail: s.loadError}
 		case i >= len(s.replies):
-			report.Outcomes[i] = Outcome{Detail: fmt.Sprintf("not reached within the job's %v", budget)}
+			report.Outcomes[i] = Outcome{Detail: fmt.Sprintf("not reached within the job's %v", j.budget)}
 		default:
 			report.Outcomes[i] = p.outcome(s.replies[i])
 		}

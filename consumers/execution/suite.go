@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,21 +37,28 @@ type statement struct {
 	call       string        // normalised by Python's ast
 	stated     literal.Value // what the test says the call returns
 	expression string        // of what it says, where that is no literal
+	arguments  string        // expression of a tuple and a dict, where those are no literals
+	function   string        // that the arguments are for
+	bound      string        // why arguments without literal text cannot be left to a program's process
 }
 
 // maxStatedBytes bounds the literal text of a value that ends up in an event:
 // what a suite states and what the ground truth returns.
 const maxStatedBytes = 4 << 10
 
-// statedPrelude gives a stated answer the two names that are no literals.
-const statedPrelude = "from math import inf, nan\n"
+// maxComputedBytes bounds the text of a call whose arguments were computed: a short
+// expression may stand for a long one, and the text ends up in an event, too.
+const maxComputedBytes = 1 << 10
+
+// computePrelude gives what is computed the two names that are no literals.
+const computePrelude = "from math import inf, nan\n"
 
 // parseSuites reads each text with Python's ast, in children that run no program.
 // What counts as a test is in TESTS.md: `assert call == answer` where the call is
-// the entry point's and the answer a literal, or an expression of literals and
-// pure built-in functions, which is computed apart from any program. trusted lifts
-// the limits on the call's arguments. budget bounds each child that parses, and
-// again the computing of all texts together.
+// the entry point's, and arguments and answer are literals, or expressions of
+// literals and pure built-in functions, which are computed apart from any program.
+// trusted lifts the limits on the call's arguments. budget bounds each child that
+// parses, and again the computing of all texts together.
 func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, trusted bool, budget time.Duration) ([][]statement, error) {
 	limit := maxStatedBytes
 	if trusted {
@@ -60,32 +69,102 @@ func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, tr
 	if err := p.readTexts(ctx, job{kind: jobSuites, entry: entry, trusted: trusted, valueBytes: limit, budget: budget}, texts, read); err != nil {
 		return nil, err
 	}
+	return suites, p.compute(ctx, suites, limit, budget)
+}
+
+// compute fills in the answers and arguments that are no literals. To a program
+// under test they are as if the suite had stated literals: a program that has a
+// function `sum` of its own is called with the same arguments as all others.
+func (p *Pool) compute(ctx context.Context, suites [][]statement, limit int, budget time.Duration) error {
 	computed := newCalls()
-	var open []*statement // those whose stated answer is still to be computed
-	for i := range suites {
-		for j := range suites[i] {
-			if st := &suites[i][j]; st.expression != "" {
-				computed.add(st.expression)
-				open = append(open, st)
+	inTurn(suites, func(st *statement) {
+		for _, expression := range []string{st.expression, st.arguments} {
+			if expression != "" {
+				computed.add(expression)
+			}
+		}
+	})
+	if len(computed.list) == 0 {
+		return nil
+	}
+	j := job{kind: jobCalls, code: computePrelude, items: computed.list, budget: budget, valueBytes: limit}
+	report, err := p.runAfresh(ctx, j)
+	if err != nil {
+		return err
+	}
+	inTurn(suites, func(st *statement) {
+		if st.expression != "" {
+			st.setStated(report.Outcomes[computed.index[st.expression]])
+		}
+		if st.arguments != "" && st.reason == "" {
+			st.setArguments(report.Outcomes[computed.index[st.arguments]])
+		}
+	})
+	return nil
+}
+
+// inTurn visits the first statement of each suite, then the second of each, and
+// so on. What takes long in one suite then leaves the others their time.
+func inTurn[T any](suites [][]T, visit func(*T)) {
+	for place, more := 0, true; more; place++ {
+		more = false
+		for _, suite := range suites {
+			if place < len(suite) {
+				visit(&suite[place])
+				more = true
 			}
 		}
 	}
-	if len(open) == 0 {
-		return suites, nil
-	}
-	report, err := p.runWithin(ctx, Program{Code: statedPrelude}, computed.list, budget)
-	if err != nil {
-		return nil, err
-	}
-	for _, st := range open {
-		outcome := report.Outcomes[computed.index[st.expression]]
-		st.stated = outcome.Value
-		if st.stated == nil {
-			st.reason = "the stated answer cannot be computed: " + outcome.Detail
-		}
-	}
-	return suites, nil
 }
+
+func (st *statement) setStated(o Outcome) {
+	if st.stated = o.Value; o.Value == nil {
+		st.reason = "the stated answer cannot be computed: " + o.Detail
+	}
+}
+
+// setArguments writes the call with the arguments' values. What has no literal
+// text that is short enough, such as a function, stays an expression.
+func (st *statement) setArguments(o Outcome) {
+	if o.Kind != Returned {
+		st.reason = "the arguments cannot be computed: " + o.Detail
+		return
+	}
+	call, ok := callText(st.function, o.Value)
+	switch {
+	case ok && len(call) <= maxComputedBytes:
+		st.call = call
+	case st.bound != "":
+		st.reason = st.bound
+	}
+}
+
+// callText writes a call with the arguments in a tuple and a dict.
+func callText(function string, arguments literal.Value) (string, bool) {
+	pair, ok := arguments.(literal.Tuple)
+	if !ok || len(pair) != 2 {
+		return "", false
+	}
+	positional, ok := pair[0].(literal.Tuple)
+	named, isDict := pair[1].(literal.Dict)
+	if !ok || !isDict {
+		return "", false
+	}
+	var texts []string
+	for _, v := range positional {
+		texts = append(texts, literal.Text(v))
+	}
+	for _, entry := range named {
+		name, ok := entry.Key.(literal.Str)
+		if !ok || !plainName.MatchString(string(name)) || slices.Contains(notArguments, string(name)) {
+			return "", false
+		}
+		texts = append(texts, string(name)+"="+literal.Text(entry.Value))
+	}
+	return function + "(" + strings.Join(texts, ", ") + ")", true
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // record is what harness/suites.py says of one statement.
 type record struct {
@@ -94,6 +173,9 @@ type record struct {
 	Call       string `json:"call"`
 	Stated     string `json:"stated"`
 	Expression string `json:"expression"`
+	Arguments  string `json:"arguments"`
+	Function   string `json:"function"`
+	Bound      string `json:"bound"`
 }
 
 // textsAtATime is how many texts are worth a child of their own.
@@ -135,7 +217,7 @@ func readStatements(text string, r reply) []statement {
 	}
 	statements := make([]statement, len(records))
 	for i, r := range records {
-		st := statement{source: r.Source, reason: r.Reason, call: r.Call, expression: r.Expression}
+		st := statement{source: r.Source, reason: r.Reason, call: r.Call, expression: r.Expression, arguments: r.Arguments, function: r.Function, bound: r.Bound}
 		if r.Reason == "" && r.Expression == "" {
 			var err error
 			if st.stated, err = literal.Parse(r.Stated); err != nil {

@@ -1,8 +1,13 @@
 """Reads a test suite with Python's own ast.
 
 parse gives one record per statement: {"source"} and either {"reason"}, or
-{"call", "stated"} where stated is the literal text of the right-hand side, or
-{"call", "expression"} where that side is still to be computed.
+"call" and
+
+    "stated", the literal text of the right-hand side, or "expression" where that
+    side is still to be computed;
+    "arguments" where those are no literals: an expression of a tuple and a dict,
+    to be computed too. "function" is what they are for, and "bound", if there, is
+    why they cannot be left to the process of a program where that gives no literal.
 """
 
 import ast
@@ -14,13 +19,21 @@ MAX_CALL_CHARS = 4096
 MAX_NODES = 2000  # of an expression once the suite's names in it are resolved
 
 # What a test's arguments and stated answer may use besides literals: built-in
-# functions that only compute. Anything else could tell one program from
-# another by more than the tested function's behaviour.
+# functions that only compute, and the methods of literals. Anything else could tell
+# one program from another by more than the tested function's behaviour, or change it.
 PURE_BUILTINS = frozenset(
     "abs all any bin bool bytes chr complex dict divmod enumerate filter float frozenset hex int len list map "
-    "max min oct ord pow range repr reversed round set slice sorted str sum tuple zip".split()
+    "max min oct ord pow range repr reversed round set slice sorted str sum tuple zip inf nan".split()
 )
+LITERALS = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range)
+# Their formats look up attributes that stand in a text.
+PURE_METHODS = frozenset(name for kind in LITERALS for name in dir(kind) if name[0] != "_") - {"format", "format_map"}
 REFUSED_NODES = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+# What shows, of a function or an iterator, where it lies in memory: as a text, or as
+# the order of a set.
+PLACE_NAMES = frozenset("repr str set frozenset".split())
+PLACE_NODES = (ast.JoinedStr, ast.Set, ast.SetComp)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
 class Refused(Exception):
@@ -178,7 +191,7 @@ def test(node, target, names, trusted, max_value_bytes):
         call.args = [names.resolve(argument) for argument in call.args]
         call.keywords = [ast.keyword(k.arg, names.resolve(k.value)) for k in call.keywords]
         stated = names.resolve(stated)
-    record = {"call": call_text(call, target, trusted)}
+    record = call_record(call, target, trusted)
     if not trusted and len(record["call"]) > MAX_CALL_CHARS:
         raise Refused("the call is over the size limit")
     text = literal_text(stated)
@@ -195,16 +208,21 @@ def test(node, target, names, trusted, max_value_bytes):
     return record
 
 
-def call_text(call, target, trusted):
-    """Returns the call as ast.unparse writes it, and checks its arguments."""
+def call_record(call, target, trusted):
+    """Returns the call as ast.unparse writes it, and what its arguments need."""
+    function = target.text if target else call.func.id
     parts = [literal_text(argument) for argument in call.args]
     parts += [k.arg and prefix(k.arg + "=", literal_text(k.value)) for k in call.keywords]
     if None not in parts:
-        return (target.text if target else call.func.id) + "(" + ", ".join(parts) + ")"
+        return {"call": function + "(" + ", ".join(parts) + ")"}
+    record = {"call": ast.unparse(call)}
     if not trusted:
-        for argument in call.args + call.keywords:
-            check_pure(argument)
-    return ast.unparse(call)
+        names = [k.arg and ast.Constant(k.arg) for k in call.keywords]
+        keywords = ast.Dict(names, [k.value for k in call.keywords])
+        arguments = ast.Tuple([ast.Tuple(call.args, ast.Load()), keywords], ast.Load())
+        check_pure(arguments)
+        record.update(arguments=ast.unparse(arguments), function=function, bound=shows_place(arguments))
+    return record
 
 
 def prefix(before, text):
@@ -247,11 +265,55 @@ def literal_text(node, depth=values.MAX_DEPTH):
 
 
 def check_pure(tree):
-    bound = bound_names(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
-            raise Refused("uses the private attribute " + node.attr)
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         if isinstance(node, REFUSED_NODES):
             raise Refused("uses " + type(node).__name__)
-        if isinstance(node, ast.Name) and node.id not in bound and node.id not in PURE_BUILTINS and node.id not in ("inf", "nan"):
-            raise Refused("uses the name " + node.id[:60])
+    for name in free_names(tree, frozenset()):
+        if name not in PURE_BUILTINS:
+            raise Refused("uses the name " + name[:60])
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr not in PURE_METHODS:
+            raise Refused("uses the %sattribute %s" % ("private " if node.attr[0] == "_" else "", node.attr[:60]))
+
+
+def free_names(tree, bound):
+    """Yields the names that an expression uses and does not make where it uses
+    them: a name that one comprehension makes is another one's global."""
+    if isinstance(tree, ast.Name):
+        if tree.id not in bound:
+            yield tree.id
+    elif isinstance(tree, ast.Lambda):
+        arguments = tree.args
+        for default in arguments.defaults + arguments.kw_defaults:
+            if default is not None:
+                yield from free_names(default, bound)
+        yield from free_names(tree.body, bound | {node.arg for node in ast.walk(arguments) if isinstance(node, ast.arg)})
+    elif isinstance(tree, COMPREHENSIONS):
+        first = tree.generators[0].iter
+        yield from free_names(first, bound)
+        inside = bound.union(*[bound_names(generator.target) for generator in tree.generators])
+        for part in ast.iter_child_nodes(tree):
+            for child in ast.iter_child_nodes(part) if isinstance(part, ast.comprehension) else [part]:
+                if child is not first:
+                    yield from free_names(child, inside)
+    else:
+        for child in ast.iter_child_nodes(tree):
+            yield from free_names(child, bound)
+
+
+def shows_place(tree):
+    """Says by what an expression may depend on where in memory a function lies,
+    which differs from process to process; empty if it does not."""
+    for node in ast.walk(tree):
+        if isinstance(node, PLACE_NODES):
+            return "makes a %s in an argument that is no literal" % type(node).__name__
+        if isinstance(node, ast.Name) and node.id in PLACE_NAMES:
+            return "uses the name %s in an argument that is no literal" % node.id
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not (is_number(node.left) or is_number(node.right)):
+            return "uses % of what may be a text in an argument that is no literal"
+    return ""
+
+
+def is_number(node):
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
