@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -79,20 +80,33 @@ func exportRecords[T any](ctx context.Context, x *exporter, types []events.Type,
 // exportGroups writes rows of every group that was executed.
 func exportGroups[T any](ctx context.Context, x *exporter, rows func(*Lineage) []T) error {
 	return exportRecords(ctx, x, []events.Type{events.TypeCodeExecuted}, func(r *Record) ([]T, error) {
-		lineage, err := x.log.groupLineage(ctx, r.Message.Run, r.Message.Group)
-		if err != nil {
+		lineage, err := x.executed(ctx, r)
+		if lineage == nil || err != nil {
 			return nil, err
 		}
 		return rows(lineage), nil
 	})
 }
 
+// executed returns the lineage of an executed group; nil if nobody can read its
+// question or its verdicts.
+func (x *exporter) executed(ctx context.Context, r *Record) (*Lineage, error) {
+	lineage, err := x.log.groupLineage(ctx, r.Message.Run, r.Message.Group)
+	if errors.Is(err, errUnreadable) {
+		return nil, nil
+	}
+	if err != nil || lineage.Executed == nil {
+		return nil, err
+	}
+	return lineage, nil
+}
+
 func (x *exporter) exportGolden(ctx context.Context) error {
 	set := newGoldenSet()
 	run := ""
 	err := x.each(ctx, []events.Type{events.TypeCodeExecuted}, func(r *Record) error {
-		lineage, err := x.log.groupLineage(ctx, r.Message.Run, r.Message.Group)
-		if err != nil {
+		lineage, err := x.executed(ctx, r)
+		if lineage == nil || err != nil {
 			return err
 		}
 		// Held-out problems stay held out.

@@ -45,7 +45,8 @@ const maxFindings = 100
 //   - every payload is valid under its schema;
 //   - every effect has its cause in the log, of the right type, under the
 //     payload it was made from, and every ID follows from the cause;
-//   - every group was posed and ends once: rewarded, scored or dropped;
+//   - every group was posed and ends once: rewarded, scored or dropped; all
+//     its events tell of the plan that it was posed with;
 //   - every policy version is there once and in order, and trained on groups
 //     of its step that were rewarded before, in canonical order, leaving none
 //     of the step out;
@@ -63,7 +64,7 @@ func (l *Log) CheckHistory(ctx context.Context, recipes Recipes, progress func(d
 	txn := l.db.NewTransaction(false)
 	defer txn.Discard()
 	h := historian{
-		log: l, txn: txn, scorer: newScorer(recipes), open: make(map[string]events.Purpose),
+		log: l, txn: txn, scorer: newScorer(recipes), open: make(map[string]events.Plan),
 		steps: make(map[int]*stepLedger), trained: make(map[events.Role]int),
 	}
 	err = l.scan(ctx, txn, ScanOptions{}, func(item *badger.Item) (bool, error) {
@@ -90,7 +91,7 @@ type historian struct {
 	scorer *scorer
 
 	run       string
-	open      map[string]events.Purpose // groups on their way
+	open      map[string]events.Plan // groups on their way
 	steps     map[int]*stepLedger       // steps that not both roles have trained
 	trained   map[events.Role]int       // last version
 	completed bool                      // the last thing the run said is that it is done
@@ -129,6 +130,7 @@ func (h *historian) observe(ctx context.Context, r *Record) error {
 	if err := h.checkCause(e); err != nil {
 		return err
 	}
+	h.checkPlan(e)
 	switch p := e.Payload.(type) {
 	case *events.RunStarted:
 		h.completed = false

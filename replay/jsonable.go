@@ -18,6 +18,11 @@ func payloadJSON(p events.Payload) map[string]any {
 
 func jsonable(v reflect.Value) any {
 	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return jsonable(v.Elem())
 	case reflect.Struct:
 		fields := make(map[string]any, v.NumField())
 		for i := range v.NumField() {

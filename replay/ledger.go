@@ -18,13 +18,21 @@ func (h *historian) posed(group string, plan *events.Plan) {
 	if group != plan.GroupID() {
 		h.find("its plan is that of %s", plan.GroupID())
 	}
-	h.open[group] = plan.Purpose
+	h.open[group] = *plan
 	if plan.Purpose != events.PurposeTrain {
 		return
 	}
 	h.step(plan).planned = plan.Groups // a drop may not have known
 	if plan.Step <= min(h.trained[events.RoleCode], h.trained[events.RoleTest]) {
 		h.find("posed for step %d, which both roles have trained", plan.Step)
+	}
+}
+
+// checkPlan holds what is told of an open group to how it was posed.
+func (h *historian) checkPlan(e *events.Event) {
+	plan, tells := events.PlanOf(e.Payload)
+	if posed, open := h.open[e.Group]; tells && open && plan != posed {
+		h.find("%v", errPlan)
 	}
 }
 
@@ -38,14 +46,14 @@ func (h *historian) step(plan *events.Plan) *stepLedger {
 }
 
 func (h *historian) ended(group string, plan *events.Plan, rewarded bool) {
-	purpose, open := h.open[group]
+	posed, open := h.open[group]
 	if !open {
 		h.find("the group ends twice, or was never posed")
 		return
 	}
 	delete(h.open, group)
-	if purpose != plan.Purpose {
-		h.find("posed to %s, ends as %s", purpose, plan.Purpose)
+	if posed.Purpose != plan.Purpose {
+		h.find("posed to %s, ends as %s", posed.Purpose, plan.Purpose)
 		return
 	}
 	switch {
@@ -122,7 +130,7 @@ func (h *historian) end() {
 	}
 }
 
-func firstOf(groups map[string]events.Purpose) string {
+func firstOf(groups map[string]events.Plan) string {
 	least := ""
 	for g := range groups {
 		if least == "" || g < least {

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"codea1/events"
 )
 
 // Lineage is everything the log holds about one group: how it was posed,
 // answered, tested, executed and rewarded, and what learnt from it. What the
-// group has not reached is nil.
+// group has not reached, and what nobody can read, is nil.
 type Lineage struct {
 	Group    string
 	Events   []Record // of the group, in the order of the log
@@ -57,16 +56,37 @@ func (l *Log) groupLineage(ctx context.Context, run, group string) (*Lineage, er
 		return nil, fmt.Errorf("group %q: %w", group, ErrNotFound)
 	}
 	lineage := &Lineage{Group: group}
-	root := events.New(run, group, "replay", time.Time{}, &events.ProblemPosed{}).ID
-	if err := l.follow(ctx, lineage, root); err != nil {
+	if err := l.follow(ctx, lineage, rootID(run, group, events.TypeProblemPosed)); err != nil {
 		return nil, err
 	}
+	if lineage.Dropped == nil { // what cannot be read is no cause: its drop has none
+		if err := l.follow(ctx, lineage, rootID(run, group, events.TypeGroupDropped)); err != nil {
+			return nil, err
+		}
+	}
 	if lineage.Posed == nil {
-		return nil, fmt.Errorf("group %s: %w", group, ErrNotFound)
+		return nil, lineage.notPosed()
 	}
 	slices.SortFunc(lineage.Events, func(x, y Record) int { return cmp.Compare(x.Seq, y.Seq) })
 	return lineage, nil
 }
+
+// errUnreadable is returned for a group whose question nobody can read.
+var errUnreadable = errors.New("nobody can read its question")
+
+// notPosed says why there is no question.
+func (g *Lineage) notPosed() error {
+	for i := range g.Events {
+		if r := &g.Events[i]; r.Message.Type == events.TypeProblemPosed {
+			return fmt.Errorf("group %s: event %d: %w", g.Group, r.Seq, errUnreadable)
+		}
+	}
+	return fmt.Errorf("group %s: %w", g.Group, ErrNotFound)
+}
+
+// errPlan is returned for an event that tells of another plan than its group's
+// question: numbers of answers and suites would not fit each other.
+var errPlan = errors.New("its plan is not the one that its group was posed with")
 
 // follow adds the event with an ID and all that follows from it. The depth is
 // bounded: a type occurs once on a way, since IDs are hashes of those before.
@@ -78,11 +98,17 @@ func (l *Log) follow(ctx context.Context, lineage *Lineage, id string) error {
 	if err != nil {
 		return err
 	}
+	lineage.Events = append(lineage.Events, r)
 	e, err := r.Decode()
+	if isUnreadable(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	lineage.Events = append(lineage.Events, r)
+	if plan, ok := events.PlanOf(e.Payload); ok && lineage.Posed != nil && plan != lineage.Posed.Plan {
+		return fmt.Errorf("event %d (%s) of group %s: %w", r.Seq, r.Message.ID, lineage.Group, errPlan)
+	}
 	switch p := e.Payload.(type) {
 	case *events.ProblemPosed:
 		lineage.Posed = p

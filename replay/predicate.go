@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"regexp"
 
 	"codea1/events"
@@ -51,6 +52,9 @@ func (l *Log) Find(ctx context.Context, s Selection, p Predicate, visit func(*Af
 			continue
 		}
 		g, err := l.groupLineage(ctx, r.Message.Run, r.Message.Group)
+		if errors.Is(err, errUnreadable) {
+			continue
+		}
 		if err != nil {
 			return err
 		}

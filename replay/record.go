@@ -40,13 +40,22 @@ func (r *Record) Entry(position events.Position) Entry {
 // appended nor what compaction has left of it gives an error.
 func (r *Record) Decode() (*events.Event, error) {
 	e, err := r.Message.Decode()
+	if err == nil {
+		err = r.checkHash(parseHash(e.Hash()))
+	} else if raw, rawErr := r.Message.Raw(); rawErr != nil || r.checkHash(hashOf(raw)) != nil {
+		err = fmt.Errorf("%w: %w", errPayloadHash, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("event %d (%s): %w", r.Seq, r.Message.ID, err)
 	}
-	if err := r.checkHash(parseHash(e.Hash())); err != nil {
-		return nil, fmt.Errorf("event %d (%s): %w", r.Seq, r.Message.ID, err)
-	}
 	return e, nil
+}
+
+// isUnreadable reports whether Record.Decode failed because nobody can read
+// what was published. The log keeps such an event: it is no damage, and no
+// newer build's.
+func isUnreadable(err error) bool {
+	return err != nil && !errors.Is(err, errPayloadHash) && !errors.Is(err, events.ErrNewerSchema)
 }
 
 // checkHash compares the hash of the payload that is there with what the chain

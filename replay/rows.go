@@ -20,7 +20,7 @@ type EventRow struct {
 	CausationID   string    `json:"causation_id" parquet:"causation_id"`
 	PayloadHash   string    `json:"payload_hash" parquet:"payload_hash"`
 	Compacted     bool      `json:"compacted,omitempty" parquet:"compacted"` // the payload has lost its token ids and log-probs
-	Payload       rawJSON   `json:"payload" parquet:"payload"`
+	Payload       rawJSON   `json:"payload" parquet:"payload"`               // null if nobody can read it
 }
 
 // rawJSON is text in a table and itself in JSON.
@@ -30,7 +30,15 @@ type rawJSON string
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 func eventRow(r *Record) (EventRow, error) {
+	m := &r.Message
+	row := EventRow{
+		Seq: r.Seq, ID: m.ID, Type: string(m.Type), SchemaVersion: m.SchemaVersion, Run: m.Run, Group: m.Group, Source: m.Source,
+		Time: m.Time, CausationID: m.CausationID, PayloadHash: r.PayloadHash.String(), Compacted: r.Compacted, Payload: "null",
+	}
 	e, err := r.Decode()
+	if isUnreadable(err) {
+		return row, nil
+	}
 	if err != nil {
 		return EventRow{}, err
 	}
@@ -38,10 +46,9 @@ func eventRow(r *Record) (EventRow, error) {
 	if err := newJSONLines(&payload).Encode(payloadJSON(e.Payload)); err != nil {
 		return EventRow{}, err
 	}
-	return EventRow{
-		Seq: r.Seq, ID: e.ID, Type: string(e.Type), SchemaVersion: e.SchemaVersion, Run: e.Run, Group: e.Group, Source: e.Source,
-		Time: e.Time, CausationID: e.CausationID, PayloadHash: r.PayloadHash.String(), Compacted: r.Compacted, Payload: rawJSON(strings.TrimSpace(payload.String())),
-	}, nil
+	// A payload of an older schema was brought to the current one.
+	row.SchemaVersion, row.Payload = e.SchemaVersion, rawJSON(strings.TrimSpace(payload.String()))
+	return row, nil
 }
 
 // AnswerRow is one answer of the Code LLM with what came of it.
@@ -155,7 +162,8 @@ func testRows(g *Lineage) []TestRow {
 					Source: t.Source, Status: string(t.Status), Call: t.Call, Stated: t.Stated, Expected: t.Expected,
 					Wrong: t.Wrong, Verdict: string(t.Verdict), Detail: t.Detail,
 				}
-				if r := g.Rewarded; r != nil {
+				// Of an answer that was lost, there may be any number of suites.
+				if r := g.Rewarded; r != nil && n < len(r.Test[m]) {
 					s := &r.Test[m][n]
 					row.Rewarded, row.Masked = true, s.Masked
 					row.SuiteReward, row.SuiteAdvantage, row.RVal, row.RAdv = s.Reward, s.Advantage, s.RVal, s.RAdv

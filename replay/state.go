@@ -82,11 +82,10 @@ func (l *Log) foldState(ctx context.Context, txn *badger.Txn, s *state.State, fr
 		e.Group = r.Message.Group
 		if state.ReadsPayload(e.Type) {
 			decoded, err := r.Decode()
-			if errors.Is(err, events.ErrNewerSchema) || errors.Is(err, errPayloadHash) {
-				return false, err
-			}
 			if err == nil {
 				e.Payload = decoded.Payload
+			} else if !isUnreadable(err) {
+				return false, err
 			}
 		}
 		if rewarded, ok := e.Payload.(*events.GroupRewarded); ok {
