@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"syscall"
 )
 
 // ExportCommand is `codea1 replay export`.
@@ -59,19 +60,27 @@ func buffered(out io.Writer, write func(io.Writer) error) error {
 	return buffer.Flush()
 }
 
-// writeFile makes a file that is there whole or not at all.
+// writeFile makes a file that is there whole or not at all. Two commands that
+// write the same file do not get in each other's way.
 func writeFile(path string, write func(io.Writer) error) error {
-	partial := path + ".partial"
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("write %s: %w; want the name of a file", path, syscall.EISDIR)
+	}
+	partial := fmt.Sprintf("%s.%d.partial", path, os.Getpid())
 	file, err := os.Create(partial)
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	err = buffered(file, write)
 	if err == nil {
 		err = file.Sync()
 	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		return errors.Join(err, os.Remove(partial))
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(partial, path)
 	}
-	return os.Rename(partial, path)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(partial)))
+	}
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"codea1/events"
@@ -104,6 +106,31 @@ func TestExportedFileIsWholeOrAbsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, _ := filepath.Glob(again + "*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// What stands where the file should go stays as it is, and the error names it.
+func TestExportToWhatIsNoFile(t *testing.T) {
+	t.Parallel()
+	run, l := storyLog(t, tell(t))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	for _, tt := range []struct {
+		path string
+		want error
+	}{{folder, syscall.EISDIR}, {filepath.Join(folder, "none", "x"), os.ErrNotExist}} {
+		_, err := execute(t, "replay", "export", run, "--out", tt.path)
+		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), "write "+tt.path+":") {
+			t.Errorf("--out %s: %v", tt.path, err)
+		}
+	}
+	if left, _ := filepath.Glob(folder + "*/*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if left, _ := filepath.Glob(folder + ".*"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

@@ -92,9 +92,9 @@ type historian struct {
 
 	run       string
 	open      map[string]events.Plan // groups on their way
-	steps     map[int]*stepLedger       // steps that not both roles have trained
-	trained   map[events.Role]int       // last version
-	completed bool                      // the last thing the run said is that it is done
+	steps     map[int]*stepLedger    // steps that not both roles have trained
+	trained   map[events.Role]int    // last version
+	completed bool                   // the last thing the run said is that it is done
 	history   History
 	at        *Record // the event looked at
 }

@@ -69,6 +69,9 @@ func (f *selectionFlags) selection() (Selection, error) {
 			return s, fmt.Errorf("--type: %w %q; known are %v", events.ErrUnknownType, t, events.Types())
 		}
 	}
+	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return s, fmt.Errorf("--since %s is not before --until %s", f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+	}
 	if f.Step == "" {
 		return s, nil
 	}
