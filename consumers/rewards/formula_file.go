@@ -1,7 +1,10 @@
 package rewards
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -19,8 +22,15 @@ func ParseFormula(file string, text []byte) (Formula, error) {
 	if len(text) > maxRecipeBytes {
 		return Formula{}, fmt.Errorf("recipe %s: %w: %d bytes, limit %d", file, ErrFormula, len(text), maxRecipeBytes)
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	var doc, second yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	err := decoder.Decode(&doc)
+	if err == nil {
+		if err = decoder.Decode(&second); err == nil {
+			return fail(second.Line, fmt.Errorf("%w: a second document; want one", ErrFormula))
+		}
+	}
+	if !errors.Is(err, io.EOF) {
 		return Formula{}, fmt.Errorf("recipe %s: %w: %w", file, ErrFormula, err)
 	}
 	f := PaperFormula()

@@ -122,6 +122,8 @@ func TestParseFormula(t *testing.T) {
 func TestParseFormulaNamesFileAndLine(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"alpha: 0.5", "recipe r.yaml:1: not a reward formula: alpha is no field; there are validity, adversarial,"},
+		{"validity: 1\n---\nvalidity: 2", "recipe r.yaml:2: not a reward formula: a second document; want one"},
+		{"validity: 1\n---\n[", "recipe r.yaml: not a reward formula: yaml:"},
 		{"\nvalidity: lots", `recipe r.yaml:2: not a reward formula: validity is "lots"; want a number`},
 		{"validity: 1\nhistory: 1.5", "recipe r.yaml:2: not a reward formula: history is 1.5; want 0 to 1"},
 		{"validity: .nan", "recipe r.yaml:1: not a reward formula: validity is"},
