@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -52,19 +51,19 @@ func newCache(most int64) *cache { return &cache{most: most, entries: map[cacheK
 
 // executionKey hashes what decides the outcome of an execution. Every part is
 // preceded by its length, so that no two executions run into each other.
-func (p *Pool) executionKey(program Program, calls []string, budget time.Duration) cacheKey {
+func (p *Pool) executionKey(j *job) cacheKey {
 	hash := sha256.New()
 	var size [8]byte
 	number := func(n int64) {
 		binary.LittleEndian.PutUint64(size[:], uint64(n))
 		hash.Write(size[:]) // a hash never fails to write
 	}
-	for _, text := range append([]string{p.python.Executable, string(p.level), program.Code, program.EntryPoint}, calls...) {
+	for _, text := range append([]string{p.python.Executable, string(p.level), j.code, j.entry}, j.items...) {
 		number(int64(len(text)))
 		hash.Write([]byte(text))
 	}
 	c := &p.config
-	for _, limit := range []int64{int64(budget), int64(c.CallTimeout), c.MemoryBytes, c.FileBytes, int64(c.ValueBytes)} {
+	for _, limit := range []int64{int64(j.budget), int64(c.CallTimeout), c.MemoryBytes, c.FileBytes, int64(j.valueBytes)} {
 		number(limit)
 	}
 	return cacheKey(hash.Sum(nil))

@@ -147,6 +147,10 @@ func (p *Pool) readSuites(ctx context.Context, in *events.TestsSampled) (*groupS
 // on the number of cores.
 const truthCalls = 256
 
+// truthValueBytes bounds what the ground truth returns. It counts for more than the
+// text, which has to be within maxStatedBytes: that is seen to later.
+const truthValueBytes = 4 * maxStatedBytes
+
 // askTruth returns what the ground truth does with each call. budget is for all
 // calls together; each part of them has its share.
 func (p *Pool) askTruth(ctx context.Context, problem *events.Problem, calls []string, budget time.Duration) (map[string]Outcome, error) {
@@ -157,7 +161,7 @@ func (p *Pool) askTruth(ctx context.Context, problem *events.Problem, calls []st
 	for i := range parts {
 		from, to := i*len(calls)/parts, (i+1)*len(calls)/parts
 		asking.Go(func() error {
-			report, err := p.runWithin(ctx, program, calls[from:to], max(p.config.JobTimeout, budget/time.Duration(parts)))
+			report, err := p.runWithin(ctx, program, calls[from:to], max(p.config.JobTimeout, budget/time.Duration(parts)), truthValueBytes)
 			if err == nil && !report.Loads {
 				err = fmt.Errorf("%w of problem %s does not load: %s", ErrGroundTruth, problem.ID, report.LoadError)
 			}

@@ -96,6 +96,26 @@ type session struct {
 	loads     bool
 	loadError string
 	replies   []reply // one per item of the job, in order; fewer where time ran out
+	bytes     int     // of the values among them
+}
+
+// maxValuesBytes bounds what the values of a program hold together, or sixteen of
+// the largest do.
+const maxValuesBytes = 16 << 20
+
+// add notes the reply to the next item. Whatever a program sends, a pool keeps
+// little of it.
+func (s *session) add(j *job, r reply) {
+	switch {
+	case r.tag != tagValue:
+		r.text = clip(r.text)
+	case j.kind != jobCalls && j.kind != jobScripts:
+	case s.bytes+len(r.text) > max(maxValuesBytes, 16*j.valueBytes):
+		r = reply{tagUnliteral, "values over the size limit of all together"}
+	default:
+		s.bytes += len(r.text)
+	}
+	s.replies = append(s.replies, r)
 }
 
 var (
@@ -215,7 +235,7 @@ func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) erro
 		if err != nil {
 			return err
 		}
-		s.replies = append(s.replies, r)
+		s.add(&j, r)
 		if r.tag == tagMissing || r.tag == tagOvertime {
 			return nil
 		}

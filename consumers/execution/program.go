@@ -56,13 +56,14 @@ type Report struct {
 // The error is ctx's, ErrClosed or a *SandboxError; what the program does
 // never makes one.
 func (p *Pool) Run(ctx context.Context, program Program, calls []string) (Report, error) {
-	return p.runWithin(ctx, program, calls, p.config.JobTimeout)
+	return p.runWithin(ctx, program, calls, p.config.JobTimeout, p.config.ValueBytes)
 }
 
-// runWithin is Run with a time limit of its own on all calls together.
-func (p *Pool) runWithin(ctx context.Context, program Program, calls []string, budget time.Duration) (Report, error) {
-	j := job{kind: jobCalls, code: program.Code, entry: program.EntryPoint, items: calls, budget: budget}
-	return p.cache.run(ctx, p.executionKey(program, calls, budget), func(ctx context.Context) (Report, error) {
+// runWithin is Run with limits of its own: on the time of all calls together and
+// on the text of each value.
+func (p *Pool) runWithin(ctx context.Context, program Program, calls []string, budget time.Duration, valueBytes int) (Report, error) {
+	j := job{kind: jobCalls, code: program.Code, entry: program.EntryPoint, items: calls, budget: budget, valueBytes: valueBytes}
+	return p.cache.run(ctx, p.executionKey(&j), func(ctx context.Context) (Report, error) {
 		return p.runAfresh(ctx, j)
 	})
 }
@@ -93,6 +94,9 @@ func (p *Pool) outcome(r reply) Outcome {
 		if err != nil {
 			return Outcome{Kind: Crashed, Detail: "it sent what is " + err.Error()}
 		}
+		if len(r.text) > packedBytes {
+			v = literal.Pack(v)
+		}
 		return Outcome{Kind: Returned, Value: v}
 	case tagUnliteral:
 		return Outcome{Kind: Returned, Detail: clip(r.text)}
@@ -106,12 +110,16 @@ func (p *Pool) outcome(r reply) Outcome {
 	return Outcome{Kind: Crashed, Detail: "it sent a frame of no known kind"}
 }
 
+// packedBytes is up to where a value is kept in its parts.
+const packedBytes = 4 << 10
+
 const maxDetailBytes = 300
 
-// clip bounds text that a candidate chose and makes it valid UTF-8.
+// clip bounds text that a candidate chose and makes it valid UTF-8. What is cut
+// off is not kept.
 func clip(s string) string {
 	if len(s) > maxDetailBytes {
-		s = s[:maxDetailBytes]
+		s = strings.Clone(s[:maxDetailBytes])
 	}
 	return strings.ToValidUTF8(s, "?")
 }

@@ -149,7 +149,9 @@ func (r *remote) run(ctx context.Context, j job) (session, error) {
 		if len(done.replies) == 0 {
 			done.loads, done.loadError = a.loads, a.loadError
 		}
-		done.replies = append(done.replies, a.replies...)
+		for _, r := range a.replies {
+			done.add(&j, r)
+		}
 		j.budget -= a.ran
 		if !a.more || len(a.replies) == 0 || j.budget <= 0 {
 			return done, nil

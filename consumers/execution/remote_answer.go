@@ -126,7 +126,7 @@ func (a *serverAnswer) read(j job, nonce, text string) error {
 		case len(a.replies) == len(j.items):
 			return errors.New("it has more lines than the job has items")
 		default:
-			a.replies = append(a.replies, itemReply(tag, detail))
+			a.add(&j, itemReply(tag, detail))
 		}
 	}
 	return errors.New("a line is missing")

@@ -37,11 +37,12 @@ func (i *Int) appendKey(dst []byte) []byte {
 	// Base 16 is linear in the number of digits.
 	dst = append(dst, 'i')
 	if i.big.IsInt64() {
-		dst = strconv.AppendInt(dst, i.big.Int64(), 16)
-	} else {
-		dst = i.big.Append(dst, 16)
+		return append(strconv.AppendInt(dst, i.big.Int64(), 16), ';')
 	}
-	return append(dst, ';')
+	// A large float is a whole number with many zero bits at its end.
+	zeros := i.big.TrailingZeroBits()
+	dst = new(big.Int).Rsh(&i.big, zeros).Append(dst, 16)
+	return append(strconv.AppendUint(append(dst, 'p'), uint64(zeros), 16), ';')
 }
 
 func (f Float) appendKey(dst []byte) []byte {
