@@ -76,8 +76,8 @@ type Log struct {
 	book *mistakes.Book
 
 	state  *state.State // at head; nil in a log that is open for reading. committing guards it, too
-	stored uint64       // event at which the stored state stands
-	// storedBytes is its size, 0 until this log has stored it.
+	stored uint64       // event at which the state was to be stored last
+	// storedBytes is how large it was then, 0 until this log has looked.
 	storedBytes uint64
 
 	usersMu sync.Mutex

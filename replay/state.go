@@ -24,6 +24,9 @@ const (
 	// snapshotBytes bounds what an event pays for that: a large state is stored
 	// less often.
 	snapshotBytes = 32
+	// maxStateBytes is below what Badger takes as a value. A larger state is not
+	// stored: it follows from the events.
+	maxStateBytes = 32 << 20
 )
 
 var typeOf = func() (types [256]events.Type) {
@@ -173,6 +176,11 @@ func (l *Log) storeState(end bool) error {
 		return nil
 	}
 	value := encodeState(l.state, l.head.seq, l.head.chain)
+	if len(value) > maxStateBytes {
+		l.options.Logger.Warn("the state of the run is too large to be stored: opening the log will take longer", "dir", l.dir, "bytes", len(value))
+		l.stored, l.storedBytes = l.head.seq, uint64(len(value))
+		return nil
+	}
 	if err := l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyState, value) }); err != nil {
 		return fmt.Errorf("store the state of log %s: %w", l.dir, err)
 	}

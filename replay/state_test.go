@@ -217,3 +217,33 @@ func TestStateCommand(t *testing.T) {
 		t.Errorf("behind the end: %v", err)
 	}
 }
+
+// A state that has outgrown what the store takes as a value ends no run: it is
+// folded from where it was stored last, or from the start.
+func TestStateTooLargeToStore(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(scratchDir(t), "log")
+	l, err := Open(dir, scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := tell(t)[:30] // without the end, which says that it is another one
+	mustAppend(t, l, at(0, messages[:20]...))
+	l.state.Cursor.Finished = strings.Repeat("x", maxStateBytes)
+	l.committing.Lock()
+	err = l.storeState(true)
+	l.committing.Unlock()
+	if err != nil {
+		t.Fatalf("store: %v", err)
+	}
+	mustAppend(t, l, at(20, messages[20:]...))
+	if err := l.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	l = openLog(t, dir, scratch)
+	_, whole := storyLog(t, messages)
+	if !bytes.Equal(whole.state.Encode(), l.state.Encode()) {
+		t.Error("another state is folded")
+	}
+	mustVerify(t, l)
+}
