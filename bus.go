@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
+	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,20 +44,39 @@ type BusFlags struct {
 }
 
 // public returns the address without a user and password that may stand in it.
-func (f *BusFlags) public() string {
-	addresses := strings.Split(f.URL, ",")
-	for i, a := range addresses {
-		if u, err := url.Parse(a); err == nil && u.User != nil {
-			u.User = nil
-			addresses[i] = u.String()
+func (f *BusFlags) public() string { return natsbus.PublicURL(f.URL) }
+
+// natsSchemes are the ways to reach servers of NATS.
+var natsSchemes = []string{"nats", "tls", "ws", "wss"}
+
+// checkAddress refuses at once what cannot be the address of a bus. It repeats
+// none that may hold a password.
+func (f *BusFlags) checkAddress() error {
+	if brokers, ok := strings.CutPrefix(f.URL, kafkaScheme); ok {
+		for _, broker := range strings.Split(brokers, ",") {
+			if strings.Contains(broker, "@") {
+				return errors.New("--bus: a user of Kafka is given by --bus-user and --bus-password-file, not in the address")
+			}
+			if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" {
+				return fmt.Errorf("--bus: %q is no address of a broker; want kafka://HOST:PORT[,HOST:PORT]", broker)
+			}
+		}
+		return nil
+	}
+	for _, server := range strings.Split(f.public(), ",") {
+		if scheme, host, _ := strings.Cut(server, "://"); !slices.Contains(natsSchemes, scheme) || host == "" {
+			return fmt.Errorf("--bus: %q is no address of a bus; want nats://HOST:PORT, also tls:// or ws://, or kafka://HOST:PORT", server)
 		}
 	}
-	return strings.Join(addresses, ",")
+	return nil
 }
 
 // connect joins a bus that runs elsewhere. name is what its servers call this
 // process.
 func (f *BusFlags) connect(ctx context.Context, name string, logger *slog.Logger) (events.Broker, error) {
+	if err := f.checkAddress(); err != nil {
+		return nil, err
+	}
 	password, err := secret("--bus-password-file", f.PasswordFile)
 	if err != nil {
 		return nil, err

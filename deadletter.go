@@ -47,11 +47,24 @@ func (d *deadLetters) Validate() error {
 	return nil
 }
 
+// join connects to the bus of the run. A name that is none must leave nothing
+// there.
 func (d *deadLetters) join(ctx context.Context, logger *slog.Logger) (events.Broker, error) {
 	if d.Bus.URL == busEmbedded {
 		return nil, errors.New("--bus: name the server of the run, nats://HOST:PORT or kafka://HOST:PORT; a training with a bus of its own says where that is when it starts")
 	}
-	return d.Bus.connect(ctx, "codea1-"+d.RunName+"-deadletter", logger.With("part", "bus"))
+	bus, err := d.Bus.connect(ctx, "codea1-"+d.RunName+"-deadletter", logger.With("part", "bus"))
+	if err != nil {
+		return nil, err
+	}
+	has, err := bus.HasRun(ctx, d.RunName)
+	if err == nil && !has {
+		err = fmt.Errorf("--run: no run %s has begun at %s", d.RunName, d.Bus.public())
+	}
+	if err != nil {
+		return nil, errors.Join(err, bus.Close())
+	}
+	return bus, nil
 }
 
 // deadLetterJSON is a dead letter as --json prints it.

@@ -132,6 +132,9 @@ func (w *WorkerStage) Run(ctx context.Context, flags *kong.Context, logger *slog
 		return err
 	}
 	defer func() { err = errors.Join(err, bus.Close()) }()
+	if err := awaitRun(ctx, bus, w.RunName, logger); err != nil {
+		return unlessEnded(ctx, err)
+	}
 	following, stopFollowing := newCircle(ctx)
 	defer func() { err = errors.Join(err, stopFollowing()) }()
 	attempts := newAttempts(w.RunName)
@@ -161,6 +164,29 @@ func joinBus(ctx context.Context, bus *BusFlags, run string, flags *kong.Context
 		logger.Info("joined the bus", "stage", flags.Selected().Name, "run", run, "bus", bus.public())
 	}
 	return joined, err
+}
+
+// runPoll is how often a bus is asked whether a run has begun.
+const runPoll = 500 * time.Millisecond
+
+// awaitRun waits until a run has begun: how the bus keeps it, on how many nodes
+// and with which limits, is for its recorder to say, and a name that is none must
+// leave nothing there.
+func awaitRun(ctx context.Context, bus events.Broker, run string, logger *slog.Logger) error {
+	for said := false; ; said = true {
+		has, err := bus.HasRun(ctx, run)
+		if err != nil || has {
+			return err
+		}
+		if !said {
+			logger.Info("the run has not begun, waits for its recorder", "run", run)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(runPoll):
+		}
+	}
 }
 
 // hold runs the stage as an attempt at the run wants it, until the run is
@@ -260,7 +286,12 @@ func (d *DashboardStage) Run(ctx context.Context, flags *kong.Context, logger *s
 		return err
 	}
 	fmt.Fprintf(flags.Stderr, "page  %s\n", page.URL())
-	s.serve(c, "dashboard", func(ctx context.Context) error { return views.Follow(ctx, s.bus, d.RunName, events.Start) })
+	s.serve(c, "dashboard", func(ctx context.Context) error {
+		if err := awaitRun(ctx, s.bus, d.RunName, logger); err != nil {
+			return err
+		}
+		return views.Follow(ctx, s.bus, d.RunName, events.Start)
+	})
 	c.Go(page.Serve)
 	c.Go(func(ctx context.Context) error { return s.report(ctx, views) })
 	<-c.Done()

@@ -45,6 +45,9 @@ type Broker interface {
 	Bus
 	Leases
 	DeadLetters
+	// HasRun reports whether anything of a run was ever published, consumed or
+	// read. Unlike those it leaves no trace of a name that is none.
+	HasRun(ctx context.Context, run string) (bool, error)
 }
 
 // ConsumeConfig describes a set of competing consumers. Every member must use

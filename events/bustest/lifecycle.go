@@ -52,6 +52,8 @@ func (s *suite) closeEndsEverything(t *testing.T) {
 	closed("read", err)
 	_, err = bus.Lag(ctx, run, "worker")
 	closed("lag", err)
+	_, err = bus.HasRun(ctx, run)
+	closed("has run", err)
 	_, err = c.Fetch(ctx, 1, 0)
 	closed("fetch", err)
 	_, _, err = r.Next(ctx)

@@ -128,6 +128,27 @@ func (s *suite) badPosition(t *testing.T) {
 	}
 }
 
+// Asking for a run leaves no trace of it, and a run that another client has begun
+// is there.
+func (s *suite) hasRun(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	has := func(want bool) {
+		t.Helper()
+		if has, err := bus.HasRun(ctx, run); err != nil || has != want {
+			t.Errorf("has run: %v, %v, want %v", has, err, want)
+		}
+	}
+	has(false)
+	has(false)
+	publish(ctx, t, s.newBus(t), posed(run, 1)...)
+	has(true)
+	read(ctx, t, bus, events.ReadConfig{Run: run})
+	has(true)
+	if _, err := bus.HasRun(ctx, "no.name"); err == nil {
+		t.Error("a name with a dot is a run's")
+	}
+}
+
 func (s *suite) nextUnblocks(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	r := read(ctx, t, bus, events.ReadConfig{Run: run})

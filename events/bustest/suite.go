@@ -68,6 +68,7 @@ func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Broke
 			{"ResumeFromEveryPosition", s.resumeFromEveryPosition},
 			{"ReadOnlyTypesAsked", s.readOnlyTypesAsked},
 			{"BadPosition", s.badPosition},
+			{"HasRun", s.hasRun},
 			{"NextUnblocks", s.nextUnblocks},
 			{"CancelledNextLosesNothing", s.cancelledNextLosesNothing},
 

@@ -79,7 +79,12 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		if isFinal(err) || client.Pause(limited, b.ctx, retryPause) != nil {
 			_, _ = b.life.Close()
 			b.disconnect()
-			return nil, fmt.Errorf("kafka: cannot use %v: %w", config.Brokers, errors.Join(err, ctx.Err()))
+			if ctx.Err() != nil {
+				err = errors.Join(err, ctx.Err())
+			} else if reason := config.diagnose(ctx, transport); reason != nil && !isFinal(err) {
+				err = reason // the transport says of all that keeps it from a broker that there is none
+			}
+			return nil, fmt.Errorf("kafka: cannot use %v: %w", config.Brokers, err)
 		}
 	}
 }

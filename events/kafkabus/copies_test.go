@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // A topic has a copy of each message that was given up on, as it travelled, and
@@ -196,16 +195,7 @@ func TestCopiesRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := fetch(ctx, t, consumer, 1)[0]
-	c.fake.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
-		c.fake.KeepControl()
-		answer := request.ResponseKind().(*kmsg.CreateTopicsResponse)
-		for _, asked := range request.(*kmsg.CreateTopicsRequest).Topics {
-			topic := kmsg.NewCreateTopicsResponseTopic()
-			topic.Topic, topic.ErrorCode = asked.Topic, kerr.TopicAuthorizationFailed.Code
-			answer.Topics = append(answer.Topics, topic)
-		}
-		return answer, nil, true
-	})
+	c.refuseTopics()
 	if err := d.Retry(ctx, time.Millisecond); err != nil {
 		t.Fatal(err)
 	}

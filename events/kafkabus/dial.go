@@ -2,8 +2,15 @@ package kafkabus
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"os"
 	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
 )
 
 // dialer opens the connections of a bus and can close all of them: kafka-go
@@ -53,4 +60,37 @@ func (d *dialer) close() {
 	for c := range d.open {
 		_ = c.Conn.Close() // whoever reads from it ends
 	}
+}
+
+// diagnoseTimeout bounds the look at one broker.
+const diagnoseTimeout = 2 * time.Second
+
+// diagnose returns what keeps this client from each of its brokers, or nil where
+// one of them serves it.
+func (c *Config) diagnose(ctx context.Context, transport *kafka.Transport) error {
+	dialer := &kafka.Dialer{ClientID: c.Name, TLS: transport.TLS, SASLMechanism: transport.SASL}
+	var all []error
+	for _, address := range c.Brokers {
+		err := tryBroker(ctx, dialer, address)
+		if err == nil {
+			return nil
+		}
+		all = append(all, fmt.Errorf("%s: %w", address, err))
+	}
+	return errors.Join(all...)
+}
+
+func tryBroker(ctx context.Context, dialer *kafka.Dialer, address string) error {
+	limited, cancel := context.WithTimeout(ctx, diagnoseTimeout)
+	defer cancel()
+	conn, err := dialer.DialContext(limited, "tcp", address)
+	if err == nil {
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(diagnoseTimeout))
+		_, err = conn.Brokers()
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no broker answers there; is it the port of one, and do both sides use TLS and a password, or neither? %w", err)
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package kafkabus_test
 
 import (
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"codea1/events/kafkabus"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -35,6 +37,71 @@ func (c *cluster) refuseProduce(code *kerr.Error, refused func(topic string) boo
 		answer.Topics = append(answer.Topics, topic)
 		return answer, nil, true
 	})
+}
+
+// refuseTopics has the broker permit nobody to create a topic.
+func (c *cluster) refuseTopics() {
+	c.fake.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		c.fake.KeepControl()
+		answer := request.ResponseKind().(*kmsg.CreateTopicsResponse)
+		for _, asked := range request.(*kmsg.CreateTopicsRequest).Topics {
+			topic := kmsg.NewCreateTopicsResponseTopic()
+			topic.Topic, topic.ErrorCode = asked.Topic, kerr.TopicAuthorizationFailed.Code
+			answer.Topics = append(answer.Topics, topic)
+		}
+		return answer, nil, true
+	})
+}
+
+// Who must not create topics works with those that somebody else has created,
+// and is told what is missing.
+func TestTopicsRefused(t *testing.T) {
+	c := startCluster(t)
+	ctx := bounded(t)
+	if err := c.connect(t, kafkabus.Config{}).Publish(ctx, posed(1)...); err != nil {
+		t.Fatal(err)
+	}
+	c.refuseTopics()
+	bus := c.connect(t, kafkabus.Config{})
+	if err := bus.Publish(ctx, posed(2)...); err != nil {
+		t.Error(err)
+	}
+	other := bustest.Encode(bustest.Posed("r2", 1, 0))
+	err := bus.Publish(ctx, other)
+	if err == nil || !strings.Contains(err.Error(), "create topic codea1.journal.r2: ") || !strings.Contains(err.Error(), "create the topic beforehand") {
+		t.Errorf("publish to a new run: %v", err)
+	}
+	empty := startCluster(t)
+	empty.refuseTopics()
+	_, err = kafkabus.Connect(ctx, kafkabus.Config{Brokers: empty.fake.ListenAddrs()})
+	if err == nil || !strings.Contains(err.Error(), "create the topic beforehand") {
+		t.Errorf("connect: %v", err)
+	}
+}
+
+// What keeps a client from a broker is told, and no password with it.
+func TestConnectTellsWhy(t *testing.T) {
+	_, _, server := bustest.Certificate(t)
+	secured := startCluster(t, kfake.EnableSASL(), kfake.Superuser(kafkabus.MechanismPlain, "u", "secret")).fake.ListenAddrs()
+	encrypted := startCluster(t, kfake.TLS(server)).fake.ListenAddrs()
+	for name, c := range map[string]struct {
+		config kafkabus.Config
+		want   string
+	}{
+		"NoPassword":    {kafkabus.Config{Brokers: secured}, "TLS and a password, or neither"},
+		"WrongPassword": {kafkabus.Config{Brokers: secured, Mechanism: kafkabus.MechanismPlain, User: "u", Password: "wrong"}, "SASL Authentication Failed"},
+		"NoTLS":         {kafkabus.Config{Brokers: encrypted}, "TLS and a password, or neither"},
+		"UnknownCA":     {kafkabus.Config{Brokers: encrypted, TLS: true}, "unknown authority"},
+		"NoBroker":      {kafkabus.Config{Brokers: []string{"127.0.0.1:1"}}, "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.config.ConnectTimeout = 200 * time.Millisecond
+			_, err := kafkabus.Connect(t.Context(), c.config)
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.config.Brokers[0]) || strings.Contains(err.Error(), "wrong") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
 }
 
 // Brokers that can be read and take no notes, as with too few replicas, keep

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"codea1/events"
 	"codea1/events/internal/client"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 )
 
 const prefix = "codea1."
@@ -59,7 +61,8 @@ func (b *Bus) topicConfig(name string, partitions int) kafka.TopicConfig {
 	return config
 }
 
-// create makes the topics that do not exist.
+// create makes the topics that do not exist. Without permission to, it fails for
+// one that nobody else has made.
 func (b *Bus) create(ctx context.Context, topics ...kafka.TopicConfig) error {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -70,7 +73,14 @@ func (b *Bus) create(ctx context.Context, topics ...kafka.TopicConfig) error {
 		return errors.Join(client.Ended(ctx, b.ctx), err)
 	}
 	for name, err := range answer.Errors {
-		if err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
+		switch {
+		case err == nil || errors.Is(err, kafka.TopicAlreadyExists):
+		case errors.Is(err, kafka.TopicAuthorizationFailed) || errors.Is(err, kafka.ClusterAuthorizationFailed):
+			// Who must not create is not told of a topic that is there.
+			if _, missing := b.lastOffset(limited, name); missing != nil {
+				return fmt.Errorf("create topic %s: %w; permit it for codea1.*, or create the topic beforehand", name, err)
+			}
+		default:
 			return fmt.Errorf("create topic %s: %w", name, err)
 		}
 	}
@@ -113,6 +123,33 @@ func (b *Bus) payloadTopics(ctx context.Context) (map[events.Type]int, error) {
 		}
 	}
 	return partitions, nil
+}
+
+// HasRun implements events.Broker. Of a name that is none it is certain once this
+// client has asked the brokers anew.
+func (b *Bus) HasRun(ctx context.Context, run string) (bool, error) {
+	if err := client.Ended(ctx, b.ctx); err != nil {
+		return false, err
+	}
+	if err := events.ValidName(run); err != nil {
+		return false, err
+	}
+	for began := time.Now(); ; {
+		_, err := b.end(ctx, journalTopic(run))
+		if err == nil {
+			return true, nil
+		}
+		isNone := errors.Is(err, kafka.UnknownTopicOrPartition) || errors.Is(err, protocol.ErrNoTopic)
+		if isNone && time.Since(began) > 2*metadataTTL {
+			return false, nil
+		}
+		if !isUnknown(err) {
+			return false, fmt.Errorf("kafka: look for run %s: %w", run, err)
+		}
+		if err := client.Pause(ctx, b.ctx, retryPause); err != nil {
+			return false, err
+		}
+	}
 }
 
 // end returns the offset after the last record of a topic's first partition.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -107,7 +108,10 @@ func dial(ctx context.Context, config Config, opts []nats.Option) (*nats.Conn, e
 		if err == nil {
 			return conn, nil
 		}
-		err = fmt.Errorf("nats: cannot connect to %s: %w", config.URL, err)
+		if bad := (*url.Error)(nil); errors.As(err, &bad) {
+			err = bad.Err // without the address, which may hold a password
+		}
+		err = fmt.Errorf("nats: cannot connect to %s: %w", PublicURL(config.URL), err)
 		if !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) {
 			return nil, err
 		}

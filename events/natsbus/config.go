@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"codea1/events"
@@ -156,4 +157,20 @@ func (c Config) options() ([]nats.Option, error) {
 // reconnectDelay doubles from 50 ms to 2 s.
 func reconnectDelay(attempts int) time.Duration {
 	return min(50*time.Millisecond<<min(max(attempts-1, 0), 6), 2*time.Second)
+}
+
+// PublicURL returns the addresses of servers without the users, passwords and
+// tokens that may stand in them.
+func PublicURL(urls string) string {
+	addresses := strings.Split(urls, ",")
+	for i, a := range addresses {
+		scheme, rest, found := strings.Cut(a, "://")
+		if !found {
+			scheme, rest = "", a
+		}
+		if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+			addresses[i] = strings.TrimPrefix(scheme+"://"+rest[at+1:], "://")
+		}
+	}
+	return strings.Join(addresses, ",")
 }

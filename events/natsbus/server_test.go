@@ -375,6 +375,13 @@ func TestConnectErrors(t *testing.T) {
 	if waited := time.Since(began); waited < 50*time.Millisecond {
 		t.Errorf("gave up after %v: a server that starts later is not waited for", waited)
 	}
+	for _, url := range []string{"nats://u:secret@127.0.0.1:1,nats://secret@127.0.0.1:2", "nats://u:secret%zz@127.0.0.1:1", "u:secret@127.0.0.1:1"} {
+		_, err := natsbus.Connect(t.Context(), natsbus.Config{URL: url, ConnectTimeout: 100 * time.Millisecond})
+		wantSentence(t, err, "127.0.0.1:1")
+		if strings.Contains(err.Error(), "secret") {
+			t.Errorf("a password is told: %v", err)
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := natsbus.Connect(ctx, natsbus.Config{URL: "nats://127.0.0.1:1"}); !errors.Is(err, context.Canceled) {

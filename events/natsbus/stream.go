@@ -79,6 +79,21 @@ func (b *Bus) stream(ctx context.Context, run string) (jetstream.Stream, error) 
 	return s, nil
 }
 
+// HasRun implements events.Broker.
+func (b *Bus) HasRun(ctx context.Context, run string) (bool, error) {
+	if err := client.Ended(ctx, b.ctx); err != nil {
+		return false, err
+	}
+	if err := validNames(run); err != nil {
+		return false, err
+	}
+	_, err := b.findStream(ctx, run)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (b *Bus) findStream(ctx context.Context, run string) (s jetstream.Stream, err error) {
 	err = b.ask(ctx, func(ctx context.Context) error {
 		var err error
