@@ -50,11 +50,21 @@ func (c *HistoryCommand) print(ctx context.Context, out io.Writer, l *Log) error
 		})
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "EVENT\tGROUP\tCOUNT\tTEST\tBY")
+	changes := 0
 	err := l.BookHistory(ctx, c.ProblemID, c.Call, func(t TestChange) error {
+		if changes++; changes == 1 {
+			fmt.Fprintln(table, "EVENT\tGROUP\tCOUNT\tTEST\tBY")
+		}
 		_, err := fmt.Fprintf(table, "%d\t%s\t%s\tassert %s == %s\t%s\n", t.Seq, t.Group, fromTo(&t.Change), clip(t.Change.Call, 60), clip(t.Change.Expected, 40), by(&t))
 		return err
 	})
+	if err == nil && changes == 0 {
+		what := "test"
+		if c.Call != "" {
+			what = "test of " + c.Call
+		}
+		fmt.Fprintf(table, "problem %s: no %s has been in the Mistake Book\n", c.ProblemID, what)
+	}
 	return errors.Join(err, table.Flush())
 }
 

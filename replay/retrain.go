@@ -88,7 +88,9 @@ func (l *Log) Retrain(ctx context.Context, trainer Retrainer, role events.Role, 
 		return bus.same, bus.diverged
 	}
 	if err == nil && bus.same < len(bus.logged) {
-		err = fmt.Errorf("trained %d of %d versions", bus.same, len(bus.logged))
+		if err = ctx.Err(); err == nil { // a trainer that is interrupted just ends
+			err = fmt.Errorf("trained %d of %d versions", bus.same, len(bus.logged))
+		}
 	}
 	if err != nil {
 		return bus.same, fmt.Errorf("train %s again: %w", role, err)

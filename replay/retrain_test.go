@@ -75,6 +75,26 @@ func TestRetrain(t *testing.T) {
 	}
 }
 
+// stoppedTrainer is a trainer that is interrupted: it has no error of its own.
+type stoppedTrainer struct{ stop func() }
+
+func (s stoppedTrainer) Retrain(context.Context, RetrainJob) error {
+	s.stop()
+	return nil
+}
+
+func TestRetrainInterrupted(t *testing.T) {
+	t.Parallel()
+	_, l := storyLog(t, tell(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := l.Retrain(ctx, stoppedTrainer{cancel}, events.RoleCode, "", "", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if _, err := l.Retrain(t.Context(), stoppedTrainer{func() {}}, events.RoleCode, "", "", nil); err == nil || !strings.Contains(err.Error(), "trained 0 of 2 versions") {
+		t.Errorf("stopped by itself: %v", err)
+	}
+}
+
 // A trainer that wants more than the log has is told so, and does not wait.
 func TestRetrainOfACutLog(t *testing.T) {
 	t.Parallel()
