@@ -79,6 +79,17 @@ func TestTopicsRefused(t *testing.T) {
 	}
 }
 
+// Topics that somebody has created with fewer replicas keep them, and that is said.
+func TestFewerReplicas(t *testing.T) {
+	c := startCluster(t)
+	c.connect(t, kafkabus.Config{})
+	log := bustest.NewLines()
+	c.connect(t, kafkabus.Config{Replicas: 3, Logger: slog.New(log)})
+	if line := <-log.C; !strings.HasPrefix(line, "WARN kafka: topics that exist keep fewer replicas") {
+		t.Errorf("logged %q", line)
+	}
+}
+
 // What keeps a client from a broker is told, and no password with it.
 func TestConnectTellsWhy(t *testing.T) {
 	_, _, server := bustest.Certificate(t)

@@ -107,6 +107,7 @@ func (b *Bus) payloadTopics(ctx context.Context) (map[events.Type]int, error) {
 		return nil, err
 	}
 	partitions := make(map[events.Type]int, len(types))
+	fewest := b.config.Replicas
 	for _, t := range answer.Topics {
 		if t.Error != nil {
 			return nil, fmt.Errorf("topic %s: %w", t.Name, t.Error)
@@ -116,11 +117,18 @@ func (b *Bus) payloadTopics(ctx context.Context) (map[events.Type]int, error) {
 				partitions[typ] = len(t.Partitions)
 			}
 		}
+		for _, p := range t.Partitions {
+			fewest = min(fewest, len(p.Replicas))
+		}
 	}
 	for _, t := range types {
 		if partitions[t] == 0 {
 			return nil, fmt.Errorf("topic %s: %w", payloadTopic(t), kafka.UnknownTopicOrPartition)
 		}
+	}
+	if fewest < b.config.Replicas {
+		b.logger.Warn("kafka: topics that exist keep fewer replicas than asked for; kafka-reassign-partitions gives them more",
+			"topics", prefix+"*", "replicas", fewest, "wanted", b.config.Replicas)
 	}
 	return partitions, nil
 }
