@@ -84,6 +84,35 @@ func TestEventsAsParquet(t *testing.T) {
 	}
 }
 
+// Large rows are not held until there are many.
+func TestParquetHoldsNoMoreThanItSays(t *testing.T) {
+	t.Parallel()
+	const rows, bytesEach = 12, parquetGroupBytes / 4
+	var out bytes.Buffer
+	w := newRowWriter[EventRow](formatParquet, &out)
+	for i := range rows {
+		if err := w.write(EventRow{Seq: uint64(i), Payload: rawJSON(noise(i, bytesEach))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, g := range file.RowGroups() {
+		if n := g.NumRows(); n != 4 {
+			t.Errorf("row group %d has %d rows", i, n)
+		}
+	}
+	got, err := parquet.Read[EventRow](bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if err != nil || len(got) != rows || len(got[rows-1].Payload) != bytesEach {
+		t.Errorf("%d rows, %v", len(got), err)
+	}
+}
+
 // An export that is cut short leaves no file behind.
 func TestExportedFileIsWholeOrAbsent(t *testing.T) {
 	t.Parallel()

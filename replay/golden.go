@@ -20,6 +20,14 @@ type GoldenRow struct {
 	Tests      []string `json:"tests" parquet:"tests"`
 }
 
+func (r *GoldenRow) size() int {
+	n := len(r.Question) + len(r.Solution)
+	for _, t := range r.Tests {
+		n += len(t)
+	}
+	return n
+}
+
 // maxGoldenTests bounds the tests that are kept of one problem. When there are
 // more, those that fewest answers have failed go.
 const maxGoldenTests = 256

@@ -23,6 +23,8 @@ type EventRow struct {
 	Payload       rawJSON   `json:"payload" parquet:"payload"`               // null if nobody can read it
 }
 
+func (r *EventRow) size() int { return len(r.Payload) }
+
 // rawJSON is text in a table and itself in JSON.
 type rawJSON string
 
@@ -80,6 +82,8 @@ type AnswerRow struct {
 	TopVar       bool    `json:"top_var" parquet:"top_var"` // the Test LLM learns from its suites
 }
 
+func (r *AnswerRow) size() int { return len(r.Text) + len(r.Code) + len(r.LoadError) + len(r.Failure) }
+
 // TestRow is one test of a suite of the Test LLM with what came of it.
 type TestRow struct {
 	Group          string  `json:"group" parquet:"group"`
@@ -106,6 +110,10 @@ type TestRow struct {
 	SuiteAdvantage float64 `json:"suite_advantage" parquet:"suite_advantage"`
 	RVal           float64 `json:"r_val" parquet:"r_val"`
 	RAdv           float64 `json:"r_adv" parquet:"r_adv"`
+}
+
+func (r *TestRow) size() int {
+	return len(r.Source) + len(r.Call) + len(r.Stated) + len(r.Expected) + len(r.Detail)
 }
 
 // answerRows flattens an executed group.

@@ -40,23 +40,38 @@ func (w jsonRows[T]) write(rows ...T) error {
 
 func (jsonRows[T]) close() error { return nil }
 
-// parquetGroupRows bounds what parquet holds in memory before it writes a row
-// group.
-const parquetGroupRows = 4096
+// parquetGroupRows and parquetGroupBytes bound what parquet holds in memory
+// before it writes a row group.
+const (
+	parquetGroupRows  = 4096
+	parquetGroupBytes = 16 << 20
+)
+
+// sized is a row that can be large.
+type sized interface{ size() int } // bytes of its texts
 
 type parquetRows[T any] struct {
 	writer *parquet.GenericWriter[T]
-	held   int
+	rows   int // held
+	bytes  int // of them, as far as they are sized
 }
 
 func (w *parquetRows[T]) write(rows ...T) error {
-	n, err := w.writer.Write(rows)
-	if err != nil {
-		return err
-	}
-	if w.held += n; w.held >= parquetGroupRows {
-		w.held = 0
-		return w.writer.Flush()
+	for i := range rows {
+		if _, err := w.writer.Write(rows[i : i+1]); err != nil {
+			return err
+		}
+		w.rows++
+		if row, ok := any(&rows[i]).(sized); ok {
+			w.bytes += row.size()
+		}
+		if w.rows < parquetGroupRows && w.bytes < parquetGroupBytes {
+			continue
+		}
+		w.rows, w.bytes = 0, 0
+		if err := w.writer.Flush(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
