@@ -88,6 +88,12 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 	if b.conn, err = dial(ctx, config, opts); err != nil {
 		return nil, err
 	}
+	if has := b.conn.MaxPayload(); has < maxMessageBytes {
+		b.link.close()
+		b.conn.Close()
+		return nil, fmt.Errorf("nats: %s takes messages of %d bytes at most, and an event may have %d: set max_payload to 16MB in its configuration",
+			PublicURL(config.URL), has, maxMessageBytes)
+	}
 	b.js, err = jetstream.New(b.conn, jetstream.WithPublishAsyncTimeout(publishTimeout))
 	if err != nil {
 		b.conn.Close()

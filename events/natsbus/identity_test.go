@@ -81,6 +81,9 @@ func credentials(t *testing.T) (natsserver.Options, string) {
 // startServer starts a server that others have configured, and returns its address.
 func startServer(t *testing.T, options *natsserver.Options) string {
 	t.Helper()
+	if options.MaxPayload == 0 {
+		options.MaxPayload = 16 << 20
+	}
 	options.Host, options.Port, options.NoSigs = "127.0.0.1", natsserver.RANDOM_PORT, true
 	s, err := natsserver.NewServer(options)
 	if err != nil {
@@ -91,7 +94,7 @@ func startServer(t *testing.T, options *natsserver.Options) string {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server is not ready")
 	}
 	return s.ClientURL()
@@ -105,6 +108,14 @@ func TestServerWithoutJetStream(t *testing.T) {
 	}
 	defer bus.Close()
 	wantSentence(t, bus.EnsureStream(bounded(t), "r1"), url, "JetStream", "nats-server -js")
+}
+
+// A server as it is without a configuration would take all events but the large
+// ones, whose stage would try for ever.
+func TestServerOfSmallMessages(t *testing.T) {
+	url := startServer(t, &natsserver.Options{MaxPayload: 1 << 20})
+	_, err := natsbus.Connect(t.Context(), natsbus.Config{URL: url})
+	wantSentence(t, err, url, "1048576 bytes", "max_payload", "16MB")
 }
 
 func TestIdentities(t *testing.T) {
