@@ -176,7 +176,8 @@ func (j *journal) persist(notes []note) (int64, error) {
 	}
 }
 
-// isRefusal reports whether a broker has answered that it does not store.
+// isRefusal reports whether a broker has answered that it does not do what it was
+// asked for.
 func isRefusal(err error) bool {
 	var answer kafka.Error
 	return errors.As(err, &answer) && answer != kafka.BrokerNotAvailable && !isUnknown(err)

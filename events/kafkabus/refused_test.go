@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"codea1/events"
 	"codea1/events/bustest"
 	"codea1/events/kafkabus"
 
@@ -34,6 +35,28 @@ func (c *cluster) refuseProduce(code *kerr.Error, refused func(topic string) boo
 			topic.Partitions = append(topic.Partitions, partition)
 		}
 		answer := asked.ResponseKind().(*kmsg.ProduceResponse)
+		answer.Topics = append(answer.Topics, topic)
+		return answer, nil, true
+	})
+}
+
+// refuseFetch has the broker answer with an error where records are asked for of
+// a topic that refused names.
+func (c *cluster) refuseFetch(code *kerr.Error, refused func(topic string) bool) {
+	c.fake.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		c.fake.KeepControl()
+		asked := request.(*kmsg.FetchRequest)
+		if !refused(asked.Topics[0].Topic) {
+			return nil, nil, false
+		}
+		topic := kmsg.NewFetchResponseTopic()
+		topic.Topic, topic.TopicID = asked.Topics[0].Topic, asked.Topics[0].TopicID
+		for _, p := range asked.Topics[0].Partitions {
+			partition := kmsg.NewFetchResponseTopicPartition()
+			partition.Partition, partition.ErrorCode = p.Partition, code.Code
+			topic.Partitions = append(topic.Partitions, partition)
+		}
+		answer := asked.ResponseKind().(*kmsg.FetchResponse)
 		answer.Topics = append(answer.Topics, topic)
 		return answer, nil, true
 	})
@@ -158,5 +181,34 @@ func TestJournalRefused(t *testing.T) {
 	}
 	if line := <-log.C; line != "INFO kafka: journal written again" {
 		t.Errorf("logged %q", line)
+	}
+}
+
+// Who may read the journal and not the payloads waits, and is told why.
+func TestPayloadsRefused(t *testing.T) {
+	c := startCluster(t)
+	log := bustest.NewLines()
+	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log)})
+	ctx := bounded(t)
+	if err := bus.Publish(ctx, posed(1)...); err != nil {
+		t.Fatal(err)
+	}
+	var over atomic.Bool
+	c.refuseFetch(kerr.TopicAuthorizationFailed, func(topic string) bool { return topic == posedTopic && !over.Load() })
+	reader, err := bus.Read(ctx, events.ReadConfig{Run: "r1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := make(chan error)
+	go func() {
+		_, _, err := reader.Next(ctx)
+		given <- err
+	}()
+	if line := <-log.C; line != "WARN kafka: the brokers do not give a payload, trying again" {
+		t.Errorf("logged %q", line)
+	}
+	over.Store(true)
+	if err := <-given; err != nil {
+		t.Error(err)
 	}
 }

@@ -70,7 +70,7 @@ func (s *shelf) fetch(ctx, owner context.Context, at spot, mostBytes int64) ([]r
 	stop := context.AfterFunc(owner, cancel)
 	defer stop()
 	topic := at.topic(s.journal.run)
-	for {
+	for said := false; ; {
 		list, err := s.journal.bus.fetch(both, topic, at.partition, at.offset, mostBytes, followWait)
 		if err == nil && len(list) > 0 && list[0].offset == at.offset {
 			return list, nil
@@ -80,6 +80,10 @@ func (s *shelf) fetch(ctx, owner context.Context, at spot, mostBytes int64) ([]r
 		}
 		if errors.Is(err, kafka.OffsetOutOfRange) || err == nil && len(list) > 0 || at.retries != "" && isUnknown(err) {
 			return nil, fmt.Errorf("kafka: a payload is gone from topic %s partition %d offset %d: %w", topic, at.partition, at.offset, events.ErrPosition)
+		}
+		if !said && isRefusal(err) { // of an outage the journal's follower tells
+			said = true
+			s.journal.bus.logger.Warn("kafka: the brokers do not give a payload, trying again", "run", s.journal.run, "topic", topic, "error", err)
 		}
 		if err := client.Pause(ctx, owner, retryPause); err != nil {
 			return nil, err

@@ -11,7 +11,6 @@ import (
 	"codea1/events/kafkabus"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // A broker that does not know the topics of a new run for a moment, as real ones
@@ -19,25 +18,7 @@ import (
 func TestFirstStartIsQuiet(t *testing.T) {
 	c := startCluster(t)
 	var refused atomic.Int32
-	c.fake.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
-		c.fake.KeepControl()
-		if refused.Add(1) > 3 {
-			return nil, nil, false
-		}
-		asked := request.(*kmsg.FetchRequest)
-		answer := asked.ResponseKind().(*kmsg.FetchResponse)
-		for _, topic := range asked.Topics {
-			t := kmsg.NewFetchResponseTopic()
-			t.Topic, t.TopicID = topic.Topic, topic.TopicID
-			for _, partition := range topic.Partitions {
-				p := kmsg.NewFetchResponseTopicPartition()
-				p.Partition, p.ErrorCode = partition.Partition, kerr.UnknownTopicOrPartition.Code
-				t.Partitions = append(t.Partitions, p)
-			}
-			answer.Topics = append(answer.Topics, t)
-		}
-		return answer, nil, true
-	})
+	c.refuseFetch(kerr.UnknownTopicOrPartition, func(string) bool { return refused.Add(1) <= 3 })
 	log := bustest.NewLines()
 	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log)})
 	ctx := bounded(t)
