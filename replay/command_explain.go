@@ -100,9 +100,13 @@ type share struct {
 
 // shares returns what each group of an update put into it, in canonical order.
 func (l *Log) shares(ctx context.Context, u *events.PolicyUpdated) ([]share, error) {
+	run, err := l.run(ctx)
+	if err != nil {
+		return nil, err
+	}
 	shares := make([]share, 0, len(u.Groups))
 	for _, group := range u.Groups {
-		lineage, err := l.Lineage(ctx, group)
+		lineage, err := l.groupLineage(ctx, run, group)
 		if err != nil {
 			return nil, err
 		}
