@@ -107,6 +107,13 @@ func TestParquetHoldsNoMoreThanItSays(t *testing.T) {
 			t.Errorf("row group %d has %d rows", i, n)
 		}
 	}
+	for i, g := range file.Metadata().RowGroups {
+		for _, c := range g.Columns {
+			if n := len(c.MetaData.Statistics.MaxValue); n > 64 {
+				t.Errorf("row group %d keeps %d bytes as the greatest of %v", i, n, c.MetaData.PathInSchema)
+			}
+		}
+	}
 	got, err := parquet.Read[EventRow](bytes.NewReader(out.Bytes()), int64(out.Len()))
 	if err != nil || len(got) != rows || len(got[rows-1].Payload) != bytesEach {
 		t.Errorf("%d rows, %v", len(got), err)

@@ -28,6 +28,8 @@ func (r *GoldenRow) size() int {
 	return n
 }
 
+func (*GoldenRow) texts() []string { return []string{"question", "solution", "tests"} }
+
 // maxGoldenTests bounds the tests that are kept of one problem. When there are
 // more, those that fewest answers have failed go.
 const maxGoldenTests = 256

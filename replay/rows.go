@@ -23,7 +23,8 @@ type EventRow struct {
 	Payload       rawJSON   `json:"payload" parquet:"payload"`               // null if nobody can read it
 }
 
-func (r *EventRow) size() int { return len(r.Payload) }
+func (r *EventRow) size() int     { return len(r.Payload) }
+func (*EventRow) texts() []string { return []string{"payload"} }
 
 // rawJSON is text in a table and itself in JSON.
 type rawJSON string
@@ -82,7 +83,8 @@ type AnswerRow struct {
 	TopVar       bool    `json:"top_var" parquet:"top_var"` // the Test LLM learns from its suites
 }
 
-func (r *AnswerRow) size() int { return len(r.Text) + len(r.Code) + len(r.LoadError) + len(r.Failure) }
+func (r *AnswerRow) size() int     { return len(r.Text) + len(r.Code) + len(r.LoadError) + len(r.Failure) }
+func (*AnswerRow) texts() []string { return []string{"text", "code", "load_error", "failure"} }
 
 // TestRow is one test of a suite of the Test LLM with what came of it.
 type TestRow struct {
@@ -115,6 +117,8 @@ type TestRow struct {
 func (r *TestRow) size() int {
 	return len(r.Source) + len(r.Call) + len(r.Stated) + len(r.Expected) + len(r.Detail)
 }
+
+func (*TestRow) texts() []string { return []string{"source", "call", "stated", "expected", "detail"} }
 
 // answerRows flattens an executed group.
 func answerRows(g *Lineage) []AnswerRow {

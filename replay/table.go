@@ -22,7 +22,13 @@ const (
 
 func newRowWriter[T any](format string, out io.Writer) rowWriter[T] {
 	if format == formatParquet {
-		return &parquetRows[T]{writer: parquet.NewGenericWriter[T](out, parquet.Compression(&parquet.Zstd))}
+		options := []parquet.WriterOption{parquet.Compression(&parquet.Zstd)}
+		if row, ok := any(new(T)).(large); ok {
+			for _, column := range row.texts() {
+				options = append(options, parquet.SkipPageBounds(column))
+			}
+		}
+		return &parquetRows[T]{writer: parquet.NewGenericWriter[T](out, options...)}
 	}
 	return jsonRows[T]{newJSONLines(out)}
 }
@@ -47,13 +53,19 @@ const (
 	parquetGroupBytes = 16 << 20
 )
 
-// sized is a row that can be large.
-type sized interface{ size() int } // bytes of its texts
+// large is a row that can be large.
+type large interface {
+	size() int // bytes of its texts
+	// texts are the columns that hold them. The least and the greatest value of
+	// every page of a column are kept in memory, and written, unless it is one
+	// of these.
+	texts() []string
+}
 
 type parquetRows[T any] struct {
 	writer *parquet.GenericWriter[T]
 	rows   int // held
-	bytes  int // of them, as far as they are sized
+	bytes  int // of their texts
 }
 
 func (w *parquetRows[T]) write(rows ...T) error {
@@ -62,7 +74,7 @@ func (w *parquetRows[T]) write(rows ...T) error {
 			return err
 		}
 		w.rows++
-		if row, ok := any(&rows[i]).(sized); ok {
+		if row, ok := any(&rows[i]).(large); ok {
 			w.bytes += row.size()
 		}
 		if w.rows < parquetGroupRows && w.bytes < parquetGroupBytes {
