@@ -19,8 +19,8 @@ type order struct {
 	perm  []int // nil before the first use
 }
 
-// at returns the epoch of a step, from 1, and the index of the problem posed
-// in the given slot. Within a step no problem is posed twice.
+// at returns the epoch, from 0, of a step, counted from 1, and the index of the
+// problem posed in the given slot. Within a step no problem is posed twice.
 func (o *order) at(step, slot int) (epoch, problem int) {
 	perEpoch := o.problems / o.perStep
 	epoch = (step - 1) / perEpoch

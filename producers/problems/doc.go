@@ -5,6 +5,6 @@
 // It must not know how problems are scheduled, sampled or executed: what checks
 // a ground truth is the Checker interface, joined in main.
 //
-// Start reading at Problem, then Open, which reads any set; Builtin and
+// Start reading at Problem, then Load, which reads any set; Builtin and
 // internal/grammar hold the built-in ones, Corpus the training text.
 package problems

@@ -12,6 +12,9 @@ import (
 	"unicode/utf8"
 )
 
+// byteOrderMark begins a text file of some editors.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 // maxLineBytes bounds one JSONL row.
 const maxLineBytes = 16 << 20
 
@@ -44,7 +47,11 @@ func jsonlRows(text io.Reader) rows {
 		number := 0
 		for lines.Scan() {
 			number++
-			line := bytes.TrimSpace(lines.Bytes())
+			line := lines.Bytes()
+			if number == 1 {
+				line = bytes.TrimPrefix(line, byteOrderMark)
+			}
+			line = bytes.TrimSpace(line)
 			if len(line) == 0 {
 				continue
 			}

@@ -44,13 +44,16 @@ func TestLoadJSONL(t *testing.T) {
 		Solution: "def add(a, b):\n    return a + b", Tests: []string{"assert add(1, 2) == 3"},
 		Buggy: []Buggy{{Code: "def add(a, b):\n    return a", BugType: "forgot"}},
 	}}
-	for _, name := range []string{"set.jsonl", "set.jsonl.gz", "SET.JSONL"} {
-		got, skipped, err := ReadAll(t.Context(), writeFile(t, name, goodLine+"\n\n"), LoadOptions{})
+	for _, file := range []struct{ name, text string }{
+		{"set.jsonl", goodLine + "\n\n"}, {"set.jsonl.gz", goodLine + "\n\n"}, {"SET.JSONL", goodLine},
+		{"windows.jsonl", string(byteOrderMark) + goodLine + "\r\n"},
+	} {
+		got, skipped, err := ReadAll(t.Context(), writeFile(t, file.name, file.text), LoadOptions{})
 		if err != nil || skipped != 0 {
-			t.Fatalf("%s: %d skipped, %v", name, skipped, err)
+			t.Fatalf("%s: %d skipped, %v", file.name, skipped, err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", file.name, diff)
 		}
 	}
 }

@@ -27,6 +27,10 @@ var layouts = []layout{
 		name: "reference validation", problem: referenceValidationProblem,
 		needs: []string{"extra_info.question_id", "extra_info.function_name", "problem", "GT_code", "test", "data_source"},
 	},
+	{
+		name: "a set of this program", problem: ownProblem,
+		needs: []string{"id", "question", "entry_point", "solution", "tests"},
+	},
 }
 
 // layoutOf finds the layout of a file by its columns.
@@ -68,6 +72,17 @@ func (f *fields) texts(column string) []string {
 func (f *fields) optional(column string) string {
 	text, _ := f.one(column)
 	return text
+}
+
+// ownProblem reads a row with the columns of the JSON form, such as
+// `codea1 replay export --table golden` writes.
+func ownProblem(r record) (Problem, error) {
+	f := fields{record: r}
+	p := Problem{
+		ID: f.text("id"), Source: f.optional("source"), Difficulty: f.optional("difficulty"), Question: f.text("question"),
+		StarterCode: f.optional("starter_code"), EntryPoint: f.text("entry_point"), Solution: f.text("solution"), Tests: f.texts("tests"),
+	}
+	return p, f.err
 }
 
 // referenceTrainingProblem reads a row of the training set of the paper's own

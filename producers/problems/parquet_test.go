@@ -207,6 +207,33 @@ func TestLoadReferenceValidation(t *testing.T) {
 	}
 }
 
+// ownRow is a row of a set as `codea1 replay export --table golden` writes it.
+type ownRow struct {
+	ID         string   `parquet:"id"`
+	Source     string   `parquet:"source,dict"`
+	Question   string   `parquet:"question"`
+	EntryPoint string   `parquet:"entry_point"`
+	Solution   string   `parquet:"solution"`
+	Tests      []string `parquet:"tests"`
+}
+
+func TestLoadOwn(t *testing.T) {
+	row := ownRow{"a", "codea1 run r1", "Add.", "add", "def add(a, b):\n    return a + b", []string{"assert add(1, 2) == 3", "assert add(0, 0) == 0"}}
+	none := row
+	none.ID, none.Tests = "b", nil
+	var bad []string
+	got, skipped, err := ReadAll(t.Context(), writeParquet(t, row, none), LoadOptions{
+		OnBadRow: SkipBadRows, Report: func(e *BadRowError) { bad = append(bad, e.Field) },
+	})
+	if err != nil || skipped != 1 || len(bad) != 1 || bad[0] != "tests" {
+		t.Fatalf("skipped %d (%v), %v", skipped, bad, err)
+	}
+	want := []Problem{{ID: row.ID, Source: row.Source, Question: row.Question, EntryPoint: row.EntryPoint, Solution: row.Solution, Tests: row.Tests}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestParquetLayouts(t *testing.T) {
 	type wrongKind struct {
 		QuestionID int64      `parquet:"question_id"`
