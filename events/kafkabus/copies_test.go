@@ -155,8 +155,11 @@ func TestRetryTopicDeleted(t *testing.T) {
 		u := newTool(t, c.fake.ListenAddrs()[0])
 		u.run = "r1"
 		answer, err := u.client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{topic}})
-		if err != nil || answer.Errors[topic] != nil {
-			t.Fatal(err, answer.Errors)
+		if err == nil {
+			err = answer.Errors[topic]
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		d := fetch(ctx, t, consumer, 1)[0]
 		if diff := cmp.Diff(want, d.Message()); diff != "" {

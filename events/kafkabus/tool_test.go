@@ -32,12 +32,40 @@ type tool struct {
 }
 
 func newTool(t *testing.T, address string) *tool {
+	t.Helper()
 	transport := &kafka.Transport{MetadataTTL: often} // topics come and go
 	t.Cleanup(transport.CloseIdleConnections)
-	return &tool{
+	u := &tool{
 		t: t, address: address, run: "m" + strconv.FormatInt(time.Now().UnixNano(), 36),
 		client: &kafka.Client{Addr: kafka.TCP(address), Transport: transport},
 	}
+	u.know("the brokers", func(*kafka.MetadataResponse) bool { return true })
+	return u
+}
+
+// know waits until this client knows of the brokers what is wanted. It asks them
+// anew all the time, and passes over an answer that takes longer than often.
+func (u *tool) know(what string, is func(*kafka.MetadataResponse) bool, topics ...string) {
+	u.t.Helper()
+	ctx := bounded(u.t)
+	for {
+		answer, err := u.client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+		if err == nil && is(answer) {
+			return
+		}
+		select {
+		case <-time.After(often):
+		case <-ctx.Done():
+			u.t.Fatalf("%s: not known: %v", what, err)
+		}
+	}
+}
+
+func (u *tool) knowTopic(topic string) {
+	u.t.Helper()
+	u.know(topic, func(m *kafka.MetadataResponse) bool {
+		return len(m.Topics) == 1 && m.Topics[0].Error == nil && len(m.Topics[0].Partitions) > 0
+	}, topic)
 }
 
 func (u *tool) connect() *kafkabus.Bus {
@@ -63,6 +91,7 @@ func (u *tool) posed(run string, n int) []events.Message {
 // ends returns the ends of the partitions of the problems' topic.
 func (u *tool) ends() map[int]int64 {
 	u.t.Helper()
+	u.knowTopic(posedTopic)
 	meta, err := u.client.Metadata(u.t.Context(), &kafka.MetadataRequest{Topics: []string{posedTopic}})
 	if err != nil {
 		u.t.Fatal(err)
@@ -144,6 +173,7 @@ type messageCopy struct {
 // copies returns what is in a topic of copies.
 func (u *tool) copies(topic string) []messageCopy {
 	u.t.Helper()
+	u.knowTopic(topic)
 	answer, err := u.client.ListOffsets(u.t.Context(), &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(0)}}})
 	if err != nil {
 		u.t.Fatal(err)
