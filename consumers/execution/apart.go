@@ -56,38 +56,77 @@ const (
 // passScripts runs the scripts at the given places once, with the outcomes that
 // are known of their calls.
 func (p *Pool) passScripts(ctx context.Context, entry string, scripts []goldenScript, places []int, known map[string]Outcome) ([]scriptPass, error) {
-	items := make([]string, len(places))
+	passes, items, bytes := make([]scriptPass, len(places)), []string(nil), 0
+	first := 0 // of the scripts that the items are of
+	flush := func(next int) error {
+		err := p.passItems(ctx, entry, items, passes[first:next])
+		first, items, bytes = next, nil, 0
+		return err
+	}
 	for i, place := range places {
-		facts := map[string][2]string{}
-		for _, call := range scripts[place].calls {
-			if outcome, ok := known[call]; ok {
-				facts[call] = describeOutcome(outcome)
-			}
-		}
-		item, err := json.Marshal([]any{scripts[place].source, facts})
+		item, err := scripts[place].item(known)
 		if err != nil {
-			return nil, fmt.Errorf("test script: %w", err)
+			return nil, err
 		}
-		items[i] = string(item)
+		if len(item) > maxItemsBytes { // longer than the script alone: PlanGolden saw to that
+			item = overweight
+		}
+		if bytes += len(item); bytes > maxItemsBytes {
+			if err := flush(i); err != nil {
+				return nil, err
+			}
+			bytes = len(item)
+		}
+		items = append(items, item)
+	}
+	return passes, flush(len(places))
+}
+
+// maxItemsBytes bounds what one process is told of scripts and of what calls did:
+// less than it has memory for.
+const maxItemsBytes = 8 << 20
+
+// overweight stands for a script whose calls returned more than that.
+const overweight = `["raise RuntimeError('the values of the calls are over the size limit of all together')", {"": ["value", "0"]}]`
+
+// item writes the script, with what is known of its calls, as harness/proxies.py
+// reads it.
+func (s *goldenScript) item(known map[string]Outcome) (string, error) {
+	facts := map[string][2]string{}
+	for _, call := range s.calls {
+		if outcome, ok := known[call]; ok {
+			facts[call] = describeOutcome(outcome)
+		}
+	}
+	item, err := json.Marshal([]any{s.source, facts})
+	if err != nil {
+		return "", fmt.Errorf("test script: %w", err)
+	}
+	return string(item), nil
+}
+
+// passItems runs some of the scripts and notes what became of them.
+func (p *Pool) passItems(ctx context.Context, entry string, items []string, passes []scriptPass) error {
+	if len(items) == 0 {
+		return nil
 	}
 	s, err := p.run(ctx, job{kind: jobProxies, entry: entry, items: items})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	passes := make([]scriptPass, len(places))
 	for i := range passes {
 		switch {
 		case i >= len(s.replies):
 			passes[i] = scriptPass{End: saidNotRun, Detail: "the script was not reached within the job's time"}
 		case s.replies[i].tag == tagValue:
 			if err := json.Unmarshal([]byte(s.replies[i].text), &passes[i]); err != nil {
-				return nil, fmt.Errorf("test script: %w", err)
+				passes[i] = scriptPass{End: saidTimeout, Detail: fmt.Sprintf("the script itself: its answer is no JSON: %v", err)}
 			}
 		default:
 			passes[i] = scriptPass{End: saidTimeout, Detail: "the script itself: " + p.outcome(s.replies[i]).Detail}
 		}
 	}
-	return passes, nil
+	return nil
 }
 
 // describeOutcome writes an outcome as harness/proxies.py reads it.

@@ -3,6 +3,8 @@ package execution
 import (
 	"runtime"
 	"testing"
+
+	"codea1/events"
 )
 
 // TestAnswersHoldLittle: what a pool keeps of a program's answers is bounded, however
@@ -38,4 +40,25 @@ func heap() int64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
+}
+
+// TestLargeValuesInScripts: a program whose values are too many for a script's process
+// fails the script; it is no failure of the sandbox, and no other program's affair.
+func TestLargeValuesInScripts(t *testing.T) {
+	p := openPool(t, quick)
+	const test = "def check(c):\n for i in range(150): assert len(c(i)) != 9\n"
+	for code, want := range map[string]events.Verdict{
+		"def f(x): return 'a'":                              events.VerdictPass,
+		"def f(x): return str(x) + '\\U0001f600' * 400_000": events.VerdictRaised,
+	} {
+		verdicts, err := p.Check(t.Context(), code, "f", []string{test, test + "#"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range verdicts {
+			if v.Verdict != want || v.InProcess {
+				t.Errorf("%s: got %+v, want %s", code, v, want)
+			}
+		}
+	}
 }

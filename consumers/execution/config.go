@@ -21,10 +21,11 @@ type Config struct {
 	// requests with a Server.
 	Workers int
 	// CallTimeout bounds loading a program and each of its calls, in wall-clock
-	// time. Default: 1 s.
+	// time less what the machine kept them waiting for a core (on Linux, and not
+	// with a Server that runs elsewhere). Default: 1 s.
 	CallTimeout time.Duration
-	// JobTimeout bounds all calls on one program together; the calls it leaves
-	// out are not run. Default: 10 s.
+	// JobTimeout bounds all calls on one program together, in the same time; the
+	// calls it leaves out are not run. Default: 10 s.
 	JobTimeout time.Duration
 	// MemoryBytes bounds a child's address space. Default: 512 MiB.
 	MemoryBytes int64

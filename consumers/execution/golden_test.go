@@ -259,6 +259,11 @@ func TestScriptsApart(t *testing.T) {
 	}{
 		{"always equal", liar + "def f(x): return Any()", "f", "r = f(1)\nassert r == 2", "fail"},
 		{"always equal in a list", liar + "def f(x): return [Any()]", "f", "assert f(1)[0] == 2", "fail"},
+		{"contains everything", liar + "def f(x): return Any()", "f", "assert 2 in f(1)", "raised"},
+		{"contains everything, as a list", liar + "def f(x): return [Any()]", "f", "assert 2 in f(1)", "fail"},
+		{"contains everything and yields nothing", liar + "class All(Any):\n def __iter__(s): return iter(())\ndef f(x): return All()", "f", "assert 2 in f(1)", "fail"},
+		{"contains it", "def f(x): return iter([1, x])", "f", "assert 2 in f(2)", "pass"},
+		{"objects one by one", "class A:\n def __init__(s, n): s.n = n\ndef f(x): return [A(n) for n in range(x)]", "f", "assert [a.n for a in f(3)] == [0, 1, 2]", "pass"},
 		{"always less", liar + "def f(x): return Any()", "f", "assert abs(f(1) - 2) < 1e-6", "raised"},
 		{"patches unittest", "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\ndef f(x): return 3", "f", "import unittest\nclass T(unittest.TestCase):\n def test(self): self.assertEqual(f(1), 2)", "fail"},
 		{"raises AssertionError away", "import builtins\nclass N(Exception): pass\nbuiltins.AssertionError = N\ndef f(x): return 3", "f", "assert f(1) in (1, 2)", "fail"},

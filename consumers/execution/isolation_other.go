@@ -5,6 +5,7 @@ package execution
 import (
 	"errors"
 	"syscall"
+	"time"
 )
 
 // processAttributes starts a fork server in a session of its own: Ctrl-C in the
@@ -29,3 +30,7 @@ type watch struct{}
 func canWatch() bool               { return false }
 func startWatch(int, int64) *watch { return nil }
 func (*watch) stop()               {}
+
+func descendantsOf(int) []int { return nil }
+
+func coreTimeOf([]int) (used, waited time.Duration, ok bool) { return 0, 0, false }

@@ -1,13 +1,10 @@
 package execution
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"syscall"
 	"time"
@@ -134,16 +131,16 @@ func (p forkServers) run(ctx context.Context, j job) (session, error) {
 	var done session
 	err := p.with(ctx, "run "+string(j.kind), func(z *zygote) error {
 		s := session{}
-		deadline := time.Now().Add(j.budget)
+		limits := newJobTime(j.each, j.budget)
 		for {
 			rest := j
 			rest.items = j.items[len(s.replies):]
-			if err := p.child(ctx, z, rest, deadline, &s); err != nil {
+			if err := p.child(ctx, z, rest, limits, &s); err != nil {
 				return err
 			}
 			left := len(j.items) - len(s.replies)
 			stuck := left == len(rest.items) // it loaded once and now does not
-			if !s.loads || left == 0 || stuck || !time.Now().Before(deadline) {
+			if !s.loads || left == 0 || stuck || limits.over() {
 				break
 			}
 		}
@@ -154,15 +151,16 @@ func (p forkServers) run(ctx context.Context, j job) (session, error) {
 }
 
 // child runs a job's items in one child and adds what it says to s.
-func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, s *session) error {
+func (p *Pool) child(ctx context.Context, z *zygote, j job, limits *jobTime, s *session) error {
 	socket, err := z.fork()
 	if err != nil {
 		return err
 	}
 	z.frames.Reset(socket)
-	c := conversation{ctx: ctx, socket: socket, in: z.frames, most: frameBytes(j.valueBytes)}
+	limits.follow(z.command.Process.Pid)
+	c := conversation{ctx: ctx, socket: socket, in: z.frames, most: frameBytes(j.valueBytes), time: limits}
 	unwatch := z.watch()
-	talkErr := p.talk(&c, j, deadline, s)
+	talkErr := talk(&c, j, s)
 	unwatch()
 	closeErr := socket.close()
 	endErr := z.end()
@@ -193,7 +191,7 @@ func (p *Pool) child(ctx context.Context, z *zygote, j job, deadline time.Time, 
 // talk sends the job and collects one reply per item, up to the first item
 // that hangs or kills the child. Its errors are the sandbox's, never the
 // candidate's.
-func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) error {
+func talk(c *conversation, j job, s *session) error {
 	if err := c.send(j); err != nil {
 		return err
 	}
@@ -204,13 +202,7 @@ func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) erro
 	if began.tag != tagBegun {
 		return errors.New("the child ended before it began")
 	}
-	limit := func() time.Time {
-		if soon := time.Now().Add(j.each); soon.Before(deadline) {
-			return soon
-		}
-		return deadline
-	}
-	loaded, err := c.next(limit())
+	loaded, err := c.nextInTime()
 	switch {
 	case err != nil:
 		return err
@@ -222,18 +214,21 @@ func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) erro
 		s.loadError = clip(loaded.text)
 		return nil
 	case loaded.tag == tagOvertime:
-		s.loadError = fmt.Sprintf("still loading after %v", p.config.CallTimeout)
+		s.loadError = fmt.Sprintf("still loading after %v", j.each)
 		return nil
 	default:
 		return nil // it died: child knows how
 	}
 	for range j.items {
-		if !time.Now().Before(deadline) {
+		if c.time.over() {
 			return nil
 		}
-		r, err := c.next(limit())
+		r, err := c.nextInTime()
 		if err != nil {
 			return err
+		}
+		if r.tag == tagOvertime && c.time.short {
+			return nil // it is the job that ran out of time
 		}
 		s.add(&j, r)
 		if r.tag == tagMissing || r.tag == tagOvertime {
@@ -241,75 +236,6 @@ func (p *Pool) talk(c *conversation, j job, deadline time.Time, s *session) erro
 		}
 	}
 	return nil
-}
-
-// conversation is the pool's side of one child's job socket.
-type conversation struct {
-	ctx    context.Context
-	socket *jobSocket
-	in     *bufio.Reader
-	most   int // bytes of one frame's text
-}
-
-func (c *conversation) send(j job) error {
-	if c.ctx.Err() != nil {
-		return errEnded
-	}
-	err := c.socket.send(c.ctx, j.encode())
-	if c.ctx.Err() != nil {
-		return errEnded
-	}
-	return err
-}
-
-// next reads a frame. A frame that does not come in time, or not at all, or is
-// no frame, is a reply too.
-func (c *conversation) next(deadline time.Time) (reply, error) {
-	if err := c.socket.setReadDeadline(deadline); err != nil {
-		return reply{}, err
-	}
-	// After the deadline is set: a cancellation that came first is seen here,
-	// one that comes later moves the deadline.
-	if c.ctx.Err() != nil {
-		return reply{}, errEnded
-	}
-	r, err := c.frame()
-	switch {
-	case err == nil:
-		return r, nil
-	case c.ctx.Err() != nil:
-		return reply{}, errEnded
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return reply{tag: tagOvertime}, nil
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, errForged):
-		return reply{tag: tagMissing}, nil
-	}
-	return reply{}, err
-}
-
-func (c *conversation) frame() (reply, error) {
-	var header [frameHeader]byte
-	if _, err := io.ReadFull(c.in, header[:]); err != nil {
-		return reply{}, err
-	}
-	size := binary.LittleEndian.Uint32(header[1:])
-	if header[0] <= tagOvertime || size > uint32(c.most) {
-		return reply{}, errForged
-	}
-	if size <= uint32(c.in.Size()) {
-		text, err := c.in.Peek(int(size))
-		if err != nil {
-			return reply{}, err
-		}
-		r := reply{header[0], string(text)}
-		_, err = c.in.Discard(len(text))
-		return r, err
-	}
-	text := make([]byte, size)
-	if _, err := io.ReadFull(c.in, text); err != nil {
-		return reply{}, err
-	}
-	return reply{header[0], string(text)}, nil
 }
 
 func describeEnd(status syscall.WaitStatus) string {

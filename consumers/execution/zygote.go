@@ -25,7 +25,7 @@ var harness embed.FS
 
 const (
 	startTimeout = 30 * time.Second // for the fork server or a child to begin
-	endTimeout   = 10 * time.Second // for the fork server to end a child
+	endTimeout   = 30 * time.Second // for the fork server to end a child
 
 	// scratchFiles is how many files of the largest size the private directory
 	// of an isolated fork server holds; they count as memory.

@@ -6,7 +6,8 @@ with it before, and then the next thing: that one's value, if a literal expresse
 it, is what the script gets. An object that the program's object hands out is
 one more such object, and a copy: what is done to it does not reach its owner.
 
-It equals nothing: whether it does would be the program's own word.
+It equals nothing: whether it does would be the program's own word. For the same
+reason it contains what it yields, and nothing else.
 """
 
 import builtins
@@ -46,10 +47,14 @@ class Opaque:
         return step(self, "_r = _o(%s)" % self._calls.write(arguments, keywords))
 
     def __contains__(self, value):
-        return step(self, "_r = %s in _o" % write(self, value))
+        # Whether value is in it is not for the program to say, either.
+        return value in list(iter(self))
 
     def __iter__(self):
-        return iter(step(self, "_r = list(_o)"))
+        items = step(self, "_r = list(_o)")
+        if type(items) is not Opaque:
+            return iter(items)
+        return iter([step(items, "_r = _o[%d]" % place) for place in range(step(items, "_r = len(_o)"))])
 
     def __next__(self):
         return step(self, "_r = next(_o)")

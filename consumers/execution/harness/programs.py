@@ -18,6 +18,7 @@ import types
 JOB_SOCKET = 3
 O_TMPFILE = getattr(os, "O_TMPFILE", 0o20000000 | os.O_DIRECTORY)  # a Python built on an old system lacks the name
 POLL_SECONDS = 0.02
+READS_AT_ONCE = 64
 
 
 class Stream:
@@ -29,9 +30,12 @@ class Stream:
         self.limit, self.kept, self.open = limit, bytearray(), True
 
     def read(self):
-        """Reads what is there now. What is over the limit is read and dropped,
-        or the program would wait for ever."""
-        while self.open:
+        """Reads what is there now, or a part of it where the program writes
+        without an end. What is over the limit is read and dropped, or the program
+        would wait for ever."""
+        for _ in range(READS_AT_ONCE):
+            if not self.open:
+                return
             try:
                 chunk = os.read(self.reading, 1 << 16)
             except BlockingIOError:
