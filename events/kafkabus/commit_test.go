@@ -114,8 +114,7 @@ func beMember(what string) error {
 	if err != nil {
 		return err
 	}
-	config := workerOf(args[1])
-	config.AckWait = time.Second
+	config := workerOf(args[1]) // by its AckWait nothing it holds comes to it again
 	consumer, err := bus.Consume(ctx, config)
 	if err != nil {
 		return err
@@ -133,6 +132,11 @@ func beMember(what string) error {
 			if err := got[0].Ack(ctx); err != nil {
 				return err
 			}
+		}
+	}
+	for want := (events.Lag{InFlight: int64(len(args) - 2)}); lag != want; { // until its answers are stored
+		if lag, err = bus.Lag(ctx, config.Run, config.Name); err != nil {
+			return err
 		}
 	}
 	fmt.Println("ready")
