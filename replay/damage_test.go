@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -302,6 +303,111 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// A manifest that has lost its end, or all of itself, takes no event with it:
+// Badger would delete the tables that it does not name.
+func TestLostManifest(t *testing.T) {
+	t.Parallel()
+	closed := func(t *testing.T) (dir, manifest string) {
+		dir = t.TempDir()
+		for slot := range 3 { // a table each
+			l := openLog(t, dir, scratch)
+			mustAppend(t, l, at(3*slot, group(t, slot)...))
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir, filepath.Join(dir, badger.ManifestFilename)
+	}
+	refused := func(t *testing.T, dir string, options Options) {
+		t.Helper()
+		before := filesIn(t, dir)
+		var corrupt *CorruptError
+		if l, err := Open(dir, options); !errors.As(err, &corrupt) {
+			t.Errorf("read-only %v: %v", options.ReadOnly, err)
+			if err == nil {
+				last, _ := l.Last()
+				t.Errorf("with %d events", last)
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		delete(before, "LOCK")
+		after := filesIn(t, dir)
+		delete(after, "LOCK")
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Fatalf("the damaged log was changed (-before +after):\n%s", diff)
+		}
+	}
+	t.Run("cut off", func(t *testing.T) {
+		dir, manifest := closed(t)
+		whole, err := os.ReadFile(manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for cut := range whole {
+			if err := os.WriteFile(manifest, whole[:cut], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			refused(t, dir, Options{ReadOnly: true, scratch: true})
+			refused(t, dir, scratch)
+		}
+		if err := os.WriteFile(manifest, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if last, _ := openLog(t, dir, scratch).Last(); last != 9 {
+			t.Errorf("whole again: %d events", last)
+		}
+	})
+	t.Run("gone", func(t *testing.T) {
+		dir, manifest := closed(t)
+		if err := os.Remove(manifest); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, dir, scratch)
+	})
+}
+
+// A table that is cut off, or whose end is damaged, is an error and not the end
+// of the process.
+func TestDamagedTable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := openLog(t, dir, scratch)
+	mustAppend(t, l, at(0, group(t, 1)...))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "*"+tableSuffix))
+	if err != nil || len(tables) != 1 {
+		t.Fatalf("tables %v, %v", tables, err)
+	}
+	whole, err := os.ReadFile(tables[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, bytes []byte) {
+		t.Helper()
+		if err := os.WriteFile(tables[0], bytes, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, options := range []Options{{ReadOnly: true, scratch: true}, scratch} {
+			var corrupt *CorruptError
+			if _, err := Open(dir, options); !errors.As(err, &corrupt) || !strings.Contains(err.Error(), filepath.Base(tables[0])) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	for _, left := range []int{0, 1, 3, 4, 8, 20, len(whole) / 2, len(whole) - 1} {
+		check(fmt.Sprintf("%d of %d bytes", left, len(whole)), whole[:left])
+	}
+	for back := 1; back <= 16; back++ {
+		flipped := bytes.Clone(whole)
+		flipped[len(whole)-back] ^= 0x41
+		check(fmt.Sprintf("a flipped byte %d before the end", back), flipped)
+	}
 }
 
 func TestDiskFull(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
@@ -67,9 +68,17 @@ func (l *Log) openStore() error {
 		return errors.Join(openError(l.dir, err), remove())
 	}
 	o := storeOptions(copied, &l.options).WithReadOnly(!repairable).WithNumCompactors(0).WithSyncWrites(false)
+	left, err := checkTables(copied, o)
+	if err != nil {
+		return errors.Join(l.corrupt(0, "cannot be opened", err), remove())
+	}
 	db, err := badger.Open(o)
 	if err != nil {
 		return errors.Join(openError(l.dir, err), remove())
+	}
+	if left.version > db.MaxVersion() {
+		err := l.corrupt(0, fmt.Sprintf("the manifest is cut off: it leaves out table %s, which holds what was written last", left.name), nil)
+		return errors.Join(err, db.Close(), remove())
 	}
 	l.db, l.remove = db, remove
 	return nil
@@ -78,12 +87,17 @@ func (l *Log) openStore() error {
 // rehearse opens a copy of what is there for writing. Badger then
 // cuts the newest value log after the last entry that has its checksum: after a
 // torn write nothing is lost by that, but where a byte has flipped everything
-// behind it would be. Damage like that must be found while it is one byte.
+// behind it would be. Damage like that must be found while it is one byte. So
+// must a lost manifest: Badger makes a new one, and deletes all tables.
 func rehearse(dir string, o Options) error {
 	o.ReadOnly, o.rehearsal = true, true
 	l, err := Open(dir, o)
 	if errors.Is(err, ErrNoLog) {
-		return nil
+		tables, err := filepath.Glob(filepath.Join(dir, "*"+tableSuffix))
+		if len(tables) > 0 {
+			return &CorruptError{Dir: dir, Reason: fmt.Sprintf("holds tables, %s among them, but nothing that says what they are", filepath.Base(tables[0]))}
+		}
+		return err
 	}
 	if err != nil {
 		return err
