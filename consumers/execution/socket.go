@@ -24,6 +24,7 @@ type jobSocket struct {
 	file     *os.File  // the same, waited for; nil at first
 	heard    bool      // something since the last wait
 	deadline time.Time // of reading
+	late     bool      // read from after it, once
 	ctx      context.Context
 	stop     func() bool // does not watch ctx any more
 }
@@ -53,7 +54,7 @@ func (s *jobSocket) send(ctx context.Context, data []byte) error {
 
 // setReadDeadline bounds the reads that follow.
 func (s *jobSocket) setReadDeadline(deadline time.Time) error {
-	s.deadline = deadline
+	s.deadline, s.late = deadline, false
 	if s.file == nil {
 		return nil // what can be read without waiting is in time
 	}
@@ -81,8 +82,9 @@ func (s *jobSocket) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := s.file.Read(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) && s.ctx.Err() == nil {
+	if errors.Is(err, os.ErrDeadlineExceeded) && s.ctx.Err() == nil && !s.late {
 		// The pool may have been late itself: what is there by now is in time.
+		s.late = true
 		if m, late := retried(func() (int, error) { return syscall.Read(s.fd, p) }); m > 0 && late == nil {
 			return m, nil
 		}

@@ -22,7 +22,12 @@ func SelfEqual(v Value) bool { return !v.hasNaN() }
 
 // Key returns a string that two values share exactly if they are equal, with
 // all NaNs taken as one. It is for maps and duplicates, not for reading.
-func Key(v Value) string { return string(v.appendKey(nil)) }
+func Key(v Value) string {
+	if p, ok := v.(packed); ok {
+		return p.key
+	}
+	return string(v.appendKey(nil))
+}
 
 func (None) appendKey(dst []byte) []byte { return append(dst, 'N') }
 

@@ -1,6 +1,7 @@
 package literal
 
 import (
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -48,4 +49,21 @@ func hexOf(t *testing.T, text string) string {
 	t.Helper()
 	whole, _ := new(big.Float).SetFloat64(float64(parse(t, text).(Float))).Int(nil)
 	return whole.Text(16)
+}
+
+// TestNestedSetsAreSortedOnce: a candidate may send sets within sets within sets;
+// comparing and writing them takes no time for each level. The number of bytes that
+// parsing allocates says so without a clock.
+func TestNestedSetsAreSortedOnce(t *testing.T) {
+	var inner strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&inner, "%d, ", i)
+	}
+	allocations := func(depth int) float64 {
+		text := strings.Repeat("frozenset({", depth) + inner.String() + strings.Repeat("})", depth)
+		return testing.AllocsPerRun(3, func() { _ = Pack(parse(t, text)) })
+	}
+	if flat, deep := allocations(1), allocations(28); deep > 2*flat {
+		t.Errorf("%v allocations for 1 level, %v for 28", flat, deep)
+	}
 }

@@ -206,6 +206,11 @@ func (p *parser) braces(depth int) (Value, error) {
 			return nil, p.fail("a key or element that cannot be hashed")
 		}
 		id := Key(key)
+		switch key.(type) {
+		case Tuple, FrozenSet:
+			// Its key goes into those of all that it lies in, and is sorted once.
+			key = packed{Text(key), id, key.hasNaN(), true}
+		}
 		known, again := seen[id]
 		if p.peek() == ':' {
 			if set != nil {

@@ -15,7 +15,12 @@ import (
 // Text returns v as a Python expression: what repr prints, except that the
 // elements of sets are sorted, so that one value has one text, and that
 // infinities and NaN are written so that Python reads them back.
-func Text(v Value) string { return string(v.appendText(nil)) }
+func Text(v Value) string {
+	if p, ok := v.(packed); ok {
+		return p.text
+	}
+	return string(v.appendText(nil))
+}
 
 func (None) appendText(dst []byte) []byte { return append(dst, "None"...) }
 

@@ -3,7 +3,9 @@ package literal
 import "math/big"
 
 // Value is one of None, Bool, Int, Float, Complex, Str, Bytes, List, Tuple,
-// Dict, Set and FrozenSet. Values are immutable once made.
+// Dict, Set and FrozenSet, or what stands for one of them in Pack's form: so do
+// tuples and frozensets that Parse finds as elements of a set or keys of a dict.
+// Values are immutable once made.
 type Value interface {
 	appendText(dst []byte) []byte
 	appendKey(dst []byte) []byte
