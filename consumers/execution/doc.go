@@ -10,6 +10,9 @@
 //     sends each value back as literal text (package literal) over a socket of
 //     its own, and the value is compared here, in Go, with Python's equality.
 //     Its standard output goes nowhere and is never read.
+//   - A generated test computes its arguments and its answer apart from any program,
+//     with nothing but built-in functions and methods of literals (suites.py): all
+//     programs get the same arguments, and no test reaches into one.
 //   - A test that is more than calls and values, a script, runs in a process of
 //     its own that never holds the program; its calls are made for it.
 //   - Every program runs in a fresh child of a fork server that never saw a
@@ -22,8 +25,12 @@
 //     server where the machine lets us make one (cgroup v2 or v1), else by a look
 //     at its processes every 20 ms (isolation_bounds.go). The fork server outlives
 //     what is over the limit.
+//   - What a program sends back is bounded, each value and all together, and so is
+//     what the pool keeps of it and works on it.
 //   - A child that hangs or dies is ended from outside with all it started,
 //     and the calls after the one it failed on run in a fresh child.
+//   - What others do to the machine is no verdict: the time for which a child had to
+//     wait for a core is put on top of its limits (time.go).
 //   - A sandbox that dies is a *SandboxError, retried and never a verdict. What
 //     a pool that was killed leaves behind, the next one removes.
 //
@@ -48,9 +55,10 @@
 // scripts). All of them give jobs to a backend (backend.go): the fork servers of
 // this machine, or a SandboxFusion server (remote.go), where every program is a
 // request of its own that holds its calls and no expectation. Below them:
-// pool.go hands out fork servers, job.go talks to one child by way of socket.go and
-// call.go says which calls it gets as values, zygote.go is one fork server, isolation.go names the levels, directory.go keeps
-// what a pool has on disk, cache.go remembers executions, and harness holds the
+// pool.go hands out fork servers, job.go does a job in its children, conversation.go
+// talks to one of them by way of socket.go, call.go says which calls it gets as
+// values, zygote.go is one fork server, isolation.go names the levels, directory.go
+// keeps what a pool has on disk, cache.go remembers executions, and harness holds the
 // Python side, where isolation.py shuts a fork server off. Beside them: grading.go
 // and serve.go are the sandbox for anyone, check.go tries to break out of it, and
 // testdata/redteam holds the attacks that it is held against.
