@@ -410,6 +410,70 @@ func TestDamagedTable(t *testing.T) {
 	}
 }
 
+// A block of a table that cannot be read ends no story early.
+func TestDamagedBlock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := openLog(t, dir, scratch)
+	const groups = 200
+	for slot := range groups {
+		mustAppend(t, l, at(3*slot, group(t, slot)...))
+	}
+	event := valueOf(t, l, groups)[40:72]
+	ended, err := group(t, groups/2)[2].Decode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deltas := encodeDeltas(ended.Payload.(*events.GroupRewarded))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "*"+tableSuffix))
+	if err != nil || len(tables) != 1 {
+		t.Fatalf("tables %v, %v", tables, err)
+	}
+	whole, err := os.ReadFile(tables[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string, needle []byte, read func(l *Log) error) {
+		t.Helper()
+		flipped := bytes.Clone(whole)
+		i := bytes.Index(flipped, needle)
+		if i < 0 {
+			t.Fatalf("%s: not in the table", name)
+		}
+		flipped[i] ^= 0x10
+		if err := os.WriteFile(tables[0], flipped, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var corrupt *CorruptError
+		l, err := Open(dir, Options{ReadOnly: true, scratch: true})
+		if err == nil {
+			err = errors.Join(read(l), l.Close())
+		}
+		if !errors.As(err, &corrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	read("an event", event, func(l *Log) (err error) {
+		for _, scanErr := range l.Scan(t.Context(), ScanOptions{}) {
+			err = scanErr
+		}
+		return err
+	})
+	read("an event, to a place behind it", event, func(l *Log) (err error) {
+		for _, scanErr := range l.Scan(t.Context(), ScanOptions{To: 2 * groups}) {
+			err = scanErr
+		}
+		return err
+	})
+	read("changes of the book", deltas, func(l *Log) error {
+		_, err := l.BookAt(t.Context(), 3*groups)
+		return err
+	})
+}
+
 func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, dir, Options{})

@@ -56,7 +56,7 @@ func decodeDeltas(value []byte) (*events.GroupRewarded, error) {
 func (l *Log) applyDeltas(ctx context.Context, txn *badger.Txn, seq uint64, book *mistakes.Book) error {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceDeltas}})
 	defer it.Close()
-	n := 0
+	n, read := 0, uint64(0)
 	for it.Rewind(); it.Valid(); it.Next() {
 		if n++; n%64 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -78,8 +78,24 @@ func (l *Log) applyDeltas(ctx context.Context, txn *badger.Txn, seq uint64, book
 		if err != nil {
 			return l.corrupt(at, "changes of the mistake book cannot be read", err)
 		}
+		read = at
+	}
+	// Badger ends an iteration at a block that it cannot read, too.
+	if last := lastDeltas(txn, seq); last > read {
+		return l.corrupt(last, fmt.Sprintf("changes of the mistake book cannot be read behind event %d", read), nil)
 	}
 	return nil
+}
+
+// lastDeltas returns the last event up to event seq that has changes.
+func lastDeltas(txn *badger.Txn, seq uint64) uint64 {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceDeltas}, Reverse: true})
+	defer it.Close()
+	if it.Seek(deltaKey(seq)); !it.Valid() {
+		return 0
+	}
+	last, _ := seqOf(it.Item().Key())
+	return last
 }
 
 // addDeltas brings a log of format 1, which kept no deltas apart, to format 2.

@@ -46,7 +46,9 @@ func (l *Log) Scan(ctx context.Context, options ScanOptions) iter.Seq2[Record, e
 	}
 }
 
-// scan calls visit for every selected event until it returns false.
+// scan calls visit for every selected event until it returns false. Badger ends
+// an iteration at a block that it cannot read as it does behind the last one:
+// whether it was the last, the head tells.
 func (l *Log) scan(ctx context.Context, txn *badger.Txn, options ScanOptions, visit func(*badger.Item) (bool, error)) error {
 	var wanted [256]bool
 	for _, t := range options.Types {
@@ -78,5 +80,9 @@ func (l *Log) scan(ctx context.Context, txn *badger.Txn, options ScanOptions, vi
 			return err
 		}
 	}
-	return nil
+	end, err := l.readHead(txn)
+	if err == nil && next <= end.seq && (options.To == 0 || next <= options.To) {
+		err = l.corrupt(next, fmt.Sprintf("%d events, but the head says %d", next-1, end.seq), nil)
+	}
+	return err
 }

@@ -83,15 +83,23 @@ func tableVersion(path string) (version uint64, err error) {
 		return 0, err
 	}
 	take := func(n int64) []byte {
-		if end -= n; err != nil || n < 0 || end < 0 {
-			err = errors.Join(err, errTable)
-			return make([]byte, 4)
+		if end -= n; err == nil && end < 0 {
+			err = errTable
+		}
+		if err != nil {
+			return nil
 		}
 		b := make([]byte, n)
 		_, err = file.ReadAt(b, end)
 		return b
 	}
-	length := func() int64 { return int64(binary.BigEndian.Uint32(take(4))) }
+	length := func() int64 {
+		b := take(4)
+		if err != nil {
+			return 0
+		}
+		return int64(binary.BigEndian.Uint32(b))
+	}
 	sum := take(length())
 	index := take(length())
 	if err != nil {
