@@ -31,6 +31,7 @@ type recording struct {
 	start      map[events.Role]events.Checkpoint
 	budget     time.Duration // of the attempt; 0 for none
 	attempt    int           // from 1
+	config     string        // of the attempt
 	completed  bool          // by the attempt before
 
 	trained  atomic.Int64  // steps; the curriculum itself belongs to the recorder
@@ -69,6 +70,7 @@ func (r *recording) open(ctx context.Context) error {
 // run.started is the first event of an attempt, and the one whose arrival in
 // the log makes the curriculum pose what is due.
 func (r *recording) begin(ctx context.Context, c *circle, config string) error {
+	r.config = config
 	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source("curriculum"), Now: time.Now, Budget: r.budget}
 	if err := r.flags.Bus.limit(ctx, r.bus, r.run); err != nil {
 		return err
@@ -99,6 +101,11 @@ func (r *recording) appended(ctx context.Context, appended []events.Message) err
 			close(r.ended)
 			return nil
 		}
+		if appended[i].Type == events.TypeRunStarted {
+			if err := r.checkStarted(&appended[i]); err != nil {
+				return err
+			}
+		}
 	}
 	was := r.curriculum.Finished()
 	if err := r.service.OnAppend(ctx, appended); err != nil {
@@ -109,6 +116,37 @@ func (r *recording) appended(ctx context.Context, appended []events.Message) err
 		close(r.finished)
 	}
 	return nil
+}
+
+// checkStarted refuses to go on where somebody else has begun this very attempt
+// with another run: the first run.started stands, and the workers follow it.
+func (r *recording) checkStarted(m *events.Message) error {
+	e, err := m.Decode()
+	if err != nil {
+		return err
+	}
+	started := e.Payload.(*events.RunStarted)
+	if started.Attempt != r.attempt {
+		return nil
+	}
+	what, err := whatDiffers(started.Config, r.config)
+	if err == nil && what == "" {
+		switch {
+		case started.Problems != r.problems:
+			what = "the number of training problems"
+		case started.Steps != r.flags.steps(r.problems):
+			what = "the number of steps"
+		}
+	}
+	for role, start := range map[events.Role]events.Checkpoint{events.RoleCode: started.Code, events.RoleTest: started.Test} {
+		if what == "" && start.SHA256 != r.start[role].SHA256 {
+			what = "the checkpoint that the " + string(role) + " model started from"
+		}
+	}
+	if err != nil || what == "" {
+		return err
+	}
+	return fmt.Errorf("the bus has another run of the name %s, which differs in %s: go on with it in its own directory, or choose another name and another directory than %s", r.run, what, r.dir)
 }
 
 func (r *recording) endGroup() string { return fmt.Sprintf("end-%04d", r.attempt) }

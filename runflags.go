@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v4"
 
 	"codea1/consumers/execution"
 )
@@ -56,6 +60,24 @@ var mayChange = []string{
 // runs on a machine, and how well it is confined, is said on that machine, not
 // by whoever can publish on the bus.
 var ofMachine = []string{"runs-dir", "python", "sandbox", "sandbox-level", "sandboxes"}
+
+// paths are the flags that may lead to the same on two machines and be different.
+var paths = []string{"problems", "heldout", "code-model", "test-model"}
+
+// whatDiffers names a flag in which two configurations, as runYAML writes them,
+// are those of different runs; none when they are not.
+func whatDiffers(a, b string) (string, error) {
+	var was, now map[string]any
+	if err := errors.Join(yaml.Unmarshal([]byte(a), &was), yaml.Unmarshal([]byte(b), &now)); err != nil {
+		return "", fmt.Errorf("configuration in run.started: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if value, ok := was[name]; ok && value != now[name] && !slices.Contains(mayChange, name) && !slices.Contains(paths, name) {
+			return fmt.Sprintf("--%s (%v there, %v here)", name, value, now[name]), nil
+		}
+	}
+	return "", nil
+}
 
 // runYAML returns the configuration of a run, as the flags of a command line
 // have it, as a file that --config accepts.
