@@ -92,7 +92,7 @@ func TestKilledPoolIsSweptUp(t *testing.T) {
 	if os.Getenv("CODEA1_TEST_HOLD_POOL") != "" {
 		p := openOwn(t, LevelIsolated, quick)
 		fmt.Println("root", p.root)
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Minute) // it is killed long before
 		return
 	}
 	holder := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledPoolIsSweptUp$")

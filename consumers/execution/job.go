@@ -202,6 +202,7 @@ func talk(c *conversation, j job, s *session) error {
 	if began.tag != tagBegun {
 		return errors.New("the child ended before it began")
 	}
+	c.time.started()
 	loaded, err := c.nextInTime()
 	switch {
 	case err != nil:

@@ -231,7 +231,7 @@ func TestCloseRemovesWhatIsLocked(t *testing.T) {
 func TestJobTimeout(t *testing.T) {
 	t.Parallel()
 	config := quick
-	config.JobTimeout = 2 * config.CallTimeout
+	config.JobTimeout = 3 * config.CallTimeout
 	p := openPool(t, config)
 	report, err := p.Run(t.Context(), Program{Code: "def f(x):\n while x: pass"}, []string{"f(0)", "f(1)", "f(1)", "f(1)", "f(1)", "f(1)"})
 	if err != nil {

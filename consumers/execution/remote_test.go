@@ -22,6 +22,10 @@ import (
 // hasty does not make a test wait.
 var hasty = pace{pause: time.Millisecond, longest: 5 * time.Millisecond, patience: 500 * time.Millisecond, queue: 20 * time.Second}
 
+// unhurried has limits that a busy server keeps: there, nothing counts what a program
+// waits for a core.
+var unhurried = Config{Workers: 1, CallTimeout: 5 * time.Second, JobTimeout: 40 * time.Second, MemoryBytes: quick.MemoryBytes, CacheBytes: -1}
+
 // TestRemote uses one server of this package, with a sandbox of its own, or that
 // of CODEA1_TEST_SERVER: a real SandboxFusion.
 func TestRemote(t *testing.T) {
@@ -74,7 +78,7 @@ func openOn(t *testing.T, handler http.Handler, config Config, pace pace) *Pool 
 
 // testRemoteRun runs calls on programs that misbehave, on a server.
 func testRemoteRun(t *testing.T, address string) {
-	config := quick
+	config := unhurried
 	config.Workers, config.MemoryBytes = 4, 256<<20
 	p := openServed(t, address, config)
 	const imports = "import os, sys, time, signal, threading\n"
@@ -97,7 +101,7 @@ func testRemoteRun(t *testing.T, address string) {
 		{name: "does not load", code: "1/0", want: "unloadable: ZeroDivisionError"},
 		{name: "hangs when loaded", code: "while True: pass", want: "unloadable: still loading after"},
 		{name: "dies when loaded", code: "os._exit(3)", want: "unloadable: the process exited with status 3 while loading"},
-		{name: "kills its watcher", code: "def f(x):\n time.sleep(0.5)\n os.kill(os.getppid(), signal.SIGKILL)\n time.sleep(60)", calls: []string{"f(0)", "f(1)"}, want: "crashed crashed"},
+		{name: "kills its watcher", code: "def f(x):\n time.sleep(2)\n os.kill(os.getppid(), signal.SIGKILL)\n time.sleep(60)", calls: []string{"f(0)", "f(1)"}, want: "crashed crashed"},
 		{name: "kills its watcher when loaded", code: "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(60)", want: "unloadable: took its answers away"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -130,7 +134,7 @@ func testRemoteRun(t *testing.T, address string) {
 // testRemoteAnswersThatGoOn: values that are too long for one answer come in
 // several.
 func testRemoteAnswersThatGoOn(t *testing.T, address string) {
-	p := openServed(t, address, quick)
+	p := openServed(t, address, unhurried)
 	var calls []string
 	for i := range 40 {
 		calls = append(calls, fmt.Sprintf("f(%d)", i))
@@ -148,7 +152,7 @@ func testRemoteAnswersThatGoOn(t *testing.T, address string) {
 
 // testRemoteAgrees does a whole group here and on a server.
 func testRemoteAgrees(t *testing.T, address string) {
-	here, there := openPool(t, quick), openServed(t, address, quick)
+	here, there := openPool(t, unhurried), openServed(t, address, unhurried)
 	in := sampled("def f(x): return {v: str(v) for v in x}", []events.HistoricalTest{{Call: "f([5])", Expected: "{5: '5'}", Count: 2}},
 		[]string{"def f(x): return {v: str(v) for v in x}", "def f(x):\n while len(x) > 1: pass\n return {v: v for v in x}", "def f(x) return x"},
 		[][]string{{"assert f([1]) == {1: '1'}\nassert f([1, 2]) == sorted([1])\nx = 1"}, {"assert f([]) == {}\nassert f([0]) == {0: '0'}\nassert f([1, 2]) == {}"}, {"assert f([1]) == 1"}})
@@ -198,7 +202,7 @@ func testRemoteRedTeam(t *testing.T, address string) {
 // testRemoteForgery: a program that writes the lines of an answer itself has
 // only chosen what its calls return.
 func testRemoteForgery(t *testing.T, address string) {
-	p := openServed(t, address, quick)
+	p := openServed(t, address, unhurried)
 	forge := func(lines ...string) string {
 		text, err := json.Marshal(lines)
 		if err != nil {
@@ -211,7 +215,7 @@ func testRemoteForgery(t *testing.T, address string) {
 			"def f(x):\n" +
 			" path = setup['file_name']\n" +
 			" with open(path, 'wb') as file: file.write(out)\n" + // what standard output does not hold goes there
-			" time.sleep(0.5)\n os.kill(os.getppid(), signal.SIGKILL)\n time.sleep(60)\n" // it has said by then that this loads
+			" time.sleep(2)\n os.kill(os.getppid(), signal.SIGKILL)\n time.sleep(60)\n" // it has said by then that this loads
 	}
 	for name, c := range map[string]struct {
 		lines []string
@@ -240,7 +244,7 @@ func testRemoteForgery(t *testing.T, address string) {
 // testRemoteHoldsOnlyCalls looks for an expectation in the request that a
 // program is part of.
 func testRemoteHoldsOnlyCalls(t *testing.T, address string) {
-	p := openServed(t, address, quick)
+	p := openServed(t, address, unhurried)
 	code := "import base64, os, re\ndef f():\n text = open(next(n for n in os.listdir('.') if n.endswith('.py'))).read()\n" +
 		" text += base64.b64decode(re.search(r'main\\(\"([^\"]{99,})\"\\)', text)[1]).decode()\n" +
 		" return '-'.join(['secret', 'expectation']) in text, 'f()' in text\n"
@@ -289,7 +293,7 @@ func testRemoteIsNoMachine(t *testing.T, address string) {
 	if err := (&ServeCommand{Flags: flags}).Run(t.Context(), io.Discard, slog.New(slog.DiscardHandler)); !errors.Is(err, errRelay) {
 		t.Errorf("serve: %v", err)
 	}
-	p := openServed(t, address, quick)
+	p := openServed(t, address, unhurried)
 	if _, err := p.RunCode(t.Context(), &RunCodeRequest{Language: "python"}); !errors.Is(err, errRelay) {
 		t.Errorf("run code: %v", err)
 	}

@@ -42,6 +42,12 @@ func (t *jobTime) follow(zygote int) {
 	t.waited, t.measured = 0, time.Now()
 }
 
+// started ends what counts for nobody: the time that a child took to be there.
+func (t *jobTime) started() {
+	now := time.Now()
+	t.end, t.measured = t.end.Add(now.Sub(t.measured)), now
+}
+
 // begin starts the time of an item, or of loading.
 func (t *jobTime) begin() {
 	t.began, t.prolonged = time.Now(), false
