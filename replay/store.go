@@ -72,6 +72,11 @@ func (l *Log) openStore() error {
 	if err != nil {
 		return errors.Join(l.corrupt(0, "cannot be opened", err), remove())
 	}
+	if !isWritten(l.dir) {
+		if err := checkWriteAheadLogs(copied); err != nil {
+			return errors.Join(l.corrupt(0, "cannot be opened", err), remove())
+		}
+	}
 	db, err := badger.Open(o)
 	if err != nil {
 		return errors.Join(openError(l.dir, err), remove())
