@@ -3,10 +3,53 @@ package main
 import (
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 
 	"codea1/events"
 )
+
+// join returns a client of the server.
+func (b *natsBroker) join(t *testing.T) events.Broker {
+	t.Helper()
+	flags := &BusFlags{URL: b.server.ClientURL(), TokenFile: b.tokenFile(t)}
+	bus, err := flags.connect(t.Context(), "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = bus.Close() })
+	return bus
+}
+
+// A worker that is there before its recorder, or looks for a run that will never
+// be, says so and leaves nothing on the bus: how it keeps a run is not a worker's
+// to decide.
+func TestWorkersBeforeTheirRun(t *testing.T) {
+	t.Parallel()
+	server := startNATS(t)
+	var waiting []*process
+	for _, name := range []string{"rewards", "dashboard"} {
+		args := append([]string{"stage", name, "--run", "r"}, server.flags(t)...)
+		if name == "dashboard" {
+			args = append(args, "--dashboard-address", "127.0.0.1:0")
+		}
+		waiting = append(waiting, start(t, t.TempDir(), args...))
+	}
+	for _, p := range waiting {
+		eventually(t, "it waits for the run", func() bool { return strings.Contains(p.stderr.String(), "the run has not begun") })
+	}
+	if has, err := server.join(t).HasRun(t.Context(), "r"); err != nil || has {
+		t.Errorf("the bus has the run: %v, %v", has, err)
+	}
+	for _, p := range waiting {
+		if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if code := p.wait(t); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	}
+}
 
 // A recorder that finds another run of its name on the bus does not pose its own
 // questions among that one's.
@@ -16,11 +59,7 @@ func TestRecorderOfAnotherRun(t *testing.T) {
 	flags := append([]string{"stage", "recorder", "--run", "r", "--lease-ttl", "1s"}, server.flags(t)...)
 	flags = append(flags, train()[2:]...)
 	first := start(t, t.TempDir(), flags...)
-	bus, err := (&BusFlags{URL: server.server.ClientURL(), TokenFile: server.tokenFile(t)}).connect(t.Context(), "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer bus.Close()
+	bus := server.join(t)
 	posed, err := bus.Read(t.Context(), events.ReadConfig{Run: "r", Types: []events.Type{events.TypeProblemPosed}})
 	if err != nil {
 		t.Fatal(err)

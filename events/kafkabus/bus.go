@@ -47,8 +47,9 @@ const (
 )
 
 // Connect reaches a cluster within config.ConnectTimeout and ctx and creates
-// the payload topics it lacks. Afterwards the bus reconnects by itself, for
-// ever: Publish fails during an outage, Fetch and Next wait it out.
+// the payload topics it lacks; without permission to, they must be there.
+// Afterwards the bus reconnects by itself, for ever: Publish fails during an
+// outage, Fetch and Next wait it out.
 func Connect(ctx context.Context, config Config) (*Bus, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {

@@ -57,7 +57,8 @@ const (
 	retryPause = 100 * time.Millisecond
 )
 
-// Connect reaches a server within config.ConnectTimeout and ctx. Afterwards
+// Connect reaches a server within config.ConnectTimeout and ctx. It refuses one
+// whose max_payload is too small for the largest event: 16MB is enough. Afterwards
 // the bus reconnects by itself, for ever: Publish fails during an outage,
 // Fetch and Next wait it out.
 func Connect(ctx context.Context, config Config) (*Bus, error) {
