@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -243,15 +244,17 @@ func TestCopiesUnwritten(t *testing.T) {
 	})
 	answer := func(do func(context.Context) error) {
 		t.Helper()
-		limited, cancel := context.WithTimeout(ctx, 2*time.Second) // AckWait, as a stage does
+		limited, cancel := context.WithTimeout(ctx, 8*time.Second) // AckWait, as a stage does
 		defer cancel()
 		if err := do(limited); err != nil {
 			t.Error(err)
 		}
 	}
 	list := fetch(ctx, t, consumer, 3)
-	answer(func(ctx context.Context) error { return list[0].Retry(ctx, time.Millisecond) })
-	answer(func(ctx context.Context) error { return list[1].DeadLetter(ctx, "no") })
+	var both sync.WaitGroup
+	both.Go(func() { answer(func(ctx context.Context) error { return list[0].Retry(ctx, time.Millisecond) }) })
+	both.Go(func() { answer(func(ctx context.Context) error { return list[1].DeadLetter(ctx, "no") }) })
+	both.Wait()
 	for range 2 {
 		if line := <-log.C; line != "ERROR kafka: a message has no copy for other tools" {
 			t.Errorf("logged %q", line)

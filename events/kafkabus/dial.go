@@ -63,7 +63,7 @@ func (d *dialer) close() {
 }
 
 // diagnoseTimeout bounds the look at one broker.
-const diagnoseTimeout = 2 * time.Second
+const diagnoseTimeout = 5 * time.Second
 
 // diagnose returns what keeps this client from each of its brokers, or nil where
 // one of them serves it.
