@@ -16,7 +16,7 @@ func TestLoadIsNoVerdict(t *testing.T) {
 		t.Skip("this system does not say how long a process waited for a core")
 	}
 	p := openOwn(t, LevelOpen, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 4 * time.Second, CacheBytes: -1})
-	crowd(t, 8*runtime.NumCPU(), p.Python())
+	crowd(t, 4*runtime.NumCPU(), p.Python())
 	const code = "import time\ndef f(seconds):\n    end = time.process_time() + seconds\n    while time.process_time() < end: pass\n    return 'done'\n" +
 		"def wait(seconds): time.sleep(seconds)"
 	calls := []string{"f(0.1)", "f(0.05)", "f(0.1)", "f(0.05)", "f(0.1)"}
