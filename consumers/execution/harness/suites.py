@@ -215,13 +215,15 @@ def call_record(call, target, trusted):
     parts += [k.arg and prefix(k.arg + "=", literal_text(k.value)) for k in call.keywords]
     if None not in parts:
         return {"call": function + "(" + ", ".join(parts) + ")"}
-    record = {"call": ast.unparse(call)}
+    text = ast.unparse(call)
+    record = {"call": text}
     if not trusted:
-        names = [k.arg and ast.Constant(k.arg) for k in call.keywords]
-        keywords = ast.Dict(names, [k.value for k in call.keywords])
-        arguments = ast.Tuple([ast.Tuple(call.args, ast.Load()), keywords], ast.Load())
-        check_pure(arguments)
-        record.update(arguments=ast.unparse(arguments), function=function, bound=shows_place(arguments))
+        given = call.args + call.keywords
+        for argument in given:
+            check_pure(argument)
+        between = text[len(function) + 1 : -1]  # to unparse it once more takes as long as the rest
+        arguments = "(lambda *a, **k: (a, k))(" + between + ")"
+        record.update(arguments=arguments, function=function, bound=next(filter(None, map(shows_place, given)), ""))
     return record
 
 
