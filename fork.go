@@ -114,6 +114,15 @@ func configuredFlags(config string) (*RunFlags, error) {
 	return startedFlags(&events.RunStarted{Attempt: 1, Config: config}, nil)
 }
 
+// Steps implements replay.Host.
+func (h *host) Steps(config string, problems int) (int, error) {
+	flags, err := configuredFlags(config)
+	if err != nil {
+		return 0, err
+	}
+	return flags.steps(problems), nil
+}
+
 // PutBusAside implements replay.Host.
 func (h *host) PutBusAside(dir, config string) error {
 	flags, err := configuredFlags(config)

@@ -128,6 +128,13 @@ func TestForkUnderAnotherConfiguration(t *testing.T) {
 			t.Errorf("--set %s: %s", change, why)
 		}
 	}
+	if why := refused(t, dir, "replay", "fork", "r", "other", "--at", "end", "--set", "steps=1"); !strings.Contains(why, "too few steps are planned: 1, and 2") {
+		t.Error(why)
+	}
+	must(t, dir, "replay", "fork", "r", "longer", "--at", "end", "--set", "steps=7")
+	if out := must(t, dir, "replay", "state", "longer"); !strings.Contains(out, "2 of 7") {
+		t.Errorf("not of 7 steps: %s", out)
+	}
 	if left, _ := filepath.Glob(runPath(dir, "other") + "*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}

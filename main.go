@@ -57,7 +57,11 @@ func main() {
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fail := func(err error) int {
-		fmt.Fprintln(stderr, "codea1:", err)
+		text := err.Error()
+		if ctx.Err() != nil {
+			text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
+		}
+		fmt.Fprintln(stderr, "codea1:", text)
 		return 1
 	}
 	var cli CLI

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -43,6 +45,14 @@ func TestInterruptedTrainingGoesOn(t *testing.T) {
 		t.Errorf("no %q:\n%s", want, table)
 	}
 
+	t.Run("other commands say that they were interrupted", func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		interrupt()
+		var said strings.Builder
+		if code := run(ctx, []string{"replay", "verify", runPath(dir, "r")}, io.Discard, &said); code != 1 || !strings.HasSuffix(said.String(), "interrupted\n") {
+			t.Errorf("exit code %d: %q", code, said.String())
+		}
+	})
 	t.Run("a run that is done stays as it is", func(t *testing.T) {
 		table := must(t, dir, "train", "--resume", "r")
 		if want := "Run r: 4 of 4 steps, completed in attempt 3"; !strings.Contains(table, want) {

@@ -126,7 +126,13 @@ func (f *forking) fill(ctx context.Context, dir string) error {
 	meter := newMeter("forking", f.at)
 	forked, err := Fork(ctx, f.source, Dir(dir), ForkConfig{
 		At: f.at, Run: f.run, Time: time.Now(), Options: Options{Logger: f.logger},
-		Configure: func(config string) (string, error) { return f.Configure(f.from, config, f.changes) },
+		Configure: func(started *events.RunStarted) error {
+			var err error
+			if started.Config, err = f.Configure(f.from, started.Config, f.changes); err == nil {
+				started.Steps, err = f.Steps(started.Config, started.Problems)
+			}
+			return err
+		},
 	}, meter.at)
 	meter.finish()
 	if err != nil {

@@ -35,6 +35,8 @@ func (h *testHost) Configure(_, config string, changes map[string]string) (strin
 	return config, nil
 }
 
+func (h *testHost) Steps(string, int) (int, error) { return 100, nil }
+
 func (h *testHost) OpenBus(context.Context, string, string, string) (SeedBus, func() error, error) {
 	return h.bus, func() error { return nil }, nil
 }

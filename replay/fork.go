@@ -14,9 +14,9 @@ type ForkConfig struct {
 	At   uint64 // events shared: the first so many of the log
 	Run  string // name of the new run
 	Time time.Time
-	// Configure returns the configuration of the new run, given the one that was
-	// in force at At; nil leaves it.
-	Configure func(config string) (string, error)
+	// Configure changes configuration and steps of the new run from what was in
+	// force at At; nil leaves them.
+	Configure func(started *events.RunStarted) error
 	Options   Options // of the new log
 }
 
@@ -35,6 +35,10 @@ type Forked struct {
 
 // ErrNotStarted is returned for a place in a log before its run was started.
 var ErrNotStarted = errors.New("the run was not started there")
+
+// ErrFewSteps is returned for a fork that would have trained more steps than it
+// plans.
+var ErrFewSteps = errors.New("too few steps are planned")
 
 // Fork makes the log of a new run in dir, empty or absent, that begins with the
 // first events of source. They keep order, time and payload; their run becomes
@@ -108,9 +112,14 @@ func fork(ctx context.Context, source, target *Log, rename renaming, config Fork
 	forked.Attempt++
 	own.Attempt, own.Origin = forked.Attempt, &forked.Origin
 	if config.Configure != nil {
-		var err error
-		if own.Config, err = config.Configure(started.Config); err != nil {
+		if err := config.Configure(&own); err != nil {
 			return forked, err
+		}
+	}
+	for _, role := range bothRoles {
+		if u := forked.Newest[role]; u != nil && u.Version > own.Steps {
+			return forked, fmt.Errorf("%w: %d, and %d of the %s model were trained by event %d; set more, or fork before",
+				ErrFewSteps, own.Steps, u.Version, role, config.At)
 		}
 	}
 	forked.Config = own.Config

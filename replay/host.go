@@ -16,6 +16,9 @@ type Host interface {
 	// something, and never from config, which may have come from a bus. It
 	// refuses changes that a run cannot go on with.
 	Configure(dir, config string, changes map[string]string) (string, error)
+	// Steps returns how many steps a configuration plans over so many training
+	// problems.
+	Steps(config string, problems int) (int, error)
 	// OpenBus opens the bus that a run of the configuration uses; where it is an
 	// embedded one, it lies in dir.
 	OpenBus(ctx context.Context, dir, run, config string) (SeedBus, func() error, error)
