@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +73,7 @@ func whatDiffers(a, b string) (string, error) {
 		return "", fmt.Errorf("configuration in run.started: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if value, ok := was[name]; ok && value != now[name] && !slices.Contains(mayChange, name) && !slices.Contains(paths, name) {
+		if value, ok := was[name]; ok && !reflect.DeepEqual(value, now[name]) && !slices.Contains(mayChange, name) && !slices.Contains(paths, name) {
 			return fmt.Sprintf("--%s (%v there, %v here)", name, value, now[name]), nil
 		}
 	}
