@@ -79,6 +79,20 @@ func TestLostManifest(t *testing.T) {
 	})
 }
 
+// onlyTable returns the path of a store's one table, and what is in it.
+func onlyTable(t *testing.T, dir string) (path string, whole []byte) {
+	t.Helper()
+	tables, err := filepath.Glob(filepath.Join(dir, "*"+tableSuffix))
+	if err != nil || len(tables) != 1 {
+		t.Fatalf("tables %v, %v", tables, err)
+	}
+	whole, err = os.ReadFile(tables[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables[0], whole
+}
+
 // A table that is cut off, or whose end is damaged, is an error and not the end
 // of the process.
 func TestDamagedTable(t *testing.T) {
@@ -89,22 +103,15 @@ func TestDamagedTable(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tables, err := filepath.Glob(filepath.Join(dir, "*"+tableSuffix))
-	if err != nil || len(tables) != 1 {
-		t.Fatalf("tables %v, %v", tables, err)
-	}
-	whole, err := os.ReadFile(tables[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, whole := onlyTable(t, dir)
 	check := func(what string, bytes []byte) {
 		t.Helper()
-		if err := os.WriteFile(tables[0], bytes, 0o600); err != nil {
+		if err := os.WriteFile(path, bytes, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for _, options := range []Options{{ReadOnly: true, scratch: true}, scratch} {
 			var corrupt *CorruptError
-			if _, err := Open(dir, options); !errors.As(err, &corrupt) || !strings.Contains(err.Error(), filepath.Base(tables[0])) {
+			if _, err := Open(dir, options); !errors.As(err, &corrupt) || !strings.Contains(err.Error(), filepath.Base(path)) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -137,14 +144,7 @@ func TestDamagedBlock(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tables, err := filepath.Glob(filepath.Join(dir, "*"+tableSuffix))
-	if err != nil || len(tables) != 1 {
-		t.Fatalf("tables %v, %v", tables, err)
-	}
-	whole, err := os.ReadFile(tables[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, whole := onlyTable(t, dir)
 	read := func(name string, needle []byte, read func(l *Log) error) {
 		t.Helper()
 		flipped := bytes.Clone(whole)
@@ -153,7 +153,7 @@ func TestDamagedBlock(t *testing.T) {
 			t.Fatalf("%s: not in the table", name)
 		}
 		flipped[i] ^= 0x10
-		if err := os.WriteFile(tables[0], flipped, 0o600); err != nil {
+		if err := os.WriteFile(path, flipped, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var corrupt *CorruptError

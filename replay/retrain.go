@@ -122,7 +122,7 @@ func (l *Log) checkTokens(ctx context.Context, steps int) error {
 // trained under. A run that was resumed with another number of steps changed its
 // learning rate schedule on the way, and who trained what under which is not
 // known; a fork begins anew where the log says, with the schedule of its first
-// attempt: the run.started that names it has its origin's.
+// attempt, which may be another than it was made with.
 func (l *Log) fillJob(ctx context.Context, job *RetrainJob, bus *logBus) error {
 	var changed error
 	named := false // the last run.started is a fork's own, which trains nothing

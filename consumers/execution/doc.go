@@ -30,7 +30,7 @@
 //   - A child that hangs or dies is ended from outside with all it started,
 //     and the calls after the one it failed on run in a fresh child.
 //   - What others do to the machine is no verdict: the time for which a child had to
-//     wait for a core is put on top of its limits (time.go).
+//     wait for a core is put on top of its limits (job_time.go).
 //   - A sandbox that dies is a *SandboxError, retried and never a verdict. What
 //     a pool that was killed leaves behind, the next one removes.
 //
@@ -56,10 +56,10 @@
 // this machine, or a SandboxFusion server (remote.go), where every program is a
 // request of its own that holds its calls and no expectation. Below them:
 // pool.go hands out fork servers, job.go does a job in its children, conversation.go
-// talks to one of them by way of socket.go, call.go says which calls it gets as
-// values, zygote.go is one fork server, isolation.go names the levels, directory.go
-// keeps what a pool has on disk, cache.go remembers executions, and harness holds the
-// Python side, where isolation.py shuts a fork server off. Beside them: grading.go
+// talks to one of them by way of socket.go, job_time.go says for how long, call.go
+// which calls it gets as values, zygote.go is one fork server, isolation.go names
+// the levels, directory.go keeps what a pool has on disk, cache.go remembers
+// executions, and harness holds the Python side, where isolation.py shuts a fork server off. Beside them: grading.go
 // and serve.go are the sandbox for anyone, check.go tries to break out of it, and
 // testdata/redteam holds the attacks that it is held against.
 package execution

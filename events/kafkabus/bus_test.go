@@ -195,9 +195,7 @@ func TestPositionPastEnd(t *testing.T) {
 
 // An outage is logged when it begins and when it ends, not once an attempt.
 func TestOutageIsLoggedOnce(t *testing.T) {
-	c := startCluster(t)
-	log := bustest.NewLines()
-	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log)})
+	c, log, bus := startLogged(t)
 	ctx := bounded(t)
 	if err := bus.Publish(ctx, posed(1)...); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package kafkabus_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
@@ -87,6 +88,13 @@ func connect(t testing.TB, config kafkabus.Config) *kafkabus.Bus {
 	}
 	t.Cleanup(func() { _ = bus.Close() })
 	return bus
+}
+
+// startLogged starts a broker, and a bus whose log lines can be waited for.
+func startLogged(t testing.TB) (*cluster, *bustest.Lines, *kafkabus.Bus) {
+	t.Helper()
+	c, log := startCluster(t), bustest.NewLines()
+	return c, log, c.connect(t, kafkabus.Config{Logger: slog.New(log)})
 }
 
 func TestConformance(t *testing.T) {

@@ -2,7 +2,6 @@ package kafkabus_test
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/bustest"
 	"codea1/events/kafkabus"
 
 	"github.com/google/go-cmp/cmp"
@@ -187,9 +185,7 @@ func TestRetryTopicDeleted(t *testing.T) {
 // Topics of copies that must not be created keep no message from being put off
 // or given up.
 func TestCopiesRefused(t *testing.T) {
-	c := startCluster(t)
-	log := bustest.NewLines()
-	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log)})
+	c, log, bus := startLogged(t)
 	ctx := bounded(t)
 	if err := bus.Publish(ctx, posed(1)...); err != nil {
 		t.Fatal(err)
@@ -220,9 +216,7 @@ func TestCopiesRefused(t *testing.T) {
 // A topic of copies that brokers do not write for now keeps no answer waiting
 // for longer than who gives it: the message is put off, and given up.
 func TestCopiesUnwritten(t *testing.T) {
-	c := startCluster(t)
-	log := bustest.NewLines()
-	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log)})
+	c, log, bus := startLogged(t)
 	ctx := bounded(t)
 	if err := bus.Publish(ctx, posed(3)...); err != nil {
 		t.Fatal(err)

@@ -141,9 +141,7 @@ func TestConnectTellsWhy(t *testing.T) {
 // Brokers that can be read and take no notes, as with too few replicas, keep
 // consumers waiting; that is said once, and so is its end.
 func TestJournalRefused(t *testing.T) {
-	c := startCluster(t)
-	log := bustest.NewLines()
-	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log)})
+	c, log, bus := startLogged(t)
 	ctx := bounded(t)
 	if err := bus.Publish(ctx, posed(1)...); err != nil {
 		t.Fatal(err)
@@ -186,9 +184,7 @@ func TestJournalRefused(t *testing.T) {
 
 // Who may read the journal and not the payloads waits, and is told why.
 func TestPayloadsRefused(t *testing.T) {
-	c := startCluster(t)
-	log := bustest.NewLines()
-	bus := c.connect(t, kafkabus.Config{Logger: slog.New(log)})
+	c, log, bus := startLogged(t)
 	ctx := bounded(t)
 	if err := bus.Publish(ctx, posed(1)...); err != nil {
 		t.Fatal(err)
