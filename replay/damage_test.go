@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,6 +157,87 @@ func TestFlippedByteOnDisk(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, filesIn(t, dir)); diff != "" {
 		t.Fatalf("the damaged log was changed (-before +after):\n%s", diff)
+	}
+}
+
+// Badger lays the values of a batch out in no particular order, and so a cut may
+// take what is nowhere near the end of the log.
+func TestFlippedByteAtTheEndOfTheValueLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := openLog(t, dir, Options{})
+	var messages []events.Message
+	for slot := range 8 * tailRecords {
+		p := posed(slot, "What is f?")
+		encode(t, p)
+		messages = append(messages, encode(t, sampled(p, noise(slot, 4000))))
+	}
+	mustAppend(t, l, at(0, messages...))
+	needles := make(map[uint64][]byte)
+	for i := range messages {
+		seq := uint64(i + 1)
+		needles[seq] = valueOf(t, l, seq)[1000:1040]
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path, end, err := valueLogEnd(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int64(len(bytes.TrimRight(raw, "\x00"))) != end {
+		t.Fatalf("the value log has data up to byte %d", end)
+	}
+	last, place := uint64(0), -1
+	for seq, needle := range needles {
+		if i := bytes.Index(raw, needle); i > place {
+			last, place = seq, i
+		}
+	}
+	raw[place] ^= 0x10
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := filesIn(t, dir)
+	var corrupt *CorruptError
+	if _, err := Open(dir, Options{}); !errors.As(err, &corrupt) || corrupt.Seq != last {
+		t.Fatalf("open for writing: %v, want damage at event %d", err, last)
+	}
+	if diff := cmp.Diff(before, filesIn(t, dir)); diff != "" {
+		t.Fatalf("the damaged log was changed (-before +after):\n%s", diff)
+	}
+}
+
+// A kill leaves half an entry that nothing leads to: the log opens.
+func TestTornValueLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := openLog(t, dir, Options{})
+	mustAppend(t, l, at(0, encode(t, posed(0, noise(1, 4000)))))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path, _, err := valueLogEnd(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := raw[walStart : len(raw)/2] // as if the entry were written again
+	if err := os.WriteFile(path, slices.Concat(raw, half, make([]byte, 3<<20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l = openLog(t, dir, Options{})
+	mustAppend(t, l, at(1, encode(t, posed(1, noise(2, 4000)))))
+	mustVerify(t, l)
+	if !isShorter(path, int64(len(raw))+1) {
+		t.Error("half an entry is still there")
 	}
 }
 

@@ -22,8 +22,15 @@ func (l *Log) load() error {
 	if l.bare, err = l.readBare(txn); err != nil {
 		return err
 	}
-	if err := l.checkTail(txn); err != nil || l.options.rehearsal {
+	if err := l.checkTail(txn); err != nil {
 		return err
+	}
+	if l.options.rehearsal {
+		if !l.cut {
+			return nil
+		}
+		l.options.Logger.Warn("the newest value log ends within an entry: all events are read to see whether it is one of theirs", "dir", l.dir)
+		return l.checkValues(context.Background(), txn)
 	}
 	if l.format < FormatVersion && !l.options.ReadOnly {
 		if err := l.upgrade(context.Background()); err != nil {

@@ -51,6 +51,7 @@ type Log struct {
 	db      *badger.DB
 	format  byte         // version of the layout that is there
 	remove  func() error // what a reader's snapshot leaves
+	cut     bool         // Badger has cut the newest value log of the snapshot
 	release func() error // what is set aside for closing
 	free    func(dir string) (uint64, error)
 

@@ -77,10 +77,15 @@ func (l *Log) openStore() error {
 			return errors.Join(l.corrupt(0, "cannot be opened", err), remove())
 		}
 	}
+	newest, end, err := valueLogEnd(copied)
+	if err != nil {
+		return errors.Join(openError(l.dir, err), remove())
+	}
 	db, err := badger.Open(o)
 	if err != nil {
 		return errors.Join(openError(l.dir, err), remove())
 	}
+	l.cut = newest != "" && isShorter(newest, end)
 	if left.version > db.MaxVersion() {
 		err := l.corrupt(0, fmt.Sprintf("the manifest is cut off: it leaves out table %s, which holds what was written last", left.name), nil)
 		return errors.Join(err, db.Close(), remove())
