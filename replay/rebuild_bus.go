@@ -20,15 +20,29 @@ type BusEnd struct {
 // ErrNothingOnBus is returned for a run that a bus has no events of.
 var ErrNothingOnBus = errors.New("the bus has no events of the run")
 
+// StoredBus is what a rebuild needs of events.Broker.
+type StoredBus interface {
+	HasRun(ctx context.Context, run string) (bool, error)
+	Read(ctx context.Context, config events.ReadConfig) (events.Reader, error)
+}
+
 // RebuildFromBus makes a log in dir out of nothing but the events of a run on a
 // bus, as the run's recorder has made its own: in the same order, each once,
 // and without those that a recorder leaves out. So index, Mistake Book, head
 // and position come out the same as in the log that was lost, and so does the
-// chain where the same build has written both. Nothing is published. dir must
+// chain where the same build has written both. Nothing is published, and a run
+// that is not on the bus, ErrNothingOnBus, leaves no stream there. dir must
 // be empty or absent; a rebuild that fails leaves it so.
-func RebuildFromBus(ctx context.Context, bus Bus, run, dir string, end BusEnd, options Options, progress func(done uint64)) (Rebuilt, error) {
+func RebuildFromBus(ctx context.Context, bus StoredBus, run, dir string, end BusEnd, options Options, progress func(done uint64)) (Rebuilt, error) {
 	report := Rebuilt{Newest: make(map[events.Role]*events.PolicyUpdated)}
-	err := intoEmpty(dir, func(partial string) error {
+	has, err := bus.HasRun(ctx, run)
+	if err == nil && !has {
+		err = fmt.Errorf("run %s: %w", run, ErrNothingOnBus)
+	}
+	if err != nil {
+		return report, err
+	}
+	err = intoEmpty(dir, func(partial string) error {
 		target, err := Open(partial, options)
 		if err != nil {
 			return err
@@ -47,7 +61,7 @@ func RebuildFromBus(ctx context.Context, bus Bus, run, dir string, end BusEnd, o
 }
 
 // read appends what a reader gives until the end.
-func (report *Rebuilt) read(ctx context.Context, bus Bus, run string, target *Log, end BusEnd, progress func(done uint64)) (err error) {
+func (report *Rebuilt) read(ctx context.Context, bus StoredBus, run string, target *Log, end BusEnd, progress func(done uint64)) (err error) {
 	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, From: events.Start})
 	if err != nil {
 		return err

@@ -86,13 +86,22 @@ func TestRebuildFromBusGoesOn(t *testing.T) {
 	if diff := cmp.Diff(messages, scanAll(t, l, ScanOptions{})); diff != "" {
 		t.Error(diff)
 	}
-	empty := filepath.Join(t.TempDir(), "log")
-	if _, err := RebuildFromBus(within(t), newMemoryBus(), testRun, empty, BusEnd{Quiet: time.Millisecond}, Options{}, nil); !errors.Is(err, ErrNothingOnBus) {
-		t.Errorf("an empty bus: %v", err)
-	}
-	if left, _ := filepath.Glob(empty + "*"); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+}
+
+// A name that is none, or the wrong server, leaves nothing behind on either side.
+func TestRebuildFromBusWithoutTheRun(t *testing.T) {
+	bothBuses(t, func(t *testing.T, bus SeedBus) {
+		dir := filepath.Join(t.TempDir(), "log")
+		if _, err := RebuildFromBus(within(t), bus, testRun, dir, BusEnd{Quiet: time.Minute}, Options{}, nil); !errors.Is(err, ErrNothingOnBus) {
+			t.Errorf("a bus without the run: %v", err)
+		}
+		if has, err := bus.HasRun(t.Context(), testRun); has || err != nil {
+			t.Errorf("the run is on the bus: %t, %v", has, err)
+		}
+		if left, _ := filepath.Glob(dir + "*"); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
 }
 
 // sameStores compares two logs key by key, with what they leave when they are

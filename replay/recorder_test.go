@@ -40,6 +40,12 @@ func (b *memoryBus) Publish(_ context.Context, messages ...events.Message) error
 	return nil
 }
 
+func (b *memoryBus) HasRun(context.Context, string) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.messages) > 0, nil
+}
+
 func (b *memoryBus) Read(_ context.Context, config events.ReadConfig) (events.Reader, error) {
 	r := &memoryReader{bus: b}
 	if config.From != events.Start {

@@ -16,6 +16,7 @@ type SeedBus interface {
 	Bus
 	Consume(ctx context.Context, config events.ConsumeConfig) (events.Consumer, error)
 	Lag(ctx context.Context, run, name string) (events.Lag, error)
+	HasRun(ctx context.Context, run string) (bool, error)
 }
 
 // WorkSet is a set of competing consumers of a run.
