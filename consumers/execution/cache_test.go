@@ -13,7 +13,11 @@ import (
 func TestCache(t *testing.T) {
 	config := quick
 	config.CacheBytes = 0 // the default
-	p := openPool(t, config)
+	p, err := Open(t.Context(), config) // of its own: what it has seen counts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
 	metrics := prometheus.NewRegistry()
 	if err := p.Register(metrics); err != nil {
 		t.Fatal(err)
