@@ -12,7 +12,7 @@ import (
 
 func TestCache(t *testing.T) {
 	config := quick
-	config.CacheBytes = 0 // the default
+	config.CacheBytes = 0               // the default
 	p, err := Open(t.Context(), config) // of its own: what it has seen counts
 	if err != nil {
 		t.Fatal(err)
