@@ -181,17 +181,7 @@ func TestFlippedByteAtTheEndOfTheValueLog(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	path, end, err := valueLogEnd(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if int64(len(bytes.TrimRight(raw, "\x00"))) != end {
-		t.Fatalf("the value log has data up to byte %d", end)
-	}
+	path, raw := newestValueLog(t, dir)
 	last, place := uint64(0), -1
 	for seq, needle := range needles {
 		if i := bytes.Index(raw, needle); i > place {
@@ -221,14 +211,7 @@ func TestTornValueLog(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	path, _, err := valueLogEnd(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, raw := newestValueLog(t, dir)
 	half := raw[walStart : len(raw)/2] // as if the entry were written again
 	if err := os.WriteFile(path, slices.Concat(raw, half, make([]byte, 3<<20)), 0o600); err != nil {
 		t.Fatal(err)
@@ -267,6 +250,22 @@ func TestFlippedByteBehindSmallEvents(t *testing.T) {
 	if diff := cmp.Diff(before, filesIn(t, dir)); diff != "" {
 		t.Fatalf("the damaged log was changed (-before +after):\n%s", diff)
 	}
+}
+
+// newestValueLog returns the value log that the next opener looks at.
+func newestValueLog(t *testing.T, dir string) (path string, raw []byte) {
+	t.Helper()
+	path, end, err := valueLogEnd(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if data := len(bytes.TrimRight(raw, "\x00")); int64(data) != end {
+		t.Fatalf("the value log has data up to byte %d, want %d", end, data)
+	}
+	return path, raw
 }
 
 // filesIn returns the hash of every file of a directory.

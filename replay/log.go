@@ -51,7 +51,7 @@ type Log struct {
 	db      *badger.DB
 	format  byte         // version of the layout that is there
 	remove  func() error // what a reader's snapshot leaves
-	cut     bool         // Badger has cut the newest value log of the snapshot
+	cut     bool         // Badger has cut the newest value log of a rehearsal's snapshot
 	release func() error // what is set aside for closing
 	free    func(dir string) (uint64, error)
 

@@ -81,9 +81,11 @@ func (l *Log) openStore() error {
 			return errors.Join(l.corrupt(0, "cannot be opened", err), remove())
 		}
 	}
-	newest, end, err := valueLogEnd(copied)
-	if err != nil {
-		return errors.Join(openError(l.dir, err), remove())
+	newest, end := "", int64(0)
+	if l.options.rehearsal {
+		if newest, end, err = valueLogEnd(copied); err != nil {
+			return errors.Join(openError(l.dir, err), remove())
+		}
 	}
 	db, err := badger.Open(o)
 	if err != nil {
