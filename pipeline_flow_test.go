@@ -62,7 +62,8 @@ func TestUpstreamWaits(t *testing.T) {
 	p.begin(ctx, t)
 	until("all open groups wait for execution, and the metrics say so", func() bool {
 		m := stageGauges(t, p, "execution")
-		return m["codea1_stage_lag_events"]+m["codea1_stage_unanswered_events"] == open && m["codea1_stage_busy_ratio"] > 0
+		return m["codea1_stage_lag_events"]+m["codea1_stage_unanswered_events"] == open &&
+			m["codea1_stage_busy_ratio"] > 0 && m["codea1_stage_in_flight_events"] >= pipelineExecutions
 	})
 	if held := stageGauges(t, p, "execution")["codea1_stage_in_flight_events"]; held != pipelineExecutions {
 		t.Errorf("a process that handles %d events at a time holds %v", pipelineExecutions, held)
