@@ -39,6 +39,7 @@ func TestUpstreamWaits(t *testing.T) {
 	// No step was trained beyond what the log has, so no more may be posed.
 	bounded := func(when string) {
 		t.Helper()
+		until("the log has the open groups", func() bool { return p.posed.Load() >= open })
 		if n := p.posed.Load(); n != open {
 			t.Errorf("%d groups were posed %s, want %d", n, when, open)
 		}
