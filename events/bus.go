@@ -15,9 +15,9 @@ type Bus interface {
 	// Publish stores messages durably, those of a group in order, and returns
 	// once all are stored. A message whose ID is stored already is not stored
 	// again, however long ago that was. When it fails, some messages may have
-	// been stored: publish all of them again. Over MaxPayloadBytes it returns ErrTooLarge
-	// and stores nothing. A bus that can tell returns ErrLineage for a message
-	// whose type and group another event has taken.
+	// been stored: publish all of them again. Over MaxPayloadBytes it returns
+	// ErrTooLarge and stores nothing. A bus that can tell returns ErrLineage for
+	// a message whose type and group another event has taken.
 	//
 	// A bus keeps every event of a run: it never forgets one to make room. When
 	// it has no room it returns ErrFull, and takes the message once somebody has

@@ -11,12 +11,13 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// SeedBus is what seeding needs of events.Bus.
+// SeedBus is what seeding a bus from a log, and a rebuild from one, need of
+// events.Broker.
 type SeedBus interface {
 	Bus
+	StoredBus
 	Consume(ctx context.Context, config events.ConsumeConfig) (events.Consumer, error)
 	Lag(ctx context.Context, run, name string) (events.Lag, error)
-	HasRun(ctx context.Context, run string) (bool, error)
 }
 
 // WorkSet is a set of competing consumers of a run.

@@ -12,8 +12,9 @@ import (
 
 func TestCache(t *testing.T) {
 	config := quick
-	config.CacheBytes = 0               // the default
-	p, err := Open(t.Context(), config) // of its own: what it has seen counts
+	config.CacheBytes = 0 // the default
+	// A pool of its own: what it has seen counts.
+	p, err := Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
