@@ -281,7 +281,10 @@ func (a *admission) find(id eventID) (place, bool, error) {
 	if at, ok := a.before.placed[id]; ok {
 		return at, true, nil
 	}
-	return a.log.lookup(a.txn, id)
+	if at, ok := a.log.recent.find(id); ok {
+		return at, true, nil
+	}
+	return a.log.lookupStored(a.txn, id)
 }
 
 func (a *admission) findRefused(r refusal) (eventID, bool, error) {

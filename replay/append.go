@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"syscall"
@@ -176,7 +175,10 @@ func (l *Log) commitAll(b *batch) (Appended, error) {
 		}
 		appended.add(rest[:size])
 		rest = rest[size:]
-		if l.failed = l.storeState(false); l.failed != nil {
+		if l.failed = l.storeState(false); l.failed == nil {
+			l.failed = l.storeChunk(false)
+		}
+		if l.failed != nil {
 			return appended, l.failed
 		}
 	}
@@ -214,10 +216,6 @@ func write(txn *badger.Txn, part []candidate) error {
 		case admitted:
 			record := badger.NewEntry(eventKey(c.seq), c.value).WithMeta(typeCodes[c.entry.Message.Type])
 			if err := txn.SetEntry(record); err != nil {
-				return err
-			}
-			at := place{c.seq, c.payload}
-			if err := txn.Set(idKey(c.id), at.encode()); err != nil {
 				return err
 			}
 			if c.rewarded != nil && hasDeltas(c.rewarded) {
@@ -274,6 +272,7 @@ func (l *Log) commit(txn *badger.Txn, part []candidate, withBook bool) error {
 		return err
 	}
 	l.head, l.bare = next, bare
+	l.recent.addAll(part)
 	l.fold(part, byCandidate)
 	return nil
 }
@@ -284,7 +283,7 @@ func (l *Log) writeEnds(txn *badger.Txn, next *head, bare bare, large uint64) er
 		return err
 	}
 	if large != 0 {
-		if err := txn.Set(keyLarge, binary.BigEndian.AppendUint64(nil, large)); err != nil {
+		if err := txn.Set(keyLarge, encodeSeq(large)); err != nil {
 			return err
 		}
 	}

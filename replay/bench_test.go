@@ -28,9 +28,9 @@ func benchMessages(b *testing.B, size int) []events.Message {
 	return messages
 }
 
-// renamed gives event n of a benchmark an ID of its own.
+// renamed gives event n of a benchmark an ID of its own, spread as hashes are.
 func renamed(m events.Message, n int) events.Message {
-	m.ID = fmt.Sprintf("%032x", uint64(n)*0x9e3779b97f4a7c15)
+	m.ID = fmt.Sprintf("%016x%016x", uint64(n)*0x9e3779b97f4a7c15, n)
 	return m
 }
 
@@ -288,6 +288,36 @@ func BenchmarkRead(b *testing.B) {
 		}
 		report(b)
 	})
+}
+
+// BenchmarkLookup finds where an event is by its ID, anywhere in the log, and
+// that there is none.
+func BenchmarkLookup(b *testing.B) {
+	dir := b.TempDir()
+	n := benchLog(b, dir)
+	l := openLog(b, dir, Options{})
+	ids := make([]eventID, 0, 1024)
+	for r, err := range l.Scan(b.Context(), ScanOptions{}) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(ids) < cap(ids) && int(r.Seq)*cap(ids) > len(ids)*n {
+			ids = append(ids, parseID(r.Message.ID))
+		}
+	}
+	for _, present := range []bool{true, false} {
+		b.Run(map[bool]string{true: "present", false: "absent"}[present], func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				id := ids[i%len(ids)]
+				if !present {
+					id[15] ^= 1
+				}
+				if _, ok, err := l.lookup(id); ok != present || err != nil {
+					b.Fatalf("%s is found: %v, %v", id, ok, err)
+				}
+			}
+		})
+	}
 }
 
 // rescoreLog is a log of groups of the paper's size, M = N = K = 8, each with

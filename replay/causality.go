@@ -12,6 +12,22 @@ var causes = map[events.Type]events.Type{
 	events.TypeEvalScored:    events.TypeCodeExecuted,
 }
 
+// lookup is Log.lookup for what the history has met: most causes are near.
+func (h *historian) lookup(id eventID) (place, bool, error) {
+	if at, ok := h.near.find(id); ok {
+		return at, true, nil
+	}
+	return h.log.lookup(id)
+}
+
+// met takes down an event for those that follow from it.
+func (h *historian) met(r *Record) {
+	if len(h.near.newer) >= chunkEvents {
+		h.near.turn()
+	}
+	h.near.add(parseID(r.Message.ID), place{r.Seq, r.PayloadHash})
+}
+
 func (h *historian) checkCause(e *events.Event) error {
 	want, caused := causes[e.Type]
 	if e.CausationID == "" {
@@ -26,7 +42,7 @@ func (h *historian) checkCause(e *events.Event) error {
 	if events.DeriveID(e.CausationID, e.Type) != e.ID {
 		h.find("its ID %s does not follow from its cause %s", e.ID, e.CausationID)
 	}
-	at, ok, err := h.log.lookup(h.txn, parseID(e.CausationID))
+	at, ok, err := h.lookup(parseID(e.CausationID))
 	if err != nil {
 		return err
 	}

@@ -57,18 +57,31 @@ func TestVerifyFinds(t *testing.T) {
 		{"a missing event", "event is missing", 2, func(t *testing.T, l *Log) error { return l.deleteKeys(eventKey(2)) }},
 		{"a missing end", "2 events, but the head says 3", 3, func(t *testing.T, l *Log) error { return l.deleteKeys(eventKey(3)) }},
 		{"a missing index", "leads to event 0", 1, func(t *testing.T, l *Log) error {
-			return l.deleteKeys(idKey(parseID(scanAll(t, l, ScanOptions{})[0].ID)))
+			id := parseID(scanAll(t, l, ScanOptions{})[0].ID)
+			return errors.Join(l.storeChunk(true), l.deleteKeys(bucketKey(bucketOf(id), 1)))
 		}},
-		{"an index too many", "index has 4 events", 0, func(t *testing.T, l *Log) error {
-			at := place{seq: 2}
-			return l.setKey(idKey(eventID{1}), at.encode())
+		{"an index that leads elsewhere", "index of its id leads to event 3", 2, func(t *testing.T, l *Log) error {
+			id := parseID(scanAll(t, l, ScanOptions{})[1].ID)
+			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(bucketOf(id), 1), appendIndexed(nil, indexed{id, 3})))
 		}},
-		{"an event under two numbers", "index of its id leads to event 2", 4, func(t *testing.T, l *Log) error {
-			r, _ := readAt(t, l, 2)
-			r.Seq = 4
-			value, chain := encodeRecord(l.head.chain, &r)
-			h := head{seq: 4, chain: chain}
-			return errors.Join(l.setEvent(4, 3, value), l.setKey(keyHead, h.encode()))
+		{"an index too many", "index has 4 events up to event 3, the log has 3", 0, func(t *testing.T, l *Log) error {
+			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(0, 2), appendIndexed(nil, indexed{eventID{0, 1}, 2})))
+		}},
+		{"an index in another bucket", "wrong bucket", 0, func(t *testing.T, l *Log) error {
+			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(7, 2), appendIndexed(nil, indexed{eventID{0, 1}, 2})))
+		}},
+		{"a cut index", "cannot be read", 0, func(t *testing.T, l *Log) error {
+			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(0, 2), appendIndexed(nil, indexed{eventID{0, 1}, 2})[:23]))
+		}},
+		{"an index behind the end", "the log with event 3", 0, func(t *testing.T, l *Log) error { return l.setKey(keyIndex, encodeSeq(4)) }},
+		{"an event under two numbers", "its id is that of event 2", 4, again},
+		{"an event under two numbers, one indexed", "its id is that of event 2", 4, func(t *testing.T, l *Log) error {
+			return errors.Join(l.storeChunk(true), again(t, l))
+		}},
+		{"an event under two numbers, both indexed", "its id is that of event 2", 4, func(t *testing.T, l *Log) error {
+			id := parseID(scanAll(t, l, ScanOptions{})[1].ID)
+			return errors.Join(l.storeChunk(true), again(t, l), l.setKey(keyIndex, encodeSeq(4)),
+				l.setKey(bucketKey(bucketOf(id), 4), appendIndexed(nil, indexed{id, 4})))
 		}},
 		{"a key of another type", "key says type 9", 2, func(t *testing.T, l *Log) error { return l.setEvent(2, 9, valueOf(t, l, 2)) }},
 		{"a cut record", "record", 1, func(t *testing.T, l *Log) error { return l.setEvent(1, 2, valueOf(t, l, 1)[:70]) }},
@@ -97,6 +110,15 @@ func TestVerifyFinds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// again puts event 2 behind the three of a log once more.
+func again(t *testing.T, l *Log) error {
+	r, _ := readAt(t, l, 2)
+	r.Seq = 4
+	value, chain := encodeRecord(l.head.chain, &r)
+	h := head{seq: 4, chain: chain}
+	return errors.Join(l.setEvent(4, 3, value), l.setKey(keyHead, h.encode()))
 }
 
 func readAt(t *testing.T, l *Log, seq uint64) (r Record, value []byte) {

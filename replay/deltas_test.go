@@ -18,7 +18,7 @@ func TestUpgradeFromFormat1(t *testing.T) {
 	for seq := range uint64(32) {
 		keys = append(keys, deltaKey(seq))
 	}
-	if err := errors.Join(l.deleteKeys(append(keys, keyBook)...), l.setKey(keyFormat, []byte{1}), l.Close()); err != nil {
+	if err := errors.Join(l.deleteKeys(append(keys, keyBook)...), withSingles(l), l.setKey(keyFormat, []byte{1}), l.Close()); err != nil {
 		t.Fatal(err)
 	}
 	reader := openLog(t, Dir(run), Options{ReadOnly: true})

@@ -64,7 +64,7 @@ func (l *Log) CheckHistory(ctx context.Context, recipes Recipes, progress func(d
 	txn := l.db.NewTransaction(false)
 	defer txn.Discard()
 	h := historian{
-		log: l, txn: txn, scorer: newScorer(recipes), open: make(map[string]events.Plan),
+		log: l, txn: txn, scorer: newScorer(recipes), near: newPlaces(), open: make(map[string]events.Plan),
 		steps: make(map[int]*stepLedger), trained: make(map[events.Role]int),
 	}
 	err = l.scan(ctx, txn, ScanOptions{}, func(item *badger.Item) (bool, error) {
@@ -75,6 +75,7 @@ func (l *Log) CheckHistory(ctx context.Context, recipes Recipes, progress func(d
 		if progress != nil {
 			progress(r.Seq)
 		}
+		h.met(&r)
 		return true, h.observe(ctx, &r)
 	})
 	if err != nil {
@@ -89,6 +90,7 @@ type historian struct {
 	log    *Log
 	txn    *badger.Txn
 	scorer *scorer
+	near   *places // of the events met last
 
 	run       string
 	open      map[string]events.Plan // groups on their way

@@ -11,7 +11,8 @@ import (
 // Key spaces. Events sort by sequence number: big-endian.
 const (
 	spaceEvents  = 'e' // sequence number: record
-	spaceIDs     = 'i' // event ID: where the event is, and its payload hash
+	spaceIndex   = 'x' // first bits of the ID, first event of a chunk: IDs, and where their events are
+	spaceIDs     = 'i' // event ID: where the event is, and its payload hash; before format 4
 	spaceBook    = 'b' // problem, order: test of the Mistake Book
 	spaceDeltas  = 'd' // sequence number: what a group.rewarded event changes in the Mistake Book
 	spaceRefused = 'r' // event ID, payload hash: the event that stands instead
@@ -24,15 +25,17 @@ var (
 	keyBook   = []byte("m/book")   // what the stored Mistake Book stands for
 	keyState  = []byte("m/state")  // where the run stands, as a snapshot
 	keyTokens = []byte("m/tokens") // up to where payloads have lost their tokens
+	keyIndex  = []byte("m/index")  // up to where chunks have the event IDs
 )
 
 // FormatVersion is the version of the layout this build writes.
-const FormatVersion = 3
+const FormatVersion = 4
 
 // The first versions with something new.
 const (
 	formatWithDeltas = 2 // keeps deltas apart
 	formatWithHashes = 3 // its records are recordHashed
+	formatWithChunks = 4 // its index is written by chunks
 )
 
 // typeCodes stand in the user-meta byte of an event's key, where a scan sees
@@ -72,6 +75,8 @@ func parseHash(s string) (h Hash) {
 	return h
 }
 
+func encodeSeq(seq uint64) []byte { return binary.BigEndian.AppendUint64(nil, seq) }
+
 func eventKey(seq uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{spaceEvents}, seq)
 }
@@ -87,8 +92,6 @@ func seqOf(key []byte) (uint64, bool) {
 	}
 	return binary.BigEndian.Uint64(key[1:]), true
 }
-
-func idKey(id eventID) []byte { return append([]byte{spaceIDs}, id[:]...) }
 
 // refusal names a refused event: an ID alone could be that of the event that
 // stands.

@@ -27,7 +27,7 @@ func init() { victims[writerDirVariable] = writeUntilKilled }
 // ahead of the disk. It says on stdout how far it has come once that is
 // acknowledged. Now and then it compacts what is old.
 func writeUntilKilled(dir string) error {
-	l, err := Open(dir, Options{})
+	l, err := Open(dir, Options{chunkEvents: 64})
 	if err != nil {
 		return err
 	}

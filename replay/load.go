@@ -40,6 +40,12 @@ func (l *Log) load() error {
 	if err := l.loadBook(txn); err != nil || l.options.ReadOnly {
 		return err
 	}
+	if err := l.dropSingles(txn); err != nil {
+		return err
+	}
+	if err := l.loadRecent(); err != nil {
+		return err
+	}
 	l.tail.seq, l.tail.chain = l.head.seq, l.head.chain
 	l.refuses = anyKey(txn, spaceRefused)
 	return l.loadState(txn)
@@ -59,6 +65,9 @@ func (l *Log) upgrade(ctx context.Context) error {
 	var err error
 	if l.format < formatWithDeltas {
 		err = l.addDeltas(ctx)
+	}
+	if err == nil && l.format < formatWithChunks {
+		err = l.addChunk()
 	}
 	if err == nil {
 		err = l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyFormat, []byte{FormatVersion}) })

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -29,8 +30,9 @@ type Options struct {
 	// Logger hears what the store does; nil discards it.
 	Logger *slog.Logger
 
-	scratch   bool // a store that opens fast and syncs nothing, for tests of what does not depend on it
-	rehearsal bool // with ReadOnly: let the snapshot be repaired as a writer would
+	scratch     bool   // a store that opens fast and syncs nothing, for tests of what does not depend on it
+	rehearsal   bool   // with ReadOnly: let the snapshot be repaired as a writer would
+	chunkEvents uint64 // in place of chunkEvents, unless 0
 }
 
 // DefaultReserveBytes covers the files Badger has mapped and not yet filled,
@@ -75,6 +77,13 @@ type Log struct {
 	head head
 	bare bare
 	book *mistakes.Book
+
+	// recent are the events that no chunk of the index has yet, and those that
+	// the last one took. It is read when it is needed first.
+	recent     *places
+	recentOnce sync.Once
+	recentErr  error
+	indexed    uint64 // up to where chunks have the event IDs; committing guards it
 
 	state  *state.State // at head; nil in a log that is open for reading. committing guards it, too
 	stored uint64       // event at which the state was to be stored last
@@ -124,10 +133,11 @@ func Open(dir string, options Options) (*Log, error) {
 	if options.ReserveBytes == 0 {
 		options.ReserveBytes = DefaultReserveBytes
 	}
+	options.chunkEvents = cmp.Or(options.chunkEvents, chunkEvents)
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Log{dir: dir, options: options, free: freeBytes, book: mistakes.New(), release: func() error { return nil }}
+	l := &Log{dir: dir, options: options, free: freeBytes, book: mistakes.New(), recent: newPlaces(), release: func() error { return nil }}
 	if options.ReadOnly {
 		if _, err := os.Stat(filepath.Join(dir, badger.ManifestFilename)); err != nil {
 			return nil, fmt.Errorf("%w: %s", ErrNoLog, dir)
@@ -187,7 +197,7 @@ func (l *Log) Close() error {
 	err := l.release()
 	// Without it the next opener folds what is missing.
 	if l.state != nil && l.failed == nil && l.checkSpace(0) == nil {
-		err = errors.Join(err, l.storeState(true))
+		err = errors.Join(err, l.storeState(true), l.storeChunk(true))
 	}
 	if err := errors.Join(err, l.db.Close(), l.remove()); err != nil {
 		return fmt.Errorf("close log %s: %w", l.dir, err)
@@ -231,18 +241,18 @@ func (l *Log) Get(ctx context.Context, id string) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, err
 	}
-	l.collecting.RLock()
-	defer l.collecting.RUnlock()
-	txn := l.db.NewTransaction(false)
-	defer txn.Discard()
 	// An ID that is no ID is not found either.
-	at, ok, err := l.lookup(txn, parseID(id))
+	at, ok, err := l.lookup(parseID(id))
 	if err != nil {
 		return Record{}, err
 	}
 	if !ok || parseID(id).String() != id {
 		return Record{}, fmt.Errorf("event %s: %w", id, ErrNotFound)
 	}
+	l.collecting.RLock()
+	defer l.collecting.RUnlock()
+	txn := l.db.NewTransaction(false)
+	defer txn.Discard()
 	item, err := txn.Get(eventKey(at.seq))
 	if err != nil {
 		return Record{}, l.corrupt(at.seq, "event is missing", err)

@@ -182,6 +182,12 @@ func TestAppendEqualsModel(t *testing.T) {
 		if !bytes.Equal(book.Encode(), l.Book().Encode()) {
 			rt.Fatal("book is not the model's")
 		}
+		for i := range messages {
+			if at, ok, err := l.lookup(parseID(messages[i].ID)); err != nil || ok != seen[messages[i].ID] ||
+				ok && want[at.seq-1].ID != messages[i].ID {
+				rt.Fatalf("%s is found, %v, at %d: %v", messages[i].ID, ok, at.seq, err)
+			}
+		}
 		if l.Position() != events.Position(fmt.Sprintf("p%d", position-1)) {
 			rt.Fatalf("position %q after %d messages", l.Position(), position)
 		}

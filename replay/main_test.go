@@ -47,7 +47,7 @@ const testRun = "r1"
 
 // scratch opens a log in a fifth of the time and syncs nothing: for tests that
 // open many and lose none.
-var scratch = Options{scratch: true}
+var scratch = Options{scratch: true, chunkEvents: 16}
 
 // scratchDir returns a directory in memory, where there is one with room: for
 // tests that write much and need no disk.

@@ -29,7 +29,7 @@ func (l *Log) partedLineages(ctx context.Context) ([]string, error) {
 		if err := it.Item().Value(func(value []byte) error { copy(standing[:], value); return nil }); err != nil {
 			return nil, l.corrupt(0, "refusal cannot be read", err)
 		}
-		_, dropped, err := l.lookup(txn, parseID(events.DeriveID(standing.String(), events.TypeGroupDropped)))
+		_, dropped, err := l.lookup(parseID(events.DeriveID(standing.String(), events.TypeGroupDropped)))
 		if err != nil {
 			return nil, err
 		}

@@ -65,7 +65,7 @@ func TestRebuildLeavesNothingHalf(t *testing.T) {
 	}
 	// The index of the source is not needed, its events are.
 	messages := scanAll(t, l, ScanOptions{})
-	if err := l.deleteKeys(idKey(parseID(messages[3].ID)), keyBook); err != nil {
+	if err := errors.Join(l.storeChunk(true), l.deleteKeys(bucketKey(bucketOf(parseID(messages[3].ID)), 1), keyBook)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Rebuild(t.Context(), l, Dir(into), Options{}, nil); err != nil {

@@ -69,7 +69,8 @@ func (l *Log) Seed(ctx context.Context, bus SeedBus, sets []WorkSet, marks []uin
 		return Seeded{}, fmt.Errorf("seed run %s: %w", run, err)
 	}
 	seeded := Seeded{Positions: map[uint64]events.Position{0: events.Start}}
-	if seeded.Events, err = l.publishAll(ctx, bus, progress); err != nil {
+	open := newOpenWork(sets)
+	if seeded.Events, err = l.publishAll(ctx, bus, open, progress); err != nil {
 		return Seeded{}, fmt.Errorf("seed run %s: %w", run, err)
 	}
 	for _, seq := range marks {
@@ -79,7 +80,7 @@ func (l *Log) Seed(ctx context.Context, bus SeedBus, sets []WorkSet, marks []uin
 		return Seeded{}, fmt.Errorf("seed run %s: %w", run, err)
 	}
 	for _, set := range sets {
-		if err := l.settle(ctx, bus, run, set, &seeded); err != nil {
+		if err := l.settle(ctx, bus, run, set, open, &seeded); err != nil {
 			return Seeded{}, fmt.Errorf("seed run %s: consumers %s: %w", run, set.Name, err)
 		}
 	}
@@ -113,7 +114,32 @@ func (l *Log) checkUntrained(ctx context.Context) error {
 	return nil
 }
 
-func (l *Log) publishAll(ctx context.Context, bus SeedBus, progress func(done uint64)) (last uint64, err error) {
+// openWork are the events of a log that its workers are to work on and that
+// nothing follows from.
+type openWork struct {
+	types map[events.Type]bool // that workers take
+	ids   map[string]bool
+}
+
+func newOpenWork(sets []WorkSet) *openWork {
+	o := &openWork{types: make(map[events.Type]bool), ids: make(map[string]bool)}
+	for _, set := range sets {
+		for _, t := range set.Types {
+			o.types[t] = true
+		}
+	}
+	return o
+}
+
+// met takes an event of the log, in order.
+func (o *openWork) met(m *events.Message) {
+	delete(o.ids, m.CausationID)
+	if o.types[m.Type] {
+		o.ids[m.ID] = true
+	}
+}
+
+func (l *Log) publishAll(ctx context.Context, bus SeedBus, open *openWork, progress func(done uint64)) (last uint64, err error) {
 	last, _ = l.Last()
 	var batch []events.Message
 	size := 0
@@ -121,6 +147,7 @@ func (l *Log) publishAll(ctx context.Context, bus SeedBus, progress func(done ui
 		if err != nil {
 			return 0, err
 		}
+		open.met(&r.Message)
 		batch = append(batch, r.Message)
 		size += len(r.Message.Data)
 		if len(batch) < rebuildBatch && size < rebuildBytes && r.Seq < last {
@@ -176,7 +203,7 @@ const (
 
 // settle takes every event of a set and answers for those that the log shows an
 // effect of. The others are given back.
-func (l *Log) settle(ctx context.Context, bus SeedBus, run string, set WorkSet, seeded *Seeded) (err error) {
+func (l *Log) settle(ctx context.Context, bus SeedBus, run string, set WorkSet, work *openWork, seeded *Seeded) (err error) {
 	consumer, err := bus.Consume(ctx, events.ConsumeConfig{Run: run, Name: set.Name, Types: set.Types, AckWait: settleWait, MaxInFlight: settleOpen})
 	if err != nil {
 		return err
@@ -199,9 +226,11 @@ func (l *Log) settle(ctx context.Context, bus SeedBus, run string, set WorkSet, 
 				continue
 			}
 			left--
-			worked, err := l.hasEffect(id)
-			if err != nil {
-				return err
+			worked := !work.ids[id]
+			if worked { // or the log does not know it
+				if _, worked, err = l.lookup(parseID(id)); err != nil {
+					return err
+				}
 			}
 			if !worked {
 				open[id] = d
@@ -223,24 +252,6 @@ func (l *Log) settle(ctx context.Context, bus SeedBus, run string, set WorkSet, 
 	}
 	seeded.Open += uint64(len(open))
 	return nil
-}
-
-// hasEffect reports whether an event follows from the one with an ID.
-func (l *Log) hasEffect(id string) (bool, error) {
-	done, err := l.use()
-	if err != nil {
-		return false, err
-	}
-	defer done()
-	txn := l.db.NewTransaction(false)
-	defer txn.Discard()
-	for _, t := range events.Types() {
-		_, found, err := l.lookup(txn, parseID(events.DeriveID(id, t)))
-		if err != nil || found {
-			return found, err
-		}
-	}
-	return false, nil
 }
 
 // Rebase makes the log stand at a position of another bus, which has to hold

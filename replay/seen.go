@@ -3,8 +3,6 @@ package replay
 import (
 	"hash/maphash"
 	"sync/atomic"
-
-	"github.com/dgraph-io/badger/v4"
 )
 
 // seen knows in memory which event IDs a log cannot have, so that a new event
@@ -22,8 +20,8 @@ const (
 	// seenFirst is how many IDs the first filter of new events takes.
 	seenFirst = 1 << 15
 	// seenMost is above how many IDs a log is too large: the filters of that many
-	// take 50 MB.
-	seenMost = 1 << 25
+	// take 100 MB.
+	seenMost = 1 << 26
 )
 
 func newSeen() *seen { return &seen{seed: maphash.MakeSeed()} }
@@ -116,22 +114,25 @@ func (l *Log) remember() {
 		l.seen.full = true
 		return
 	}
-	txn := l.db.NewTransaction(false)
+	older, read := newBloom(int(n)), uint64(0)
+	take := func(e indexed) {
+		older.add(l.seen.hash(e.id))
+		read++
+	}
+	for _, e := range l.recent.list() {
+		take(e)
+	}
+	txn, to := l.db.NewTransaction(false), l.indexed
 	l.background.Go(func() {
 		defer txn.Discard()
-		older, read := newBloom(int(n)), uint64(0)
-		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceIDs}})
-		defer it.Close()
-		for it.Rewind(); it.Valid(); it.Next() {
-			if read%1024 == 0 && l.closing.Load() {
-				return
+		err := l.eachStored(txn, to, func(e indexed) error {
+			if l.closing.Load() {
+				return ErrClosed
 			}
-			var id eventID
-			copy(id[:], it.Item().Key()[1:])
-			older.add(l.seen.hash(id))
-			read++
-		}
-		if read == n { // otherwise the index is damaged, and looking there says so
+			take(e)
+			return nil
+		})
+		if err == nil && read == n { // otherwise the index is damaged, and looking there says so
 			l.seen.older.Store(older)
 		}
 	})

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,8 +14,9 @@ import (
 
 // valueThreshold is the size from which a value lies in Badger's value log, in
 // bytes. A batch of smaller ones is synced once, into the write-ahead log of the
-// tables; of larger ones twice, but no compaction copies them.
-const valueThreshold = 2 << 10
+// tables; of larger ones twice, but they are neither copied to a table nor by a
+// compaction.
+const valueThreshold = 1 << 10
 
 // storeOptions is Badger tuned for one writer of large, compressed, immutable
 // values within a small memory. Its defaults take over a gigabyte and do not
@@ -32,9 +32,9 @@ func storeOptions(dir string, o *Options) badger.Options {
 		WithMemTableSize(32 << 20).
 		WithNumMemtables(2).
 		WithNumCompactors(2).
-		// The index of IDs falls all over its range, so each level rewrites what it
-		// takes from the one above many times over: few levels, and small events are
-		// copied less often.
+		// The index falls all over its range, so each level rewrites what it takes
+		// from the one above many times over: few levels, and small events are copied
+		// less often.
 		WithBaseLevelSize(256 << 20).
 		WithBlockCacheSize(16 << 20).
 		WithIndexCacheSize(32 << 20).
@@ -145,32 +145,6 @@ func get(txn *badger.Txn, key []byte) ([]byte, error) {
 		return nil, err
 	}
 	return item.ValueCopy(nil)
-}
-
-// place is what the index holds for an event ID.
-type place struct {
-	seq     uint64
-	payload Hash
-}
-
-func (p *place) encode() []byte {
-	return append(binary.BigEndian.AppendUint64(nil, p.seq), p.payload[:]...)
-}
-
-func (l *Log) lookup(txn *badger.Txn, id eventID) (at place, ok bool, err error) {
-	raw, err := get(txn, idKey(id))
-	if err != nil {
-		return place{}, false, l.corrupt(0, "index of "+id.String()+" cannot be read", err)
-	}
-	if raw == nil {
-		return place{}, false, nil
-	}
-	if len(raw) != 8+len(at.payload) {
-		return place{}, false, l.corrupt(0, "index of "+id.String()+" is malformed", nil)
-	}
-	at.seq = binary.BigEndian.Uint64(raw)
-	copy(at.payload[:], raw[8:])
-	return at, true, nil
 }
 
 // record reads the event under an item; value is its encoded form.

@@ -60,6 +60,9 @@ func (l *Log) checkValues(ctx context.Context, txn *badger.Txn) error {
 	if err != nil {
 		return err
 	}
+	if err := l.eachStored(txn, l.head.seq, func(indexed) error { return nil }); err != nil {
+		return err
+	}
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceDeltas}})
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {

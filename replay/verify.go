@@ -44,6 +44,9 @@ func (l *Log) Verify(ctx context.Context, progress func(done, total uint64)) (Re
 		return Report{}, err
 	}
 	v := verifier{log: l, txn: txn, book: mistakes.New(), state: state.New(), report: Report{ByType: make(map[events.Type]uint64)}}
+	if v.index, err = l.newIndexCheck(txn, end.seq); err != nil {
+		return Report{}, err
+	}
 	if stored, at, err := l.readState(txn); err == nil { // another is made anew by the next writer
 		v.stored, v.storedAt = stored.Encode(), at
 	}
@@ -72,7 +75,10 @@ func (l *Log) Verify(ctx context.Context, progress func(done, total uint64)) (Re
 	if v.report.Compacted != bare.events {
 		return Report{}, l.corrupt(0, fmt.Sprintf("%d payloads are without tokens, %d have been compacted", v.report.Compacted, bare.events), nil)
 	}
-	if err := v.checkIndex(ctx); err != nil {
+	if err := v.index.finish(ctx); err != nil {
+		return Report{}, err
+	}
+	if err := v.checkKeys(ctx); err != nil {
 		return Report{}, err
 	}
 	return v.report, v.checkBook(end.seq)
@@ -83,6 +89,7 @@ type verifier struct {
 	txn    *badger.Txn
 	book   *mistakes.Book
 	deltas uint64 // events with changes of the book
+	index  *indexCheck
 	report Report
 
 	state    *state.State
@@ -111,12 +118,8 @@ func (v *verifier) check(item *badger.Item) error {
 	if err := r.checkHash(hashOf(raw)); err != nil {
 		return fail("payload", err)
 	}
-	at, ok, err := v.log.lookup(v.txn, parseID(r.Message.ID))
-	if err != nil {
-		return err
-	}
-	if !ok || at.seq != r.Seq || at.payload != r.PayloadHash {
-		return fail(fmt.Sprintf("index of its id leads to event %d", at.seq), nil)
+	if first, twice := v.index.met(indexed{parseID(r.Message.ID), r.Seq}); twice {
+		return fail(fmt.Sprintf("its id is that of event %d", first), nil)
 	}
 	if err := v.fold(&r); err != nil {
 		return fail("payload", err)
@@ -162,16 +165,9 @@ func (v *verifier) fold(r *Record) error {
 
 var errDeltas = errors.New("changes of the mistake book kept apart are not the event's")
 
-// checkIndex completes exactly-once: every event leads to itself through the
-// index, so with as many entries as events no event is there under two numbers.
-func (v *verifier) checkIndex(ctx context.Context) error {
-	indexed, err := countKeys(ctx, v.txn, spaceIDs)
-	if err != nil {
-		return err
-	}
-	if indexed != v.report.Events {
-		return v.log.corrupt(0, fmt.Sprintf("index has %d events, the log has %d", indexed, v.report.Events), nil)
-	}
+// checkKeys holds the spaces that a key tells of an event to the number of such
+// events.
+func (v *verifier) checkKeys(ctx context.Context) error {
 	deltas, err := countKeys(ctx, v.txn, spaceDeltas)
 	if err != nil {
 		return err

@@ -1,0 +1,154 @@
+package replay
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"codea1/events"
+	"github.com/dgraph-io/badger/v4"
+)
+
+// withSingles gives a log the index of format 3 in place of its own, also once
+// it is closed.
+func withSingles(l *Log) error {
+	l.indexed = l.head.seq
+	return errors.Join(l.db.DropPrefix([]byte{spaceIndex}, keyIndex), l.db.Update(func(txn *badger.Txn) error {
+		return l.scan(context.Background(), txn, ScanOptions{}, func(item *badger.Item) (bool, error) {
+			r, _, err := l.record(item)
+			if err != nil {
+				return false, err
+			}
+			at := binary.BigEndian.AppendUint64(nil, r.Seq)
+			return true, txn.Set(singleKey(parseID(r.Message.ID)), append(at, r.PayloadHash[:]...))
+		})
+	}))
+}
+
+// indexedLog fills a log with events of several chunks and some behind them.
+func indexedLog(t *testing.T, dir string) (l *Log, messages []events.Message) {
+	t.Helper()
+	l = openLog(t, dir, scratch)
+	for slot := range 40 {
+		messages = append(messages, group(t, slot)...)
+		mustAppend(t, l, at(3*slot, group(t, slot)...))
+	}
+	if l.indexed == 0 || l.indexed == l.head.seq {
+		t.Fatalf("indexed up to event %d of %d", l.indexed, l.head.seq)
+	}
+	return l, messages
+}
+
+// checkIndex looks up every message of a log, in order, and some it does not
+// have.
+func checkIndex(t *testing.T, l *Log, messages []events.Message) {
+	t.Helper()
+	for i := range messages {
+		at, ok, err := l.lookup(parseID(messages[i].ID))
+		if want := uint64(i + 1); err != nil || !ok || at.seq != want {
+			t.Fatalf("event %d is found, %v, at %d: %v", want, ok, at.seq, err)
+		}
+		r, err := l.Get(t.Context(), messages[i].ID)
+		if err != nil || r.PayloadHash != at.payload {
+			t.Fatalf("event %d: another payload, or %v", at.seq, err)
+		}
+		other := parseID(messages[i].ID)
+		other[len(other)-1] ^= 1
+		if at, ok, err := l.lookup(other); err != nil || ok {
+			t.Fatalf("%s, which is not there, is found at %d: %v", other, at.seq, err)
+		}
+	}
+	mustVerify(t, l)
+}
+
+// An ID is found wherever its event is: in a chunk, behind the last one, by the
+// writer, by a reader beside it, and by whoever opens the log later.
+func TestIndex(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, messages := indexedLog(t, dir)
+	checkIndex(t, l, messages)
+	checkIndex(t, openLog(t, dir, Options{ReadOnly: true}), messages)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := openLog(t, dir, scratch)
+	if again.indexed != again.head.seq || len(again.recent.newer) != 0 {
+		t.Errorf("closed with %d of %d events indexed", again.indexed, again.head.seq)
+	}
+	checkIndex(t, again, messages)
+	appended := mustAppend(t, again, at(len(messages), messages...))
+	if appended.Duplicates != len(messages) {
+		t.Errorf("of %d events that were there %d are duplicates", len(messages), appended.Duplicates)
+	}
+	changed := messages[0]
+	changed.Data = encode(t, posed(0, "What else is f?")).Data
+	if appended := mustAppend(t, again, at(2*len(messages), changed)); len(appended.Conflicts) != 1 {
+		t.Errorf("another payload under an ID: %+v", appended)
+	}
+}
+
+// What a crash leaves of a chunk whose end was not written does not count, and
+// is written over.
+func TestHalfAChunk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, messages := indexedLog(t, dir)
+	first := l.indexed + 1
+	for seq := first; seq <= l.head.seq; seq += 2 {
+		id := parseID(messages[seq-1].ID)
+		if err := l.setKey(bucketKey(bucketOf(id), first), appendIndexed(nil, indexed{id, seq})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkIndex(t, l, messages)
+	checkIndex(t, openLog(t, dir, Options{ReadOnly: true}), messages)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkIndex(t, openLog(t, dir, scratch), messages)
+}
+
+// A log with a key for each event is read as it is, and gets chunks by the first
+// writer, also if one was interrupted at it before or left the keys behind.
+func TestUpgradeFromFormat3(t *testing.T) {
+	t.Parallel()
+	for _, before := range []struct {
+		name string
+		do   func(l *Log) error
+	}{
+		{"whole", func(l *Log) error { return l.setKey(keyFormat, []byte{3}) }},
+		{"interrupted", func(l *Log) error {
+			return errors.Join(l.addChunk(), l.deleteKeys(keyIndex), l.setKey(keyFormat, []byte{3}))
+		}},
+		{"keys left behind", func(l *Log) error { return l.addChunk() }},
+	} {
+		t.Run(before.name, func(t *testing.T) {
+			dir := t.TempDir()
+			l, messages := indexedLog(t, dir)
+			if err := errors.Join(withSingles(l), before.do(l), l.Close()); err != nil {
+				t.Fatal(err)
+			}
+			checkIndex(t, openLog(t, dir, Options{ReadOnly: true}), messages)
+			writer := openLog(t, dir, scratch)
+			if writer.format != FormatVersion {
+				t.Errorf("format %d after a writer", writer.format)
+			}
+			if err := writer.db.View(func(txn *badger.Txn) error {
+				if anyKey(txn, spaceIDs) {
+					return errors.New("a key for each event is still there")
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+			checkIndex(t, writer, messages)
+			more := group(t, 900)
+			if appended := mustAppend(t, writer, at(len(messages), append(messages, more...)...)); appended.Duplicates != len(messages) || len(appended.Messages) != len(more) {
+				t.Errorf("%d duplicates of %d, %d new of %d", appended.Duplicates, len(messages), len(appended.Messages), len(more))
+			}
+			checkIndex(t, writer, append(messages, more...))
+		})
+	}
+}
