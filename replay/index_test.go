@@ -152,3 +152,23 @@ func TestUpgradeFromFormat3(t *testing.T) {
 		})
 	}
 }
+
+// A batch is looked up in the store as it was before the one on its way, whose
+// commit may write a chunk meanwhile.
+func TestChunkBesideAnAdmission(t *testing.T) {
+	t.Parallel()
+	l := openLog(t, t.TempDir(), scratch)
+	messages := group(t, 1)
+	mustAppend(t, l, at(0, messages...))
+	txn := l.db.NewTransaction(true)
+	defer txn.Discard()
+	if err := l.storeChunk(true); err != nil {
+		t.Fatal(err)
+	}
+	a := admission{log: l, txn: txn, before: &tail{}}
+	for i := range messages {
+		if _, ok, err := a.find(parseID(messages[i].ID)); !ok || err != nil {
+			t.Errorf("event %d is found: %v, %v", i+1, ok, err)
+		}
+	}
+}
