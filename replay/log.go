@@ -71,19 +71,19 @@ type Log struct {
 	committing sync.Mutex // held by who writes to the store, until the disk has it
 	failed     error      // the failed commit after which nothing is appended
 
-	// mu guards what follows. A commit holds it until the disk has it, so that
-	// nobody acts on what a crash could still take back.
-	mu   sync.RWMutex
-	head head
-	bare bare
-	book *mistakes.Book
-
 	// recent are the events that no chunk of the index has yet, and those that
 	// the last one took. It is read when it is needed first.
 	recent     *places
 	recentOnce sync.Once
 	recentErr  error
 	indexed    uint64 // up to where chunks have the event IDs; committing guards it
+
+	// mu guards what follows. A commit holds it until the disk has it, so that
+	// nobody acts on what a crash could still take back.
+	mu   sync.RWMutex
+	head head
+	bare bare
+	book *mistakes.Book
 
 	state  *state.State // at head; nil in a log that is open for reading. committing guards it, too
 	stored uint64       // event at which the state was to be stored last

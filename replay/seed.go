@@ -228,7 +228,7 @@ func (l *Log) settle(ctx context.Context, bus SeedBus, run string, set WorkSet, 
 			left--
 			worked := !work.ids[id]
 			if worked { // or the log does not know it
-				if _, worked, err = l.lookup(parseID(id)); err != nil {
+				if worked, err = l.has(id); err != nil {
 					return err
 				}
 			}
@@ -252,6 +252,16 @@ func (l *Log) settle(ctx context.Context, bus SeedBus, run string, set WorkSet, 
 	}
 	seeded.Open += uint64(len(open))
 	return nil
+}
+
+func (l *Log) has(id string) (bool, error) {
+	done, err := l.use()
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	_, ok, err := l.lookup(parseID(id))
+	return ok, err
 }
 
 // Rebase makes the log stand at a position of another bus, which has to hold

@@ -14,8 +14,7 @@ import (
 
 // valueThreshold is the size from which a value lies in Badger's value log, in
 // bytes. A batch of smaller ones is synced once, into the write-ahead log of the
-// tables; of larger ones twice, but they are neither copied to a table nor by a
-// compaction.
+// tables; of larger ones twice, but neither tables nor compactions copy them.
 const valueThreshold = 1 << 10
 
 // storeOptions is Badger tuned for one writer of large, compressed, immutable
