@@ -95,8 +95,11 @@ func (l *Log) checkFormat() error {
 		l.format = FormatVersion
 		return l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyFormat, []byte{FormatVersion}) })
 	}
-	if len(raw) != 1 || raw[0] > FormatVersion {
-		return fmt.Errorf("%w: log %s has version %v, this build knows %d", ErrNewerFormat, l.dir, raw, FormatVersion)
+	if len(raw) != 1 {
+		return l.corrupt(0, fmt.Sprintf("format version %x is malformed", raw), nil)
+	}
+	if raw[0] > FormatVersion {
+		return fmt.Errorf("%w: log %s has version %d, this build knows %d", ErrNewerFormat, l.dir, raw[0], FormatVersion)
 	}
 	l.format = raw[0]
 	return nil
