@@ -284,7 +284,12 @@ func (a *admission) find(id eventID) (place, bool, error) {
 	if at, ok := a.log.recent.find(id); ok {
 		return at, true, nil
 	}
-	return a.log.lookupStored(a.txn, id)
+	seq, err := a.log.lookupStored(a.txn, id)
+	if err != nil || seq == 0 {
+		return place{}, false, err
+	}
+	r, err := a.log.recordOf(a.txn, id, seq)
+	return place{seq, r.PayloadHash}, err == nil, err
 }
 
 func (a *admission) findRefused(r refusal) (eventID, bool, error) {

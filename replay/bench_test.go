@@ -312,8 +312,8 @@ func BenchmarkLookup(b *testing.B) {
 				if !present {
 					id[15] ^= 1
 				}
-				if _, ok, err := l.lookup(id); ok != present || err != nil {
-					b.Fatalf("%s is found: %v, %v", id, ok, err)
+				if seq, err := l.lookup(id); seq != 0 != present || err != nil {
+					b.Fatalf("%s is found at %d, %v", id, seq, err)
 				}
 			}
 		})

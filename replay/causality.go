@@ -12,12 +12,18 @@ var causes = map[events.Type]events.Type{
 	events.TypeEvalScored:    events.TypeCodeExecuted,
 }
 
-// lookup is Log.lookup for what the history has met: most causes are near.
-func (h *historian) lookup(id eventID) (place, bool, error) {
+// lookup returns where the event with an ID is among those met. Most causes are
+// near.
+func (h *historian) lookup(id eventID) (at place, ok bool, err error) {
 	if at, ok := h.near.find(id); ok {
 		return at, true, nil
 	}
-	return h.log.lookup(id)
+	seq, err := h.log.lookup(id)
+	if err != nil || seq == 0 || seq > h.at.Seq {
+		return place{}, false, err
+	}
+	r, err := h.log.recordOf(h.txn, id, seq)
+	return place{seq, r.PayloadHash}, err == nil, err
 }
 
 // met takes down an event for those that follow from it.
@@ -47,7 +53,7 @@ func (h *historian) checkCause(e *events.Event) error {
 		return err
 	}
 	if !ok {
-		h.find("its cause %s is not in the log", e.CausationID)
+		h.find("its cause %s is not in the log before it", e.CausationID)
 		return nil
 	}
 	if at.payload != parseHash(e.CausationHash) {

@@ -62,16 +62,16 @@ func TestVerifyFinds(t *testing.T) {
 		}},
 		{"an index that leads elsewhere", "index of its id leads to event 3", 2, func(t *testing.T, l *Log) error {
 			id := parseID(scanAll(t, l, ScanOptions{})[1].ID)
-			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(bucketOf(id), 1), appendIndexed(nil, indexed{id, 3})))
+			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(bucketOf(id), 1), appendIndexEntry(nil, indexEntry{id, 3})))
 		}},
 		{"an index too many", "index has 4 events up to event 3, the log has 3", 0, func(t *testing.T, l *Log) error {
-			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(0, 2), appendIndexed(nil, indexed{eventID{0, 1}, 2})))
+			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(0, 2), appendIndexEntry(nil, indexEntry{eventID{0, 1}, 2})))
 		}},
 		{"an index in another bucket", "wrong bucket", 0, func(t *testing.T, l *Log) error {
-			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(7, 2), appendIndexed(nil, indexed{eventID{0, 1}, 2})))
+			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(7, 2), appendIndexEntry(nil, indexEntry{eventID{0, 1}, 2})))
 		}},
 		{"a cut index", "cannot be read", 0, func(t *testing.T, l *Log) error {
-			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(0, 2), appendIndexed(nil, indexed{eventID{0, 1}, 2})[:23]))
+			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(0, 2), appendIndexEntry(nil, indexEntry{eventID{0, 1}, 2})[:23]))
 		}},
 		{"an index behind the end", "the log with event 3", 0, func(t *testing.T, l *Log) error { return l.setKey(keyIndex, encodeSeq(4)) }},
 		{"an event under two numbers", "its id is that of event 2", 4, again},
@@ -81,7 +81,7 @@ func TestVerifyFinds(t *testing.T) {
 		{"an event under two numbers, both indexed", "its id is that of event 2", 4, func(t *testing.T, l *Log) error {
 			id := parseID(scanAll(t, l, ScanOptions{})[1].ID)
 			return errors.Join(l.storeChunk(true), again(t, l), l.setKey(keyIndex, encodeSeq(4)),
-				l.setKey(bucketKey(bucketOf(id), 4), appendIndexed(nil, indexed{id, 4})))
+				l.setKey(bucketKey(bucketOf(id), 4), appendIndexEntry(nil, indexEntry{id, 4})))
 		}},
 		{"a key of another type", "key says type 9", 2, func(t *testing.T, l *Log) error { return l.setEvent(2, 9, valueOf(t, l, 2)) }},
 		{"a cut record", "record", 1, func(t *testing.T, l *Log) error { return l.setEvent(1, 2, valueOf(t, l, 1)[:70]) }},

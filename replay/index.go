@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,11 +11,11 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// An event ID is a hash. An index with a key for each would fall all over its
-// range, and cost a log of small events as much as the events. So the index is
-// written by chunks, the IDs of many events in a row, in buckets by the first
-// bits of the ID. Who looks for an ID reads one bucket of every chunk, which lie
-// side by side. Events behind the last chunk are known in memory.
+// An event ID is a hash: an index with a key for each would fall all over its
+// range, and slow down every append. So the index is written by chunks, the IDs
+// of many events in a row, in buckets by the first bits of the ID. Who looks for
+// an ID reads one bucket of every chunk, which lie side by side. Events behind
+// the last chunk are known in memory.
 
 const (
 	// chunkEvents is how many events a chunk has at least, unless the log was
@@ -27,13 +26,13 @@ const (
 	bucketBits = 10
 )
 
-// indexed is an event as the index has it.
-type indexed struct {
+// indexEntry is an event as the index has it.
+type indexEntry struct {
 	id  eventID
 	seq uint64
 }
 
-const indexedBytes = len(eventID{}) + 8
+const indexEntryBytes = len(eventID{}) + 8
 
 func bucketOf(id eventID) uint16 { return binary.BigEndian.Uint16(id[:]) >> (16 - bucketBits) }
 
@@ -47,26 +46,27 @@ func bucketKey(bucket uint16, first uint64) []byte {
 	return binary.BigEndian.AppendUint64(bucketPrefix(bucket), first)
 }
 
-func appendIndexed(b []byte, e indexed) []byte {
+func appendIndexEntry(b []byte, e indexEntry) []byte {
 	return binary.BigEndian.AppendUint64(append(b, e.id[:]...), e.seq)
 }
 
-// indexedIn goes through a bucket whose length is that of whole entries.
-func indexedIn(value []byte) iter.Seq[indexed] {
-	return func(yield func(indexed) bool) {
-		for entry := range slices.Chunk(value, indexedBytes) {
-			if !yield(indexed{eventID(entry[:len(eventID{})]), binary.BigEndian.Uint64(entry[len(eventID{}):])}) {
+// bucketEntries returns the entries of a bucket, whose length is that of whole
+// ones.
+func bucketEntries(value []byte) iter.Seq[indexEntry] {
+	return func(yield func(indexEntry) bool) {
+		for raw := range slices.Chunk(value, indexEntryBytes) {
+			if !yield(indexEntry{eventID(raw[:len(eventID{})]), binary.BigEndian.Uint64(raw[len(eventID{}):])}) {
 				return
 			}
 		}
 	}
 }
 
-// bucket lends use what lies under a key of the index.
-func (l *Log) bucket(item *badger.Item, use func(value []byte) error) error {
+// readBucket lends use what lies under a key of the index.
+func (l *Log) readBucket(item *badger.Item, use func(value []byte) error) error {
 	err := item.Value(func(value []byte) error {
 		// Badger logs why a value cannot be read, and returns nothing.
-		if len(value) == 0 || len(value)%indexedBytes != 0 {
+		if len(value) == 0 || len(value)%indexEntryBytes != 0 {
 			return errRecord
 		}
 		return use(value)
@@ -81,13 +81,13 @@ func (l *Log) corruptIndex(item *badger.Item, err error) error {
 	return l.corrupt(0, fmt.Sprintf("index %x cannot be read", item.Key()), err)
 }
 
-// lookup returns where the event with an ID is.
-func (l *Log) lookup(id eventID) (at place, ok bool, err error) {
+// lookup returns which event has an ID, 0 if none.
+func (l *Log) lookup(id eventID) (seq uint64, err error) {
 	if err := l.loadRecent(); err != nil {
-		return place{}, false, err
+		return 0, err
 	}
 	if at, ok := l.recent.find(id); ok {
-		return at, true, nil
+		return at.seq, nil
 	}
 	// The store as it is now: it has what has left the memory.
 	txn := l.db.NewTransaction(false)
@@ -96,24 +96,15 @@ func (l *Log) lookup(id eventID) (at place, ok bool, err error) {
 }
 
 // lookupStored is lookup among the events that chunks have.
-func (l *Log) lookupStored(txn *badger.Txn, id eventID) (at place, ok bool, err error) {
-	seq, err := l.findStored(txn, id)
-	if err != nil || seq == 0 {
-		return place{}, false, err
-	}
-	at, err = l.placeOf(txn, id, seq)
-	return at, err == nil, err
-}
-
-func (l *Log) findStored(txn *badger.Txn, id eventID) (seq uint64, err error) {
+func (l *Log) lookupStored(txn *badger.Txn, id eventID) (seq uint64, err error) {
 	if l.format < formatWithChunks {
-		return l.findSingle(txn, id)
+		return l.lookupSingle(txn, id)
 	}
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: bucketPrefix(bucketOf(id))})
 	defer it.Close()
 	for it.Rewind(); it.Valid() && seq == 0; it.Next() {
-		err := l.bucket(it.Item(), func(value []byte) error {
-			for e := range indexedIn(value) {
+		err := l.readBucket(it.Item(), func(value []byte) error {
+			for e := range bucketEntries(value) {
 				if e.id == id {
 					seq = e.seq
 				}
@@ -127,55 +118,57 @@ func (l *Log) findStored(txn *badger.Txn, id eventID) (seq uint64, err error) {
 	return seq, nil
 }
 
-// placeOf reads from the event itself what the index does not have.
-func (l *Log) placeOf(txn *badger.Txn, id eventID, seq uint64) (place, error) {
+// recordOf returns the event that the index has under an ID.
+func (l *Log) recordOf(txn *badger.Txn, id eventID, seq uint64) (Record, error) {
 	l.collecting.RLock()
 	defer l.collecting.RUnlock()
 	item, err := txn.Get(eventKey(seq))
 	if err != nil {
-		return place{}, l.corrupt(seq, "event is missing", err)
+		return Record{}, l.corrupt(seq, "event is missing", err)
 	}
 	r, _, err := l.record(item)
 	if err != nil {
-		return place{}, err
+		return Record{}, err
 	}
 	if parseID(r.Message.ID) != id {
-		return place{}, l.corrupt(seq, "another event stands where the index has "+id.String(), nil)
+		return Record{}, l.corrupt(seq, "another event stands where the index has "+id.String(), nil)
 	}
-	return place{seq, r.PayloadHash}, nil
+	return r, nil
 }
 
-// eachStored goes through the index up to event to, in the order of the buckets.
-// An error of visit ends it.
-func (l *Log) eachStored(txn *badger.Txn, to uint64, visit func(indexed) error) error {
+// indexEntries returns the index up to event to, bucket by bucket. An error is
+// the last thing it yields.
+func (l *Log) indexEntries(txn *badger.Txn, to uint64) iter.Seq2[indexEntry, error] {
 	if l.format < formatWithChunks {
-		return l.eachSingle(txn, visit)
+		return l.singles(txn)
 	}
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceIndex}})
-	defer it.Close()
-	for it.Rewind(); it.Valid(); it.Next() {
-		key := it.Item().Key()
-		var stop error
-		err := l.bucket(it.Item(), func(value []byte) error {
-			for e := range indexedIn(value) {
-				if !bytes.HasPrefix(key, bucketPrefix(bucketOf(e.id))) {
-					return fmt.Errorf("%s is in the wrong bucket", e.id)
+	return func(yield func(indexEntry, error) bool) {
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceIndex}})
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			key, goOn := it.Item().Key(), true
+			err := l.readBucket(it.Item(), func(value []byte) error {
+				for e := range bucketEntries(value) {
+					if !bytes.HasPrefix(key, bucketPrefix(bucketOf(e.id))) {
+						return fmt.Errorf("%s is in the wrong bucket", e.id)
+					}
+					// A chunk whose end was not written does not count.
+					if e.seq <= to && !yield(e, nil) {
+						goOn = false
+						break
+					}
 				}
-				// A chunk whose end was not written does not count.
-				if e.seq > to {
-					continue
-				}
-				if stop = visit(e); stop != nil {
-					break
-				}
+				return nil
+			})
+			if err != nil {
+				yield(indexEntry{}, err)
+				return
 			}
-			return nil
-		})
-		if err := errors.Join(err, stop); err != nil {
-			return err
+			if !goOn {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // readIndexed returns up to which event chunks have the IDs, in a log that ends
@@ -229,14 +222,13 @@ func (l *Log) storeChunk(end bool) error {
 		return nil
 	}
 	chunk := l.recent.list()
-	slices.SortFunc(chunk, func(a, b indexed) int { return bytes.Compare(a.id[:], b.id[:]) })
-	err := l.writeChunk(l.indexed+1, l.head.seq, func(add func(indexed) error) error {
+	slices.SortFunc(chunk, func(a, b indexEntry) int { return bytes.Compare(a.id[:], b.id[:]) })
+	err := l.writeChunk(l.indexed+1, l.head.seq, func(yield func(indexEntry, error) bool) {
 		for _, e := range chunk {
-			if err := add(e); err != nil {
-				return err
+			if !yield(e, nil) {
+				return
 			}
 		}
-		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("store the index of log %s: %w", l.dir, err)
@@ -246,9 +238,9 @@ func (l *Log) storeChunk(end bool) error {
 	return nil
 }
 
-// writeChunk writes the chunk of events from first to last that each hands out in the
-// order of their IDs.
-func (l *Log) writeChunk(first, last uint64, each func(add func(indexed) error) error) error {
+// writeChunk writes the index of the events from first to last, whose entries
+// come in the order of their IDs.
+func (l *Log) writeChunk(first, last uint64, entries iter.Seq2[indexEntry, error]) error {
 	batch := l.db.NewWriteBatch()
 	defer batch.Cancel()
 	var bucket uint16
@@ -260,23 +252,22 @@ func (l *Log) writeChunk(first, last uint64, each func(add func(indexed) error) 
 		defer func() { value = nil }() // the batch keeps it
 		return batch.Set(bucketKey(bucket, first), value)
 	}
-	err := each(func(e indexed) error {
+	for e, err := range entries {
+		if err != nil {
+			return err
+		}
 		if b := bucketOf(e.id); b != bucket {
 			if err := write(); err != nil {
 				return err
 			}
 			bucket = b
 		}
-		value = appendIndexed(value, e)
-		return nil
-	})
-	if err == nil {
-		err = write()
+		value = appendIndexEntry(value, e)
 	}
-	if err == nil {
-		err = batch.Flush()
+	if err := write(); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := batch.Flush(); err != nil {
 		return err
 	}
 	return l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyIndex, encodeSeq(last)) })

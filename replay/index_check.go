@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
@@ -26,8 +27,8 @@ type sum struct {
 	lanes [4]uint64
 }
 
-func (s *sum) add(e indexed) {
-	h := hashOf(appendIndexed(make([]byte, 0, indexedBytes), e))
+func (s *sum) add(e indexEntry) {
+	h := hashOf(appendIndexEntry(make([]byte, 0, indexEntryBytes), e))
 	for i := range s.lanes {
 		s.lanes[i] += binary.LittleEndian.Uint64(h[8*i:])
 	}
@@ -40,7 +41,7 @@ func (l *Log) newIndexCheck(txn *badger.Txn, last uint64) (*indexCheck, error) {
 }
 
 // met takes an event of the log down, and tells of another with its ID.
-func (c *indexCheck) met(e indexed) (first uint64, twice bool) {
+func (c *indexCheck) met(e indexEntry) (first uint64, twice bool) {
 	if e.seq <= c.to {
 		c.events.add(e)
 		return 0, false
@@ -56,8 +57,8 @@ func (c *indexCheck) finish(ctx context.Context) error {
 	var index sum
 	var bucket uint16
 	ids := make(map[eventID]uint64) // of the bucket
-	err := c.log.eachStored(c.txn, c.to, func(e indexed) error {
-		if err := ctx.Err(); err != nil {
+	for e, err := range c.log.indexEntries(c.txn, c.to) {
+		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
 		if b := bucketOf(e.id); b != bucket {
@@ -73,22 +74,21 @@ func (c *indexCheck) finish(ctx context.Context) error {
 		}
 		ids[e.id] = e.seq
 		index.add(e)
-		return nil
-	})
-	if err != nil || index == c.events {
-		return err
 	}
-	return c.name(ctx, &index)
+	if index == c.events {
+		return nil
+	}
+	return c.locate(ctx, &index)
 }
 
-// name says where index and events differ.
-func (c *indexCheck) name(ctx context.Context, index *sum) error {
+// locate says where index and events differ.
+func (c *indexCheck) locate(ctx context.Context, index *sum) error {
 	err := c.log.scan(ctx, c.txn, ScanOptions{To: c.to}, func(item *badger.Item) (bool, error) {
 		r, _, err := c.log.record(item)
 		if err != nil {
 			return false, err
 		}
-		seq, err := c.log.findStored(c.txn, parseID(r.Message.ID))
+		seq, err := c.log.lookupStored(c.txn, parseID(r.Message.ID))
 		if err == nil && seq != r.Seq {
 			err = &CorruptError{Dir: c.log.dir, Seq: r.Seq, EventID: r.Message.ID, Reason: fmt.Sprintf("index of its id leads to event %d", seq)}
 		}

@@ -45,18 +45,17 @@ func indexedLog(t *testing.T, dir string) (l *Log, messages []events.Message) {
 func checkIndex(t *testing.T, l *Log, messages []events.Message) {
 	t.Helper()
 	for i := range messages {
-		at, ok, err := l.lookup(parseID(messages[i].ID))
-		if want := uint64(i + 1); err != nil || !ok || at.seq != want {
-			t.Fatalf("event %d is found, %v, at %d: %v", want, ok, at.seq, err)
+		want := uint64(i + 1)
+		if seq, err := l.lookup(parseID(messages[i].ID)); err != nil || seq != want {
+			t.Fatalf("event %d is found at %d: %v", want, seq, err)
 		}
-		r, err := l.Get(t.Context(), messages[i].ID)
-		if err != nil || r.PayloadHash != at.payload {
-			t.Fatalf("event %d: another payload, or %v", at.seq, err)
+		if r, err := l.Get(t.Context(), messages[i].ID); err != nil || r.Seq != want || r.Message.ID != messages[i].ID {
+			t.Fatalf("event %d: %+v, %v", want, r, err)
 		}
 		other := parseID(messages[i].ID)
 		other[len(other)-1] ^= 1
-		if at, ok, err := l.lookup(other); err != nil || ok {
-			t.Fatalf("%s, which is not there, is found at %d: %v", other, at.seq, err)
+		if seq, err := l.lookup(other); err != nil || seq != 0 {
+			t.Fatalf("%s, which is not there, is found at %d: %v", other, seq, err)
 		}
 	}
 	mustVerify(t, l)
@@ -98,7 +97,7 @@ func TestHalfAChunk(t *testing.T) {
 	first := l.indexed + 1
 	for seq := first; seq <= l.head.seq; seq += 2 {
 		id := parseID(messages[seq-1].ID)
-		if err := l.setKey(bucketKey(bucketOf(id), first), appendIndexed(nil, indexed{id, seq})); err != nil {
+		if err := l.setKey(bucketKey(bucketOf(id), first), appendIndexEntry(nil, indexEntry{id, seq})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -241,30 +241,18 @@ func (l *Log) Get(ctx context.Context, id string) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, err
 	}
-	// An ID that is no ID is not found either.
-	at, ok, err := l.lookup(parseID(id))
+	key := parseID(id)
+	seq, err := l.lookup(key)
 	if err != nil {
 		return Record{}, err
 	}
-	if !ok || parseID(id).String() != id {
+	// An ID that is no ID is not found either.
+	if seq == 0 || key.String() != id {
 		return Record{}, fmt.Errorf("event %s: %w", id, ErrNotFound)
 	}
-	l.collecting.RLock()
-	defer l.collecting.RUnlock()
 	txn := l.db.NewTransaction(false)
 	defer txn.Discard()
-	item, err := txn.Get(eventKey(at.seq))
-	if err != nil {
-		return Record{}, l.corrupt(at.seq, "event is missing", err)
-	}
-	r, _, err := l.record(item)
-	if err != nil {
-		return Record{}, err
-	}
-	if r.Message.ID != id {
-		return Record{}, l.corrupt(at.seq, "another event stands where the index has "+id, nil)
-	}
-	return r, nil
+	return l.recordOf(txn, key, seq)
 }
 
 // checkSpace refuses to write when the disk is nearly full.

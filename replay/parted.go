@@ -29,11 +29,11 @@ func (l *Log) partedLineages(ctx context.Context) ([]string, error) {
 		if err := it.Item().Value(func(value []byte) error { copy(standing[:], value); return nil }); err != nil {
 			return nil, l.corrupt(0, "refusal cannot be read", err)
 		}
-		_, dropped, err := l.lookup(parseID(events.DeriveID(standing.String(), events.TypeGroupDropped)))
+		dropped, err := l.lookup(parseID(events.DeriveID(standing.String(), events.TypeGroupDropped)))
 		if err != nil {
 			return nil, err
 		}
-		if !dropped {
+		if dropped == 0 {
 			parted = append(parted, standing.String())
 		}
 	}

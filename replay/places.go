@@ -42,12 +42,12 @@ func (p *places) addAll(part []candidate) {
 }
 
 // list returns the newer half, in no particular order.
-func (p *places) list() []indexed {
+func (p *places) list() []indexEntry {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	list := make([]indexed, 0, len(p.newer))
+	list := make([]indexEntry, 0, len(p.newer))
 	for id, at := range p.newer {
-		list = append(list, indexed{id, at.seq})
+		list = append(list, indexEntry{id, at.seq})
 	}
 	return list
 }

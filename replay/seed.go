@@ -227,7 +227,7 @@ func (l *Log) settle(ctx context.Context, bus SeedBus, run string, set WorkSet, 
 			}
 			left--
 			worked := !work.ids[id]
-			if worked { // or the log does not know it
+			if worked { // unless it came to the bus after the log
 				if worked, err = l.has(id); err != nil {
 					return err
 				}
@@ -254,14 +254,15 @@ func (l *Log) settle(ctx context.Context, bus SeedBus, run string, set WorkSet, 
 	return nil
 }
 
+// has reports whether the log has the event with an ID.
 func (l *Log) has(id string) (bool, error) {
 	done, err := l.use()
 	if err != nil {
 		return false, err
 	}
 	defer done()
-	_, ok, err := l.lookup(parseID(id))
-	return ok, err
+	seq, err := l.lookup(parseID(id))
+	return seq != 0, err
 }
 
 // Rebase makes the log stand at a position of another bus, which has to hold

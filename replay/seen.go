@@ -115,7 +115,7 @@ func (l *Log) remember() {
 		return
 	}
 	older, read := newBloom(int(n)), uint64(0)
-	take := func(e indexed) {
+	take := func(e indexEntry) {
 		older.add(l.seen.hash(e.id))
 		read++
 	}
@@ -125,14 +125,13 @@ func (l *Log) remember() {
 	txn, to := l.db.NewTransaction(false), l.indexed
 	l.background.Go(func() {
 		defer txn.Discard()
-		err := l.eachStored(txn, to, func(e indexed) error {
-			if l.closing.Load() {
-				return ErrClosed
+		for e, err := range l.indexEntries(txn, to) {
+			if err != nil || l.closing.Load() {
+				return
 			}
 			take(e)
-			return nil
-		})
-		if err == nil && read == n { // otherwise the index is damaged, and looking there says so
+		}
+		if read == n { // otherwise the index is damaged, and looking there says so
 			l.seen.older.Store(older)
 		}
 	})

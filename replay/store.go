@@ -31,8 +31,7 @@ func storeOptions(dir string, o *Options) badger.Options {
 		WithMemTableSize(32 << 20).
 		WithNumMemtables(2).
 		WithNumCompactors(2).
-		// The index falls all over its range, so each level rewrites what it takes
-		// from the one above many times over: few levels, and small events are copied
+		// Few levels: what stays in the tables, small events above all, is copied
 		// less often.
 		WithBaseLevelSize(256 << 20).
 		WithBlockCacheSize(16 << 20).

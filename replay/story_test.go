@@ -270,6 +270,10 @@ func TestCheckHistoryFinds(t *testing.T) {
 			s.group(s.plan(events.PurposeTrain, 1, 0))
 			s.messages = append(s.messages[:2], s.messages[3:]...)
 		}},
+		{"an effect before its cause", "is not in the log before it", func(s *story) {
+			s.group(s.plan(events.PurposeTrain, 1, 0))
+			s.messages[2], s.messages[3] = s.messages[3], s.messages[2]
+		}},
 		{"a cause of another type", "is no code.executed", func(s *story) {
 			p := posed(0, "What is f?")
 			s.add(p)

@@ -60,8 +60,10 @@ func (l *Log) checkValues(ctx context.Context, txn *badger.Txn) error {
 	if err != nil {
 		return err
 	}
-	if err := l.eachStored(txn, l.head.seq, func(indexed) error { return nil }); err != nil {
-		return err
+	for _, err := range l.indexEntries(txn, l.head.seq) {
+		if err != nil {
+			return err
+		}
 	}
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceDeltas}})
 	defer it.Close()

@@ -118,7 +118,7 @@ func (v *verifier) check(item *badger.Item) error {
 	if err := r.checkHash(hashOf(raw)); err != nil {
 		return fail("payload", err)
 	}
-	if first, twice := v.index.met(indexed{parseID(r.Message.ID), r.Seq}); twice {
+	if first, twice := v.index.met(indexEntry{parseID(r.Message.ID), r.Seq}); twice {
 		return fail(fmt.Sprintf("its id is that of event %d", first), nil)
 	}
 	if err := v.fold(&r); err != nil {
