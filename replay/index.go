@@ -19,8 +19,8 @@ import (
 
 const (
 	// chunkEvents is how many events a chunk has at least, unless the log was
-	// closed. No more records are read when a log opens after a crash, or for
-	// the first ID that a reader looks for.
+	// closed. That many records, and a batch, are read at most when a log opens
+	// after a crash, or for the first ID that a reader looks for.
 	chunkEvents = 1 << 14
 	// bucketBits is by how many bits of the ID a chunk is cut: 16 IDs a bucket.
 	bucketBits = 10
