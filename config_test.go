@@ -47,9 +47,9 @@ func file(t *testing.T, lines ...string) string {
 
 // Each layer beats those after it: flag, environment, file, preset, default.
 func TestLayers(t *testing.T) {
-	const fromDefault = 256 // of --questions; the preset paper has no other
-	fromPreset := tinyQuestions(t)
-	config := file(t, "questions: 33")
+	const fromDefault = 256 // of --problems-per-step; the preset paper has no other
+	fromPreset := tinyProblemsPerStep(t)
+	config := file(t, "problems-per-step: 33")
 	for _, c := range []struct {
 		name        string
 		flag        bool
@@ -73,24 +73,24 @@ func TestLayers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			args := []string{"--preset", c.preset}
 			if c.flag {
-				args = append(args, "--questions", "11")
+				args = append(args, "--problems-per-step", "11")
 			}
 			if c.environment {
-				t.Setenv("CODEA1_QUESTIONS", "22")
+				t.Setenv("CODEA1_PROBLEMS_PER_STEP", "22")
 			}
 			if c.file {
 				args = append(args, "--config", config)
 			}
-			if got := mustParse(t, args...).Questions; got != c.want {
-				t.Errorf("%d questions, want %d", got, c.want)
+			if got := mustParse(t, args...).ProblemsPerStep; got != c.want {
+				t.Errorf("%d problems, want %d", got, c.want)
 			}
 		})
 	}
 }
 
-func tinyQuestions(t *testing.T) int {
+func tinyProblemsPerStep(t *testing.T) int {
 	t.Helper()
-	n, err := strconv.Atoi(presets["tiny"]["questions"])
+	n, err := strconv.Atoi(presets["tiny"]["problems-per-step"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,12 +99,12 @@ func tinyQuestions(t *testing.T) int {
 
 func TestPresetAndFileFromTheEnvironment(t *testing.T) {
 	t.Setenv("CODEA1_CONFIG", file(t, "preset: paper", "seed: 5"))
-	if got := mustParse(t); got.Questions != 256 || got.Seed != 5 {
-		t.Errorf("%d questions and seed %d, want the paper's 256 and the file's 5", got.Questions, got.Seed)
+	if got := mustParse(t); got.ProblemsPerStep != 256 || got.Seed != 5 {
+		t.Errorf("%d problems and seed %d, want the paper's 256 and the file's 5", got.ProblemsPerStep, got.Seed)
 	}
 	t.Setenv("CODEA1_PRESET", "tiny")
-	if got := mustParse(t); got.Questions != tinyQuestions(t) {
-		t.Errorf("%d questions, want those of the environment's preset", got.Questions)
+	if got := mustParse(t); got.ProblemsPerStep != tinyProblemsPerStep(t) {
+		t.Errorf("%d problems, want those of the environment's preset", got.ProblemsPerStep)
 	}
 }
 
@@ -186,12 +186,12 @@ func TestConfigurationErrors(t *testing.T) {
 		lines []string
 		want  string // after the file's name
 	}{
-		{"unknown key", []string{"seed: 1", "# why not", "question: 3"}, `:3: unknown key "question" (did you mean "questions"?); ` + "`codea1 config` prints all keys"},
+		{"unknown key", []string{"seed: 1", "# why not", "problems-per: 3"}, `:3: unknown key "problems-per" (did you mean "problems-per-step"?); ` + "`codea1 config` prints all keys"},
 		{"unlike any key", []string{"zzz: 3"}, `:1: unknown key "zzz"; ` + "`codea1 config` prints all keys"},
 		{"of the command line only", []string{"resume: r"}, `:1: unknown key "resume"`},
 		{"twice", []string{"seed: 1", "steps: 2", "seed: 1"}, `:3: seed is set twice`},
-		{"no number", []string{"questions: many"}, `:1: questions: expected a valid 64 bit int but got "many"`},
-		{"no whole number", []string{"seed: 1", "questions: 2.5"}, `:2: questions: expected a valid 64 bit int but got "2.5"`},
+		{"no number", []string{"problems-per-step: many"}, `:1: problems-per-step: expected a valid 64 bit int but got "many"`},
+		{"no whole number", []string{"seed: 1", "problems-per-step: 2.5"}, `:2: problems-per-step: expected a valid 64 bit int but got "2.5"`},
 		{"no duration", []string{"call-timeout: 5"}, `:1: call-timeout: expected duration but got "5"`},
 		{"no boolean", []string{"no-dashboard: perhaps"}, `:1: no-dashboard: bool value must be true`},
 		{"a list", []string{"seed: [1, 2]"}, `:1: seed: want one value`},
@@ -209,7 +209,7 @@ func TestConfigurationErrors(t *testing.T) {
 	if _, err := parse("--config", filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml: no such file") {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	if mustParse(t, "--config", file(t, "# nothing")).Questions != tinyQuestions(t) {
+	if mustParse(t, "--config", file(t, "# nothing")).ProblemsPerStep != tinyProblemsPerStep(t) {
 		t.Error("an empty file changes something")
 	}
 }
@@ -217,16 +217,16 @@ func TestConfigurationErrors(t *testing.T) {
 // Values that no run can have are named with the flag.
 func TestValuesOutOfRange(t *testing.T) {
 	for args, want := range map[string]string{
-		"--questions 0":        "--questions is 0; want 1 to",
-		"--temperature 0":      "--temperature is 0; want more than 0",
-		"--temperature NaN":    "--temperature is NaN; want more than 0",
-		"--top-p 1.5":          "--top-p is 1.5; want more than 0, at most 1",
-		"--call-timeout 0s":    "--call-timeout is 0s; want more than 0",
-		"--keep-checkpoints 0": "--keep-checkpoints is 0; want 1 to",
-		"--reward best":        `--reward: unknown reward recipe "best"; known are a1, golden, selfplay`,
-		"--preset huge":        `preset "huge" is unknown; there are: paper, tiny`,
-		"--learning-rate -1":   "",
-		"--resume a --name b":  "",
+		"--problems-per-step 0": "--problems-per-step is 0; want 1 to",
+		"--temperature 0":       "--temperature is 0; want more than 0",
+		"--temperature NaN":     "--temperature is NaN; want more than 0",
+		"--top-p 1.5":           "--top-p is 1.5; want more than 0, at most 1",
+		"--call-timeout 0s":     "--call-timeout is 0s; want more than 0",
+		"--keep-checkpoints 0":  "--keep-checkpoints is 0; want 1 to",
+		"--reward best":         `--reward: unknown reward recipe "best"; known are a1, golden, selfplay`,
+		"--preset huge":         `preset "huge" is unknown; there are: paper, tiny`,
+		"--learning-rate -1":    "",
+		"--resume a --name b":   "",
 	} {
 		if _, err := parse(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: have %v, want %s", args, err, want)
@@ -242,7 +242,7 @@ func TestResumeHoldsTheRunToItsConfiguration(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(configPath(dir), []byte("questions: 4\nlearning-rate: 0.0003\nsteps: 7\n"), 0o644); err != nil {
+	if err := os.WriteFile(configPath(dir), []byte("problems-per-step: 4\nlearning-rate: 0.0003\nsteps: 7\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	resume := func(args ...string) (*TrainCommand, error) {
@@ -258,13 +258,13 @@ func TestResumeHoldsTheRunToItsConfiguration(t *testing.T) {
 		_, err = cli.Train.directory(flags, "")
 		return &cli.Train, err
 	}
-	if got, err := resume(); err != nil || got.Questions != 4 || got.LearningRate != 3e-4 || got.Steps != 7 {
+	if got, err := resume(); err != nil || got.ProblemsPerStep != 4 || got.LearningRate != 3e-4 || got.Steps != 7 {
 		t.Errorf("%v, %+v", err, got)
 	}
 	if got, err := resume("--steps", "9", "--port", "0", "--no-dashboard"); err != nil || got.Steps != 9 {
 		t.Errorf("%v, %+v", err, got)
 	}
-	for _, args := range [][]string{{"--seed", "2"}, {"--questions", "5"}, {"--alpha", "0"}, {"--code-model", "m"}, {"--problems", "p.jsonl"}} {
+	for _, args := range [][]string{{"--seed", "2"}, {"--problems-per-step", "5"}, {"--alpha", "0"}, {"--code-model", "m"}, {"--problems", "p.jsonl"}} {
 		if _, err := resume(args...); err == nil || !strings.Contains(err.Error(), args[0]+" is part of what a run is") {
 			t.Errorf("%v: %v", args, err)
 		}
@@ -277,8 +277,8 @@ func TestResumeHoldsTheRunToItsConfiguration(t *testing.T) {
 		if _, err := resume(); err != nil {
 			t.Error(err)
 		}
-		t.Setenv("CODEA1_QUESTIONS", "5")
-		if _, err := resume(); err == nil || !strings.Contains(err.Error(), "CODEA1_QUESTIONS is 5, but the run was started with --questions 4") {
+		t.Setenv("CODEA1_PROBLEMS_PER_STEP", "5")
+		if _, err := resume(); err == nil || !strings.Contains(err.Error(), "CODEA1_PROBLEMS_PER_STEP is 5, but the run was started with --problems-per-step 4") {
 			t.Error(err)
 		}
 	})

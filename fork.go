@@ -31,7 +31,7 @@ type host struct{ logger *slog.Logger }
 // forkKeeps are the flags that a fork shares with its origin, because what it
 // shares was made with them: version 0, the groups of a step on its way, and
 // the evaluations that others are compared with.
-var forkKeeps = []string{"code-model", "test-model", "questions", "heldout", "eval-problems"}
+var forkKeeps = []string{"code-model", "test-model", "problems-per-step", "heldout", "eval-problems"}
 
 // Configure implements replay.Host.
 func (h *host) Configure(dir, config string, changes map[string]string) (string, error) {

@@ -30,7 +30,7 @@ import (
 
 // benchSizes are those of the paper's steps and groups.
 var benchSizes = curriculum.Config{
-	QuestionsPerStep: 256, MaxStaleness: 1, Historical: 8, Answers: 8, Suites: 8, Tests: 8,
+	ProblemsPerStep: 256, MaxStaleness: 1, Historical: 8, Answers: 8, Suites: 8, Tests: 8,
 	Temperature: 1, CodeTokens: benchTokens, TestTokens: benchTokens,
 }
 
@@ -71,7 +71,7 @@ func BenchmarkPipeline(b *testing.B) {
 	if err := stop(); err != nil {
 		b.Fatal(err)
 	}
-	groups := float64(b.N * sizes.QuestionsPerStep)
+	groups := float64(b.N * sizes.ProblemsPerStep)
 	if n := p.rewarded.Load(); n != int64(groups) {
 		b.Fatalf("%d groups were rewarded, want %v", n, groups)
 	}
@@ -132,7 +132,7 @@ func newPipeline(t testing.TB, sizes curriculum.Config) *pipeline {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.log.Close() })
-	set := make([]events.Problem, sizes.QuestionsPerStep)
+	set := make([]events.Problem, sizes.ProblemsPerStep)
 	for i := range set {
 		set[i] = benchProblem(i)
 	}

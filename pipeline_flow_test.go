@@ -16,7 +16,7 @@ import (
 func TestUpstreamWaits(t *testing.T) {
 	t.Parallel()
 	sizes := benchSizes
-	sizes.Steps, sizes.QuestionsPerStep, sizes.Answers, sizes.Suites = 6, 12, 2, 2
+	sizes.Steps, sizes.ProblemsPerStep, sizes.Answers, sizes.Suites = 6, 12, 2, 2
 	const open = 2 * 12 // groups: of the steps that may be ahead, and of the one that is next
 	p := newPipeline(t, sizes)
 	p.lagEvery = 50 * time.Millisecond
@@ -88,7 +88,7 @@ func TestUpstreamWaits(t *testing.T) {
 		}
 		return false
 	})
-	if posed, rewarded, want := p.posed.Load(), p.rewarded.Load(), int64(sizes.Steps*sizes.QuestionsPerStep); posed != want || rewarded != want {
+	if posed, rewarded, want := p.posed.Load(), p.rewarded.Load(), int64(sizes.Steps*sizes.ProblemsPerStep); posed != want || rewarded != want {
 		t.Errorf("%d groups were posed and %d rewarded, want %d", posed, rewarded, want)
 	}
 }

@@ -24,12 +24,12 @@ func (f *RunFlags) steps(problems int) int {
 	if f.Steps > 0 {
 		return f.Steps
 	}
-	return curriculum.StepsFor(problems, f.Questions, f.Epochs)
+	return curriculum.StepsFor(problems, f.ProblemsPerStep, f.Epochs)
 }
 
 func (f *RunFlags) schedule(problems int) curriculum.Config {
 	return curriculum.Config{
-		Steps: f.steps(problems), QuestionsPerStep: f.Questions, Seed: f.Seed, MaxStaleness: f.MaxStaleness,
+		Steps: f.steps(problems), ProblemsPerStep: f.ProblemsPerStep, Seed: f.Seed, MaxStaleness: f.MaxStaleness,
 		Historical: f.Historical, EvalEvery: f.EvalEvery,
 		Answers: f.Answers, Suites: f.Suites, Tests: f.Tests, Temperature: f.Temperature,
 		CodeTokens: f.CodeTokens, TestTokens: f.TestTokens, Golden: f.needsGolden(),
@@ -49,12 +49,12 @@ func (f *RunFlags) hyperparameters(role events.Role, problems int) gpuworker.Hyp
 	if role == events.RoleTest && f.TestLearningRate != 0 {
 		learningRate = f.TestLearningRate
 	}
-	updates := (f.Questions + f.QuestionsPerUpdate - 1) / f.QuestionsPerUpdate // of one step
+	updates := (f.ProblemsPerStep + f.ProblemsPerUpdate - 1) / f.ProblemsPerUpdate // of one step
 	return gpuworker.Hyperparameters{
 		LearningRate: learningRate, WarmupSteps: f.WarmupSteps, OptimizerSteps: updates * f.steps(problems), MinLearningRatio: f.MinLRRatio,
 		WeightDecay: f.WeightDecay, Beta1: f.Beta1, Beta2: f.Beta2, Epsilon: f.Epsilon, GradClip: f.GradClip,
 		ClipLow: f.ClipLow, ClipHigh: f.ClipHigh, DualClip: f.DualClip, LogRatioClamp: f.LogRatioClamp, KLCoef: f.KL,
-		GroupsPerBatch: f.QuestionsPerUpdate, MaxStaleness: f.MaxStaleness,
+		GroupsPerBatch: f.ProblemsPerUpdate, MaxStaleness: f.MaxStaleness,
 	}
 }
 
@@ -66,7 +66,7 @@ func (f *RunFlags) Validate() error {
 		value       int
 		least, most int
 	}{
-		{"questions", f.Questions, 1, curriculum.MaxQuestionsPerStep},
+		{"problems-per-step", f.ProblemsPerStep, 1, curriculum.MaxProblemsPerStep},
 		{"epochs", f.Epochs, 1, 1_000_000},
 		{"steps", f.Steps, 0, curriculum.MaxSteps},
 		{"train-problems", f.TrainProblems, 0, 1 << 30},
@@ -76,7 +76,7 @@ func (f *RunFlags) Validate() error {
 		{"code-tokens", f.CodeTokens, 1, 1 << 20},
 		{"test-tokens", f.TestTokens, 1, 1 << 20},
 		{"top-k", f.TopK, 0, 1 << 30},
-		{"questions-per-update", f.QuestionsPerUpdate, 1, curriculum.MaxQuestionsPerStep},
+		{"problems-per-update", f.ProblemsPerUpdate, 1, curriculum.MaxProblemsPerStep},
 		{"warmup-steps", f.WarmupSteps, 0, curriculum.MaxSteps},
 		{"eval-problems", f.EvalProblems, 0, 1 << 30},
 		{"eval-answers", f.EvalAnswers, 0, 1024},
@@ -107,7 +107,7 @@ func (f *RunFlags) Validate() error {
 		return fmt.Errorf("--top-p is %v; want more than 0, at most 1", f.TopP)
 	}
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		hyper := f.hyperparameters(role, f.Questions)
+		hyper := f.hyperparameters(role, f.ProblemsPerStep)
 		if err := hyper.Validate(); err != nil {
 			return err
 		}

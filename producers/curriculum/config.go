@@ -4,12 +4,12 @@ import "fmt"
 
 // Config is the schedule of a run.
 type Config struct {
-	Steps            int    // training steps; see StepsFor for whole epochs
-	QuestionsPerStep int    // questions of one batch
-	Seed             uint64 // of the shuffling and of all sampling seeds
-	MaxStaleness     int    // policy versions that generation may run ahead of training; 0 is synchronous
-	Historical       int    // tests retrieved from the Mistake Book for a question; 0 for none
-	EvalEvery        int    // steps between evaluations, besides those before and after; 0 for none
+	Steps           int    // training steps; see StepsFor for whole epochs
+	ProblemsPerStep int    // problems of one step
+	Seed            uint64 // of the shuffling and of all sampling seeds
+	MaxStaleness    int    // policy versions that generation may run ahead of training; 0 is synchronous
+	Historical      int    // tests retrieved from the Mistake Book for a problem; 0 for none
+	EvalEvery       int    // steps between evaluations, besides those before and after; 0 for none
 
 	Answers     int     // M
 	Suites      int     // N
@@ -22,9 +22,9 @@ type Config struct {
 
 // Limits of a schedule.
 const (
-	MaxSteps            = 10_000_000
-	MaxQuestionsPerStep = 10_000
-	MaxStaleness        = 64
+	MaxSteps           = 10_000_000
+	MaxProblemsPerStep = 10_000
+	MaxStaleness       = 64
 )
 
 // Validate checks the schedule against the number of training problems.
@@ -34,7 +34,7 @@ func (c *Config) Validate(problems int) error {
 		value, least, most int
 	}{
 		{"steps", c.Steps, 0, MaxSteps},
-		{"questions per step", c.QuestionsPerStep, 1, MaxQuestionsPerStep},
+		{"problems per step", c.ProblemsPerStep, 1, MaxProblemsPerStep},
 		{"max staleness", c.MaxStaleness, 0, MaxStaleness},
 		{"historical tests", c.Historical, 0, 1000},
 		{"eval every", c.EvalEvery, 0, MaxSteps},
@@ -43,15 +43,15 @@ func (c *Config) Validate(problems int) error {
 			return fmt.Errorf("curriculum: %s is %d; want %d to %d", f.name, f.value, f.least, f.most)
 		}
 	}
-	if problems < c.QuestionsPerStep {
-		return fmt.Errorf("curriculum: the problem set has %d problems, fewer than the %d of one step; lower the questions per step", problems, c.QuestionsPerStep)
+	if problems < c.ProblemsPerStep {
+		return fmt.Errorf("curriculum: the problem set has %d problems, fewer than the %d of one step; lower --problems-per-step", problems, c.ProblemsPerStep)
 	}
 	return nil
 }
 
 // StepsFor returns the number of steps that whole epochs take. As in the
-// paper's data loader, questions left over at the end of an epoch are not
+// paper's data loader, problems left over at the end of an epoch are not
 // posed in it; the next epoch's shuffle gives each its turn.
-func StepsFor(problems, questionsPerStep, epochs int) int {
-	return epochs * (problems / questionsPerStep)
+func StepsFor(problems, problemsPerStep, epochs int) int {
+	return epochs * (problems / problemsPerStep)
 }

@@ -46,7 +46,7 @@ func New(config Config, problems []events.Problem, book Book, evaluation Evaluat
 	}
 	return &Curriculum{
 		config: config, problems: problems, book: book, evaluation: evaluation,
-		order:    order{problems: len(problems), perStep: config.QuestionsPerStep, seed: config.Seed},
+		order:    order{problems: len(problems), perStep: config.ProblemsPerStep, seed: config.Seed},
 		versions: map[events.Role]int{},
 		posed:    map[string]bool{}, ended: map[string]bool{}, evals: map[string][]string{},
 		next: 1, last: config.Steps,
@@ -84,10 +84,10 @@ func (c *Curriculum) begun() int {
 	step := max(c.next-1, c.Trained())
 	for ; ; step++ {
 		plan := events.Plan{Purpose: events.PurposeTrain, Step: step + 1}
-		for plan.Slot < c.config.QuestionsPerStep && !c.posed[plan.GroupID()] {
+		for plan.Slot < c.config.ProblemsPerStep && !c.posed[plan.GroupID()] {
 			plan.Slot++
 		}
-		if plan.Slot == c.config.QuestionsPerStep {
+		if plan.Slot == c.config.ProblemsPerStep {
 			return step
 		}
 	}
@@ -176,10 +176,10 @@ func firstOf(tag string) string {
 func (c *Curriculum) pose(step int) []events.ProblemPosed {
 	var due []events.ProblemPosed
 	version := max(0, step-1-c.config.MaxStaleness)
-	for slot := range c.config.QuestionsPerStep {
+	for slot := range c.config.ProblemsPerStep {
 		epoch, index := c.order.at(step, slot)
 		plan := events.Plan{
-			Purpose: events.PurposeTrain, Step: step, Epoch: epoch, Slot: slot, Groups: c.config.QuestionsPerStep,
+			Purpose: events.PurposeTrain, Step: step, Epoch: epoch, Slot: slot, Groups: c.config.ProblemsPerStep,
 			CodeVersion: version, TestVersion: version,
 			Answers: c.config.Answers, Suites: c.config.Suites, Tests: c.config.Tests,
 			Temperature: c.config.Temperature, CodeTokens: c.config.CodeTokens, TestTokens: c.config.TestTokens,
@@ -205,7 +205,7 @@ func (c *Curriculum) forget(step int) {
 	if step < 1 {
 		return
 	}
-	for slot := range c.config.QuestionsPerStep {
+	for slot := range c.config.ProblemsPerStep {
 		plan := events.Plan{Purpose: events.PurposeTrain, Step: step, Slot: slot}
 		delete(c.posed, plan.GroupID())
 		delete(c.ended, plan.GroupID())

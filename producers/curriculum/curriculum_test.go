@@ -29,7 +29,7 @@ func problems(n int) []events.Problem {
 
 func config(steps, perStep, staleness int) Config {
 	return Config{
-		Steps: steps, QuestionsPerStep: perStep, Seed: 7, MaxStaleness: staleness, Historical: 8,
+		Steps: steps, ProblemsPerStep: perStep, Seed: 7, MaxStaleness: staleness, Historical: 8,
 		Answers: 2, Suites: 2, Tests: 2, Temperature: 1, CodeTokens: 8, TestTokens: 8,
 	}
 }
@@ -218,7 +218,7 @@ func TestRestartPosesTheSameGroups(t *testing.T) {
 
 func TestConfigErrorsNameTheField(t *testing.T) {
 	c := config(1, 4, 0)
-	if err := c.Validate(3); err == nil || err.Error() != "curriculum: the problem set has 3 problems, fewer than the 4 of one step; lower the questions per step" {
+	if err := c.Validate(3); err == nil || err.Error() != "curriculum: the problem set has 3 problems, fewer than the 4 of one step; lower --problems-per-step" {
 		t.Errorf("too few problems: %v", err)
 	}
 	c.MaxStaleness = -1

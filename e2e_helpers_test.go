@@ -42,7 +42,7 @@ func train(more ...string) []string {
 	return append([]string{
 		"train", "--no-dashboard",
 		"--problems", filepath.Join(testdata, "problems.jsonl"), "--heldout", filepath.Join(testdata, "heldout.jsonl"),
-		"--questions", "3", "--questions-per-update", "2", "--answers", "2", "--suites", "2",
+		"--problems-per-step", "3", "--problems-per-update", "2", "--answers", "2", "--suites", "2",
 		"--eval-answers", "2", "--eval-suites", "1",
 		// Slow machines must not turn a verdict into a time-out.
 		"--call-timeout", "5s",
