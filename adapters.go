@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -73,7 +71,7 @@ func (recipes) Recipe(name string, alpha float64) (replay.Score, error) {
 
 // File implements replay.Recipes.
 func (recipes) File(path string) (string, replay.Score, error) {
-	recipe, err := recipeFile(path)
+	recipe, err := rewards.Load(path, rewards.DefaultAlpha)
 	if err != nil {
 		return "", nil, err
 	}
@@ -84,9 +82,9 @@ func scoreOf(recipe rewards.Recipe) replay.Score {
 	return func(group *events.CodeExecuted) (*events.GroupRewarded, error) { return rewards.Score(recipe, group) }
 }
 
-// rewardName is the name of a reward recipe. A recipe file given in its place
-// is read at once, and what remains is the name of its formula, which says
-// everything: neither the saved configuration nor run.started needs the file.
+// rewardName is the name of a reward recipe. A recipe file is read at once and
+// replaced by the name of its formula, which holds the whole formula. The saved
+// configuration and run.started therefore do not need the file.
 type rewardName string
 
 // Decode implements kong.MapperValue.
@@ -95,16 +93,12 @@ func (n *rewardName) Decode(ctx *kong.DecodeContext) error {
 	if err := ctx.Scan.PopValueInto("recipe", &text); err != nil {
 		return err
 	}
-	if ext := filepath.Ext(text); ext == ".yaml" || ext == ".yml" {
-		recipe, err := recipeFile(text)
-		if err != nil {
-			return err
-		}
-		text = recipe.Name()
+	recipe, err := rewards.Load(text, rewards.DefaultAlpha)
+	if err != nil {
+		return err
 	}
-	_, err := rewards.New(text, rewards.DefaultAlpha)
-	*n = rewardName(text)
-	return err
+	*n = rewardName(recipe.Name())
+	return nil
 }
 
 // recipe returns the recipe of a run.
@@ -114,17 +108,4 @@ func (f *RunFlags) recipe() (rewards.Recipe, error) { return rewards.New(string(
 func (f *RunFlags) needsGolden() bool {
 	recipe, err := f.recipe()
 	return err == nil && recipe.Rules().Golden
-}
-
-// recipeFile reads a recipe file (consumers/rewards/RECIPE.md).
-func recipeFile(path string) (rewards.Recipe, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reward recipe: %w", err)
-	}
-	formula, err := rewards.ParseFormula(path, text)
-	if err != nil {
-		return nil, err
-	}
-	return formula, nil
 }

@@ -2,10 +2,11 @@ package rewards
 
 import "codea1/events"
 
-// A1 is the adversarial reward of Code-A1 (arXiv 2603.15611): the Code LLM
-// earns the share of tests it passes; the Test LLM earns Alpha times the
-// validity of its suite plus 1-Alpha times how much harder on the answer the
-// suite is than the historical tests were.
+// A1 is the adversarial reward of Code-A1 (arXiv 2603.15611). The Code LLM
+// earns the share of tests that its answer passes. The Test LLM earns Alpha
+// times the validity of its suite plus 1-Alpha times the adversarial term: the
+// failures of the answer on the suite, compared with its failures on the
+// historical tests.
 type A1 struct {
 	Alpha float64 // within [0, 1]
 }
@@ -22,15 +23,16 @@ func (A1) TrainsTest() bool { return true }
 // Rules implements Recipe.
 func (A1) Rules() Rules { return paperRules }
 
-// Suite returns R_test of one suite with all its terms. With K tests wanted,
-// "kept" meaning kept by validation, and historical tests shared by the group:
+// Suite returns R_test of one suite with all its terms. K is the number of
+// tests wanted, valid the number of kept tests, and invalid the number of
+// discarded tests plus the kept ones that are wrong as stated:
 //
 //	R_val    = clamp(min(valid/K, 1 - invalid/K), 0, 1)
 //	fail_new = failures among the first K kept tests / K
 //	pass_new = passed / kept, 0 if none is kept
 //	pass_hist, fail_hist: passed and failed / historical tests, 0 if there are none
 //
-//	tests at hand        R_adv                           pass
+//	tests                R_adv                           pass
 //	new and historical   (fail_new - fail_hist + 1)/2    (pass_hist + pass_new)/2
 //	only new             fail_new                        pass_new
 //	only historical      0                               pass_hist
@@ -39,12 +41,13 @@ func (A1) Rules() Rules { return paperRules }
 //	R_test = Alpha*R_val + (1-Alpha)*R_adv - Penalty, within [-1, 1]
 //
 // Penalty is the share of the response's characters outside Python's
-// string.printable. On an answer that does not load, R_test is just -Penalty:
-// breaking what is broken earns nothing. R_val and the counts are still
-// reported there, as the ground truth measured them, and all other terms are 0.
+// string.printable. On an answer that does not load, R_test is -Penalty: the
+// suite earns nothing for a program that is already broken. R_val and the
+// counts are still reported, because they come from the ground truth alone. All
+// other terms are 0.
 //
-// A kept test without a verdict on an answer that loads (the job ran out of
-// time before it) is neither passed nor failed.
+// On an answer that loads, a kept test has no verdict if the job ran out of
+// time before it. Such a test is neither passed nor failed.
 func (r A1) Suite(plan *events.Plan, answer *events.ExecutedAnswer, suite *events.ExecutedSuite) events.SuiteReward {
 	k := float64(plan.Tests)
 	out := events.SuiteReward{Valid: suite.Valid(), Invalid: suite.Invalid()}
@@ -75,8 +78,8 @@ func (r A1) Suite(plan *events.Plan, answer *events.ExecutedAnswer, suite *event
 }
 
 // Answer returns R_code, the mean of pass over the answer's suites; 0 for an
-// answer that does not load. Where a group has no suites at all (N = 0), no
-// test is new and the reward is pass_hist.
+// answer that does not load. In a group without suites (N = 0) the reward is
+// pass_hist.
 func (A1) Answer(answer *events.ExecutedAnswer, suites []events.SuiteReward) (float64, error) {
 	if !answer.Loads {
 		return 0, nil
@@ -92,8 +95,8 @@ func (A1) Answer(answer *events.ExecutedAnswer, suites []events.SuiteReward) (fl
 	return sum / float64(len(suites)), nil
 }
 
-// tally counts the kept tests that passed, and those of the first k kept
-// tests that failed: writing more tests than asked for cannot earn more.
+// tally counts the kept tests that passed, and the failures among the first k
+// kept tests. A suite with more than k tests must not earn more.
 func tally(tests []events.ExecutedTest, k int) (passed, failed int) {
 	kept := 0
 	for i := range tests {

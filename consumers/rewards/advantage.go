@@ -10,13 +10,12 @@ import (
 // advantageEpsilon keeps the advantage finite where all rewards are equal.
 const advantageEpsilon = 1e-6
 
-// Advantages returns the group-relative advantage of each reward, in reward
-// units of one standard deviation (design step 9, GRPO):
+// Advantages returns the group-relative advantage of each reward (GRPO):
 //
 //	(r - mean) / (std + 1e-6)
 //
-// with the sample standard deviation (n-1). A group of one has nothing to be
-// compared with, and advantage r.
+// with the sample standard deviation (n-1). A single reward cannot be compared;
+// its advantage is the reward itself.
 func Advantages(rewards []float64) []float64 {
 	out := make([]float64, len(rewards))
 	if len(rewards) == 1 {
@@ -31,10 +30,10 @@ func Advantages(rewards []float64) []float64 {
 	return out
 }
 
-// Centred returns r - mean for each reward, in reward units: the advantage
-// without the division that makes a set of nearly equal rewards teach as much
-// as one of far apart rewards (Dr. GRPO, arXiv 2503.20783). A group of one has
-// advantage r, as in Advantages.
+// Centred returns r - mean for each reward. Without the division by the
+// deviation, a set of nearly equal rewards has smaller advantages than a set of
+// very different ones (Dr. GRPO, arXiv 2503.20783). The advantage of a single
+// reward is the reward itself, as in Advantages.
 func Centred(rewards []float64) []float64 {
 	out := slices.Clone(rewards)
 	if len(rewards) > 1 {
@@ -46,6 +45,7 @@ func Centred(rewards []float64) []float64 {
 	return out
 }
 
+// unmasked returns the suites that are not masked, and their rewards.
 func unmasked(suites []events.SuiteReward) (scored []*events.SuiteReward, rewards []float64) {
 	for n := range suites {
 		if !suites[n].Masked {

@@ -2,24 +2,24 @@ package rewards
 
 import "codea1/events"
 
-// Deltas returns what the group changes in the Mistake Book of its problem
-// (design step 7), decrements first:
+// Deltas returns the changes that the group makes to the Mistake Book of its
+// problem, decrements first:
 //
 //   - each historical test that passes: -1 for every answer that passes it,
 //     in the order of the group's historical tests;
 //   - each new kept test that fails: +1 for every failing run, over all suites
-//     of all answers, in the order they first failed.
+//     of all answers, in the order of the first failures.
 //
-// All kept tests count here, also those beyond the K that earn a reward. Only
-// answers that load have a say: a program that does not exist fails nothing.
-// Neither has what an infrastructure failure took.
+// All kept tests count here, including those after the first K, which earn no
+// reward. Answers that do not load do not count. Answers and suites that were
+// lost to an infrastructure failure do not count either.
 func Deltas(g *events.CodeExecuted) []events.BookDelta {
 	var deltas []events.BookDelta
 	for i, h := range g.Historical {
 		passes := 0
 		for m := range g.Answers {
 			a := &g.Answers[m]
-			if speaks(a) && a.Historical[i] == events.VerdictPass {
+			if counts(a) && a.Historical[i] == events.VerdictPass {
 				passes++
 			}
 		}
@@ -31,7 +31,7 @@ func Deltas(g *events.CodeExecuted) []events.BookDelta {
 	type key struct{ call, expected string }
 	at := map[key]int{}
 	for m := range g.Answers {
-		if !speaks(&g.Answers[m]) {
+		if !counts(&g.Answers[m]) {
 			continue
 		}
 		for n := range g.Answers[m].Suites {
@@ -56,4 +56,4 @@ func Deltas(g *events.CodeExecuted) []events.BookDelta {
 	return deltas
 }
 
-func speaks(a *events.ExecutedAnswer) bool { return a.Loads && a.Failure == "" }
+func counts(a *events.ExecutedAnswer) bool { return a.Loads && a.Failure == "" }

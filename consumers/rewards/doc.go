@@ -1,20 +1,21 @@
-// Package rewards says what the answers and the suites of an executed group
-// are worth: one code.executed event in, one group.rewarded event out.
+// Package rewards computes the rewards of an executed group: it turns one
+// code.executed event into one group.rewarded event.
 //
-// It owns the reward formulas (a file per recipe; formula.go for those that
-// users write, see RECIPE.md), the group-relative advantages, the choice of the
-// answer the Test LLM learns from (TOPVAR), and the changes a group makes to
-// the Mistake Book. All of it is a pure function of the executed group, so a log
-// can be scored again under another recipe without sampling or executing
-// anything.
+// It owns the reward formulas (one file per recipe, formula.go for formulas
+// that users write, see RECIPE.md), the group-relative advantages, the choice
+// of the answer that the Test LLM learns from (TOPVAR), and the changes that a
+// group makes to the Mistake Book. All of it is a pure function of the executed
+// group. Rewards of a log can therefore be computed again under another recipe
+// without sampling or executing anything.
 //
 // An infrastructure failure is never a reward of 0. A suite that was lost is
-// masked; so is an answer that was lost, or that lost all its suites. What is
-// masked takes no part in any mean, deviation or choice, what was lost changes
-// nothing in the Mistake Book, and a group of masked answers is dropped by name.
+// masked. An answer that was lost, or that lost all its suites, is masked too.
+// Masked answers and suites take no part in any mean, deviation or choice. Lost
+// suites and answers change nothing in the Mistake Book. A group with
+// only masked answers is dropped with this reason.
 //
-// The package must not know how answers were sampled or run, nor who learns
-// from the rewards. It reads no clock and no file.
+// The package does not depend on how answers are sampled and executed, or on
+// how the models are trained. It reads no clock, and only Load reads a file.
 //
 // Start reading at score.go, then a1.go and rules.go.
 package rewards

@@ -7,7 +7,7 @@ import (
 	"codea1/events"
 )
 
-// One question, two answers, one suite each: the first answer passes its test,
+// A group of two answers with one suite each: the first answer passes its test,
 // the second fails its own.
 func ExampleScore() {
 	suite := func(call, expected string, v events.Verdict) []events.ExecutedSuite {

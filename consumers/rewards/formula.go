@@ -7,30 +7,29 @@ import (
 	"codea1/events"
 )
 
-// ErrFormula is returned for a formula that cannot be read, or that has a term
-// no formula can have.
+// ErrFormula is returned for a formula that cannot be read, or that has a value
+// outside its bounds.
 var ErrFormula = errors.New("not a reward formula")
 
-// Formula is a recipe made of the terms of A1 under weights and rules of the
-// user's own. PaperFormula is A1 with alpha 0.5; RECIPE.md describes the fields
-// one by one. With the terms as A1 defines them, K being Wanted or else the
-// plan's:
+// Formula is a recipe made of the terms of A1 with weights and rules that the
+// user sets. PaperFormula is A1 with alpha 0.5. RECIPE.md describes the fields.
+// The terms are those of A1, and K is Wanted, or the plan's if Wanted is 0:
 //
 //	R_test = Validity*R_val + Adversarial*R_adv - Unprintable*(share of unprintable characters)
 //	R_code = (1-GoldenShare)*(mean of pass over the suites) + GoldenShare*(golden pass rate)
 //
-// where both new and historical tests are at hand
+// With both new and historical tests
 //
-//	pass  = (1-HistoryShare)*pass_new + HistoryShare*pass_hist
-//	R_adv = (fail_new - fail_hist + 1)/2, or fail_new unless AgainstHistory
+//	pass  = (1-HistoricalShare)*pass_new + HistoricalShare*pass_hist
+//	R_adv = (fail_new - fail_hist + 1)/2, or fail_new unless AgainstHistorical
 type Formula struct {
-	Validity       float64
-	Adversarial    float64
-	Unprintable    float64
-	Wanted         int // 0 for the plan's
-	AgainstHistory bool
-	HistoryShare   float64
-	GoldenShare    float64
+	Validity          float64
+	Adversarial       float64
+	Unprintable       float64
+	Wanted            int // 0 for the plan's
+	AgainstHistorical bool
+	HistoricalShare   float64
+	GoldenShare       float64
 
 	GroupRules Rules // Golden follows from GoldenShare
 }
@@ -39,26 +38,15 @@ type Formula struct {
 func PaperFormula() Formula {
 	return Formula{
 		Validity: DefaultAlpha, Adversarial: 1 - DefaultAlpha, Unprintable: 1,
-		AgainstHistory: true, HistoryShare: 0.5, GroupRules: paperRules,
+		AgainstHistorical: true, HistoricalShare: 0.5, GroupRules: paperRules,
 	}
-}
-
-// Validate names the first field with a value that no formula can have.
-func (f *Formula) Validate() error {
-	for i := range formulaFields {
-		field := &formulaFields[i]
-		if err := field.check(f); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Name implements Recipe. The name holds every field that differs from
 // PaperFormula's: New makes the same formula of it again.
 func (f Formula) Name() string { return f.name() }
 
-// Weight implements Recipe: a formula has two weights, and they are in its name.
+// Weight implements Recipe: a formula has two weights, and its name holds them.
 func (Formula) Weight() float64 { return 0 }
 
 // TrainsTest implements Recipe.
@@ -71,8 +59,8 @@ func (f Formula) Rules() Rules {
 	return rules
 }
 
-// Suite returns R_test of one suite with all its terms. SuiteReward.Penalty is
-// what unprintable characters cost, weight included.
+// Suite returns R_test of one suite with all its terms. SuiteReward.Penalty
+// includes the weight Unprintable.
 func (f Formula) Suite(plan *events.Plan, answer *events.ExecutedAnswer, suite *events.ExecutedSuite) events.SuiteReward {
 	if f.Wanted > 0 {
 		wanted := *plan
@@ -86,8 +74,8 @@ func (f Formula) Suite(plan *events.Plan, answer *events.ExecutedAnswer, suite *
 		return out
 	}
 	if out.Valid > 0 && len(answer.Historical) > 0 {
-		out.Pass = f.HistoryShare*out.PassHist + (1-f.HistoryShare)*out.PassNew
-		if !f.AgainstHistory {
+		out.Pass = f.HistoricalShare*out.PassHist + (1-f.HistoricalShare)*out.PassNew
+		if !f.AgainstHistorical {
 			out.RAdv = out.FailNew
 		}
 	}

@@ -9,12 +9,11 @@ import (
 )
 
 // formulaField is one field of a Formula as text: a key of a recipe file, and
-// a part of the recipe's name.
+// a part of the formula's name.
 type formulaField struct {
-	name  string
-	get   func(*Formula) string
-	set   func(*Formula, string) error
-	check func(*Formula) error
+	name string
+	get  func(*Formula) string
+	set  func(*Formula, string) error // refuses a value outside the bounds
 }
 
 const (
@@ -22,10 +21,13 @@ const (
 	fieldDifficulty  = "difficulty"
 )
 
-// maxWeight bounds a weight: rewards stay far from what a float64 loses.
+// maxWeight bounds a weight, so that rewards keep the precision of a float64.
 const maxWeight = 1e6
 
-// maxBands bounds a formula's difficulty bands, and so its name.
+// maxWanted bounds the tests wanted of a suite.
+const maxWanted = 1024
+
+// maxBands bounds the difficulty bands of a formula and thereby its name.
 const maxBands = 16
 
 // formulaFields are in the order of RECIPE.md.
@@ -33,34 +35,71 @@ var formulaFields = []formulaField{
 	number("validity", maxWeight, func(f *Formula) *float64 { return &f.Validity }),
 	number("adversarial", maxWeight, func(f *Formula) *float64 { return &f.Adversarial }),
 	number("unprintable", maxWeight, func(f *Formula) *float64 { return &f.Unprintable }),
-	whole("wanted", 1024, func(f *Formula) *int { return &f.Wanted }),
-	boolean("against_history", func(f *Formula) *bool { return &f.AgainstHistory }),
-	number("history", 1, func(f *Formula) *float64 { return &f.HistoryShare }),
+	whole("wanted", maxWanted, func(f *Formula) *int { return &f.Wanted }),
+	boolean("against_historical", func(f *Formula) *bool { return &f.AgainstHistorical }),
+	number("historical", 1, func(f *Formula) *float64 { return &f.HistoricalShare }),
 	number(fieldGoldenShare, 1, func(f *Formula) *float64 { return &f.GoldenShare }),
 	word("advantage", func(f *Formula) *Advantage { return &f.GroupRules.Advantage }, AdvantageStd, AdvantageMean),
-	word("compare", func(f *Formula) *Comparison { return &f.GroupRules.Compare }, CompareAnswer, CompareQuestion),
+	word("compare", func(f *Formula) *Comparison { return &f.GroupRules.Compare }, CompareAnswer, CompareGroup),
 	word("choose", func(f *Formula) *Choice { return &f.GroupRules.Choose }, ChooseMaxStd, ChooseMaxMean, ChooseNone),
 	boolean("remember", func(f *Formula) *bool { return &f.GroupRules.Remember }),
 	boolean("forget", func(f *Formula) *bool { return &f.GroupRules.Forget }),
 	bands(fieldDifficulty, func(f *Formula) *[]Band { return &f.GroupRules.Bands }),
 }
 
-func fieldNamed(name string) *formulaField {
-	for i := range formulaFields {
-		if formulaFields[i].name == name {
-			return &formulaFields[i]
+// A formula's name is formula(FIELD=VALUE,...) with the fields that differ from
+// PaperFormula's, in the order of formulaFields. group.rewarded records it as
+// the recipe, so it must hold the whole formula.
+const (
+	formulaBegin = "formula("
+	formulaEnd   = ")"
+)
+
+func isFormula(name string) bool { return strings.HasPrefix(name, formulaBegin) }
+
+func (f *Formula) name() string {
+	paper := PaperFormula()
+	var parts []string
+	for _, field := range formulaFields {
+		if v := field.get(f); v != field.get(&paper) {
+			parts = append(parts, field.name+"="+v)
 		}
 	}
-	return nil
+	return formulaBegin + strings.Join(parts, ",") + formulaEnd
 }
 
-// fieldNames lists the fields for an error.
-func fieldNames() string {
-	names := make([]string, len(formulaFields))
-	for i := range formulaFields {
-		names[i] = formulaFields[i].name
+// formulaNamed returns the formula of a name.
+func formulaNamed(name string) (Recipe, error) {
+	fields, ok := strings.CutSuffix(strings.TrimPrefix(name, formulaBegin), formulaEnd)
+	if !ok {
+		return nil, badField(name, "lacks its closing %s", formulaEnd)
 	}
-	return strings.Join(names, ", ")
+	f := PaperFormula()
+	if fields == "" {
+		return f, nil
+	}
+	for part := range strings.SplitSeq(fields, ",") {
+		key, value, _ := strings.Cut(part, "=")
+		field, err := fieldNamed(key)
+		if err == nil {
+			err = field.set(&f, value)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func fieldNamed(name string) (formulaField, error) {
+	names := make([]string, len(formulaFields))
+	for i, field := range formulaFields {
+		if field.name == name {
+			return field, nil
+		}
+		names[i] = field.name
+	}
+	return formulaField{}, badField(name, "is no field; the fields are %s", strings.Join(names, ", "))
 }
 
 func badField(name, format string, args ...any) error {
@@ -71,17 +110,13 @@ func number(name string, most float64, of func(*Formula) *float64) formulaField 
 	return formulaField{
 		name: name,
 		get:  func(f *Formula) string { return strconv.FormatFloat(*of(f), 'g', -1, 64) },
-		set: func(f *Formula, text string) (err error) {
-			if *of(f), err = strconv.ParseFloat(text, 64); err != nil {
+		set: func(f *Formula, text string) error {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
 				return badField(name, "is %q; want a number", text)
 			}
-			return nil
-		},
-		check: func(f *Formula) error {
-			if v := *of(f); math.IsNaN(v) || v < 0 || v > most {
-				return badField(name, "is %v; want 0 to %v", v, most)
-			}
-			return nil
+			*of(f) = v
+			return bounded(name, v, most)
 		},
 	}
 }
@@ -90,19 +125,22 @@ func whole(name string, most int, of func(*Formula) *int) formulaField {
 	return formulaField{
 		name: name,
 		get:  func(f *Formula) string { return strconv.Itoa(*of(f)) },
-		set: func(f *Formula, text string) (err error) {
-			if *of(f), err = strconv.Atoi(text); err != nil {
+		set: func(f *Formula, text string) error {
+			v, err := strconv.Atoi(text)
+			if err != nil {
 				return badField(name, "is %q; want a whole number", text)
 			}
-			return nil
-		},
-		check: func(f *Formula) error {
-			if v := *of(f); v < 0 || v > most {
-				return badField(name, "is %d; want 0 to %d", v, most)
-			}
-			return nil
+			*of(f) = v
+			return bounded(name, float64(v), float64(most))
 		},
 	}
+}
+
+func bounded(name string, v, most float64) error {
+	if math.IsNaN(v) || v < 0 || v > most {
+		return badField(name, "is %v; want 0 to %v", v, most)
+	}
+	return nil
 }
 
 func boolean(name string, of func(*Formula) *bool) formulaField {
@@ -116,29 +154,24 @@ func boolean(name string, of func(*Formula) *bool) formulaField {
 			*of(f) = text == "true"
 			return nil
 		},
-		check: func(*Formula) error { return nil },
 	}
 }
 
 func word[T ~string](name string, of func(*Formula) *T, words ...T) formulaField {
-	check := func(f *Formula) error {
-		if !slices.Contains(words, *of(f)) {
-			return badField(name, "is %q; want one of %v", *of(f), words)
-		}
-		return nil
-	}
 	return formulaField{
 		name: name,
 		get:  func(f *Formula) string { return string(*of(f)) },
 		set: func(f *Formula, text string) error {
+			if !slices.Contains(words, T(text)) {
+				return badField(name, "is %q; want one of %v", text, words)
+			}
 			*of(f) = T(text)
-			return check(f)
+			return nil
 		},
-		check: check,
 	}
 }
 
-// bands are written up_to:weight, joined by |.
+// bands are written as up_to:weight, joined by |.
 func bands(name string, of func(*Formula) *[]Band) formulaField {
 	return formulaField{
 		name: name,
@@ -150,35 +183,32 @@ func bands(name string, of func(*Formula) *[]Band) formulaField {
 			return strings.Join(parts, "|")
 		},
 		set: func(f *Formula, text string) error {
+			parts := strings.Split(text, "|")
+			if len(parts) > maxBands {
+				return badField(name, "has %d bands; want %d at most", len(parts), maxBands)
+			}
 			var out []Band
-			for part := range strings.SplitSeq(text, "|") {
-				upTo, weight, _ := strings.Cut(part, ":")
-				x, errX := strconv.ParseFloat(upTo, 64)
-				y, errY := strconv.ParseFloat(weight, 64)
-				if errX != nil || errY != nil {
-					return badField(name, "has the band %q; want UP_TO:WEIGHT", part)
-				}
-				out = append(out, Band{x, y})
-			}
-			*of(f) = out
-			return nil
-		},
-		check: func(f *Formula) error {
-			if n := len(*of(f)); n > maxBands {
-				return badField(name, "has %d bands; want %d at most", n, maxBands)
-			}
 			last := -1.0
-			for _, b := range *of(f) {
+			for _, part := range parts {
+				upTo, weight, _ := strings.Cut(part, ":")
+				b := Band{}
+				var errUpTo, errWeight error
+				b.UpTo, errUpTo = strconv.ParseFloat(upTo, 64)
+				b.Weight, errWeight = strconv.ParseFloat(weight, 64)
 				switch {
+				case errUpTo != nil || errWeight != nil:
+					return badField(name, "has the band %q; want UP_TO:WEIGHT", part)
 				case !(b.UpTo >= 0 && b.UpTo <= 1):
 					return badField(name, "has a band up to %v; want 0 to 1", b.UpTo)
 				case b.UpTo <= last:
-					return badField(name, "has a band up to %v after one up to %v; want them rising", b.UpTo, last)
+					return badField(name, "has a band up to %v after one up to %v; want rising bands", b.UpTo, last)
 				case !(b.Weight >= 0 && b.Weight <= maxWeight):
 					return badField(name, "has the weight %v; want 0 to %v", b.Weight, maxWeight)
 				}
 				last = b.UpTo
+				out = append(out, b)
 			}
+			*of(f) = out
 			return nil
 		},
 	}

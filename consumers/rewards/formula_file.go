@@ -10,11 +10,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// maxRecipeBytes bounds a recipe file: an honest one has a few hundred.
+// maxRecipeBytes bounds a recipe file. A usual one has a few hundred bytes.
 const maxRecipeBytes = 64 << 10
 
-// ParseFormula reads a recipe file: a YAML map of the fields of RECIPE.md, each
-// of them optional. file names the text in errors, which also name the line.
+// ParseFormula reads a recipe file: a YAML map of the fields of RECIPE.md, all
+// of them optional. Errors name the file and the line.
 func ParseFormula(file string, text []byte) (Formula, error) {
 	fail := func(line int, err error) (Formula, error) {
 		return Formula{}, fmt.Errorf("recipe %s:%d: %w", file, line, err)
@@ -35,7 +35,7 @@ func ParseFormula(file string, text []byte) (Formula, error) {
 	}
 	f := PaperFormula()
 	if len(doc.Content) == 0 {
-		return f, nil // comments only: every field has its default
+		return f, nil // only comments
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
@@ -44,9 +44,9 @@ func ParseFormula(file string, text []byte) (Formula, error) {
 	seen := make(map[string]bool)
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
-		field := fieldNamed(key.Value)
-		if field == nil {
-			return fail(key.Line, badField(key.Value, "is no field; there are %s", fieldNames()))
+		field, err := fieldNamed(key.Value)
+		if err != nil {
+			return fail(key.Line, err)
 		}
 		if seen[key.Value] {
 			return fail(key.Line, badField(key.Value, "is set twice"))
@@ -56,9 +56,6 @@ func ParseFormula(file string, text []byte) (Formula, error) {
 		if err == nil {
 			err = field.set(&f, text)
 		}
-		if err == nil {
-			err = field.check(&f)
-		}
 		if err != nil {
 			return fail(value.Line, err)
 		}
@@ -66,7 +63,7 @@ func ParseFormula(file string, text []byte) (Formula, error) {
 	return f, nil
 }
 
-// fieldText returns a value as it stands in a formula's name.
+// fieldText returns a value in the notation of a formula's name.
 func fieldText(name string, value *yaml.Node) (string, error) {
 	if name != fieldDifficulty {
 		if value.Kind != yaml.ScalarNode {

@@ -6,11 +6,11 @@ import (
 	"codea1/events"
 )
 
-// ErrNoGolden is returned for an answer on which no golden test was run.
+// ErrNoGolden is returned for an answer without verdicts of golden tests.
 var ErrNoGolden = errors.New("no golden test was run on the answer")
 
 // Golden is the paper's Golden Tests baseline: an answer earns the share of
-// the problem's golden tests it passes, and no Test LLM plays.
+// the problem's golden tests that it passes, and no Test LLM is trained.
 type Golden struct{}
 
 // Name implements Recipe.
@@ -29,7 +29,7 @@ func (Golden) Rules() Rules {
 	return rules
 }
 
-// Suite reports what a suite held and rewards none of it.
+// Suite reports the counts of a suite, with a reward of 0.
 func (Golden) Suite(_ *events.Plan, _ *events.ExecutedAnswer, suite *events.ExecutedSuite) events.SuiteReward {
 	return events.SuiteReward{Valid: suite.Valid(), Invalid: suite.Invalid()}
 }

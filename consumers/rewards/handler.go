@@ -13,17 +13,16 @@ import (
 // StageName is the name of the set of consumers that reward groups.
 const StageName = "rewards"
 
-// Handler is the rewards stage: it turns an executed training group into a
-// rewarded one, and has it dropped when there is nothing to reward.
+// Handler is the handler of the rewards stage. It turns an executed training
+// group into a rewarded one, and drops a group with only masked answers.
 type Handler struct {
 	Recipe Recipe
-	Source string           // the stage instance, as in the envelope
+	Source string           // the replica, as in the envelope
 	Now    func() time.Time // stamps events; never an input of a reward
 }
 
-// Handle takes one code.executed event. Groups of an evaluation are not this
-// stage's and lead to nothing. A group that was lost as a whole gives a
-// stage.Drop.
+// Handle takes one code.executed event. It ignores groups of an evaluation. For
+// a group with only masked answers it returns a stage.Drop.
 func (h *Handler) Handle(_ context.Context, e *events.Event) ([]*events.Event, error) {
 	group, ok := e.Payload.(*events.CodeExecuted)
 	if !ok {

@@ -87,9 +87,9 @@ func TestRewardsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGroup(t)
 		out := score(t, g, rapid.Float64Range(0, 1).Draw(t, "alpha"))
-		within := func(what string, x, low, high float64) {
+		within := func(name string, x, low, high float64) {
 			if math.IsNaN(x) || x < low-1e-12 || x > high+1e-12 {
-				t.Fatalf("%s is %v, outside [%v, %v]", what, x, low, high)
+				t.Fatalf("%s is %v, outside [%v, %v]", name, x, low, high)
 			}
 		}
 		for m, a := range out.Code {
@@ -160,10 +160,9 @@ func TestOrderOfAnswersAndSuitesDoesNotMatter(t *testing.T) {
 			expect.Code = append(expect.Code, want.Code[m])
 			expect.Test = append(expect.Test, permuted(want.Test[m], suites))
 		}
-		// TOPVAR and the order of increments go by place, so that ties and the
-		// order of insertion are defined at all.
-		byPlace := cmpopts.IgnoreFields(events.GroupRewarded{}, "TopVar", "Deltas")
-		if diff := cmp.Diff(&expect, got, byPlace, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
+		// TOPVAR and the order of increments depend on the order of the answers.
+		byOrder := cmpopts.IgnoreFields(events.GroupRewarded{}, "TopVar", "Deltas")
+		if diff := cmp.Diff(&expect, got, byOrder, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
 			t.Fatal(diff)
 		}
 		if diff := cmp.Diff(net(want.Deltas), net(got.Deltas)); diff != "" {
@@ -214,24 +213,24 @@ func spread(suites []events.SuiteReward) float64 {
 
 // TestAFailureNeverPaysTheCodeLLM: turning one passed test, new or historical,
 // into a failed one never raises R_code and never lowers R_adv where the test
-// is new. (Failing a historical test does lower R_adv: it was no news.)
+// is new. A failed historical test does lower R_adv.
 func TestAFailureNeverPaysTheCodeLLM(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGroup(t)
 		before := score(t, g, DefaultAlpha)
 
-		type place struct{ answer, suite, test int }
-		var passed []place
+		type index struct{ answer, suite, test int }
+		var passed []index
 		for m := range g.Answers {
 			for i, v := range g.Answers[m].Historical {
 				if v == pass {
-					passed = append(passed, place{m, -1, i})
+					passed = append(passed, index{m, -1, i})
 				}
 			}
 			for n := range g.Answers[m].Suites {
 				for i, test := range g.Answers[m].Suites[n].Tests {
 					if test.Verdict == pass {
-						passed = append(passed, place{m, n, i})
+						passed = append(passed, index{m, n, i})
 					}
 				}
 			}

@@ -5,30 +5,32 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"codea1/events"
 )
 
-// Recipe is one way to reward a group. Score asks it about what was executed
-// and leaves out what is masked.
+// Recipe is one way to reward a group. Score calls it for executed answers and
+// suites that are not masked.
 type Recipe interface {
 	// Name identifies the recipe in group.rewarded and in configurations.
 	Name() string
 	// Weight is the recipe's alpha, the weight of validity against the
-	// adversarial term; 0 where the recipe has none.
+	// adversarial term; 0 for a recipe without one.
 	Weight() float64
-	// TrainsTest reports whether the Test LLM plays: whether its suites are
-	// rewarded, one answer's suites are chosen to learn from, and failures are
-	// remembered in the Mistake Book.
+	// TrainsTest reports whether the Test LLM is trained: its suites are
+	// rewarded, one answer's suites are chosen to learn from, and failures enter
+	// the Mistake Book.
 	TrainsTest() bool
-	// Rules say what is made of the rewards of a group.
+	// Rules returns the decisions about the rewards of a whole group.
 	Rules() Rules
 	// Suite rewards one suite on its answer, term by term. It leaves Advantage
 	// and Masked unset.
 	Suite(plan *events.Plan, answer *events.ExecutedAnswer, suite *events.ExecutedSuite) events.SuiteReward
-	// Answer rewards one answer, given what Suite made of its suites. The
+	// Answer rewards one answer, given the results of Suite for its suites. The
 	// reward is within [0, 1].
 	Answer(answer *events.ExecutedAnswer, suites []events.SuiteReward) (float64, error)
 }
@@ -40,13 +42,13 @@ const (
 	NameSelfPlay = "selfplay"
 )
 
-// DefaultAlpha weighs validity and the adversarial term alike, as in the
-// paper.
+// DefaultAlpha gives validity and the adversarial term the same weight, as in
+// the paper.
 const DefaultAlpha = 0.5
 
 var (
 	// ErrUnknownRecipe is returned for a name that is neither one of Names nor
-	// that of a Formula.
+	// the name of a Formula.
 	ErrUnknownRecipe = errors.New("unknown reward recipe")
 	// ErrAlpha is returned for an alpha outside [0, 1].
 	ErrAlpha = errors.New("alpha is outside [0, 1]")
@@ -61,10 +63,10 @@ var recipes = map[string]func(alpha float64) Recipe{
 // Names returns the names of the recipes, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(recipes)) }
 
-// New returns the recipe of a name: one of Names, or the name that a Formula
-// gives itself, so that every recorded reward can be computed again from the
-// log alone. Alpha, within [0, 1], matters to the named recipes that mix
-// validity with the adversarial term.
+// New returns the recipe of a name: one of Names, or the name of a Formula. A
+// log records the name, so every recorded reward can be computed again from the
+// log alone. Alpha, within [0, 1], is the weight of validity in A1 and
+// SelfPlay; the other recipes ignore it.
 func New(name string, alpha float64) (Recipe, error) {
 	if isFormula(name) {
 		return formulaNamed(name)
@@ -77,4 +79,22 @@ func New(name string, alpha float64) (Recipe, error) {
 		return nil, fmt.Errorf("reward recipe %s: %w: %v", name, ErrAlpha, alpha)
 	}
 	return build(alpha), nil
+}
+
+// Load returns the recipe of a name, as New does, or of the recipe file
+// (RECIPE.md) of that name if it ends in .yaml or .yml. The Name of the result
+// holds the whole formula, so the file is not needed again.
+func Load(nameOrFile string, alpha float64) (Recipe, error) {
+	if ext := filepath.Ext(nameOrFile); ext != ".yaml" && ext != ".yml" || isFormula(nameOrFile) {
+		return New(nameOrFile, alpha)
+	}
+	text, err := os.ReadFile(nameOrFile)
+	if err != nil {
+		return nil, fmt.Errorf("reward recipe: %w", err)
+	}
+	formula, err := ParseFormula(nameOrFile, text)
+	if err != nil {
+		return nil, err
+	}
+	return formula, nil
 }

@@ -1,23 +1,28 @@
 package rewards
 
-import "codea1/events"
+import (
+	"slices"
 
-// Rules are what a recipe decides beyond the reward of one response: who is
-// compared with whom, what the Test LLM learns from, what is remembered.
+	"codea1/events"
+)
+
+// Rules hold the decisions of a recipe beyond the reward of one response: the
+// sets in which rewards are compared, the answer that the Test LLM learns from,
+// and the changes of the Mistake Book.
 type Rules struct {
 	Advantage Advantage
 	Compare   Comparison
 	Choose    Choice
 	Remember  bool   // new tests that fail enter the Mistake Book
-	Forget    bool   // historical tests that pass step down in it
+	Forget    bool   // historical tests that pass lose count in it
 	Bands     []Band // weights of the advantages by difficulty, the hardest first; none for 1
 	Golden    bool   // golden tests must be run on the answers
 }
 
-// paperRules are those of Code-A1 (design steps 7 to 9).
+// paperRules are the rules of Code-A1.
 var paperRules = Rules{Advantage: AdvantageStd, Compare: CompareAnswer, Choose: ChooseMaxStd, Remember: true, Forget: true}
 
-// Advantage says in which unit a reward is compared with those of its set.
+// Advantage is the unit in which a reward is compared with those of its set.
 type Advantage string
 
 // The advantages.
@@ -26,38 +31,39 @@ const (
 	AdvantageMean Advantage = "mean" // distance to the mean in reward: Centred
 )
 
-// Comparison says which suites are one set.
+// Comparison selects the suites that form one set.
 type Comparison string
 
 // The comparisons.
 const (
-	// CompareAnswer compares the N suites of an answer: they saw that answer.
+	// CompareAnswer compares the N suites of an answer with each other: their
+	// prompt showed that answer.
 	CompareAnswer Comparison = "answer"
-	// CompareQuestion compares all suites of a question with each other, those
-	// of answers that do not load left out (their advantage is 0): for suites
-	// that saw the question alone.
-	CompareQuestion Comparison = "question"
+	// CompareGroup compares all suites of a group with each other: their prompt
+	// showed the question alone. Suites of answers that do not load are left out
+	// and have advantage 0.
+	CompareGroup Comparison = "group"
 )
 
-// Choice says which answer's suites the Test LLM learns from.
+// Choice selects the answer that the Test LLM learns from.
 type Choice string
 
 // The choices.
 const (
 	ChooseMaxStd  Choice = "max_std"  // TopVar
 	ChooseMaxMean Choice = "max_mean" // TopMean
-	ChooseNone    Choice = "none"     // none: the Test LLM does not learn
+	ChooseNone    Choice = "none"     // the Test LLM does not learn
 )
 
-// Band weighs the groups up to a mean reward of their answers. The share of
-// tests that a question's answers pass is the only difficulty that every log
-// records.
+// Band is the weight of the groups up to a mean reward of their answers. The
+// mean reward stands for the difficulty of the problem, because every log
+// records it.
 type Band struct {
 	UpTo   float64 // mean R_code of the group, within [0, 1]
 	Weight float64 // factor of all advantages of the group, 0 or more
 }
 
-// choose returns the answer the Test LLM learns from, -1 for none.
+// choose returns the answer that the Test LLM learns from, -1 for none.
 func (r *Rules) choose(suites [][]events.SuiteReward) int {
 	switch r.Choose {
 	case ChooseNone:
@@ -68,26 +74,21 @@ func (r *Rules) choose(suites [][]events.SuiteReward) int {
 	return TopVar(suites)
 }
 
-// deltas returns what the group changes in the Mistake Book.
+// deltas returns the group's changes of the Mistake Book.
 func (r *Rules) deltas(group *events.CodeExecuted) []events.BookDelta {
-	all := Deltas(group)
-	if r.Remember && r.Forget {
-		return all
+	kept := slices.DeleteFunc(Deltas(group), func(d events.BookDelta) bool {
+		return d.Change > 0 && !r.Remember || d.Change < 0 && !r.Forget
+	})
+	if len(kept) == 0 {
+		return nil
 	}
-	var out []events.BookDelta
-	for _, d := range all {
-		if d.Change > 0 && r.Remember || d.Change < 0 && r.Forget {
-			out = append(out, d)
-		}
-	}
-	return out
+	return kept
 }
 
-// setAdvantages compares the answers of a group with each other, and its
-// suites as the rules say. What is masked keeps advantage 0 and is as if it
-// had never been in its set.
+// setAdvantages sets the advantages of the answers of a group, relative to each
+// other, and those of its suites, relative to the set that Compare selects. A
+// masked answer or suite is in no set and keeps advantage 0.
 func (r *Rules) setAdvantages(g *events.GroupRewarded) {
-	weight := r.weight(g)
 	var answers []*events.AnswerReward
 	var rewards []float64
 	for m := range g.Code {
@@ -96,16 +97,17 @@ func (r *Rules) setAdvantages(g *events.GroupRewarded) {
 			rewards = append(rewards, g.Code[m].Reward)
 		}
 	}
+	weight := r.weight(rewards)
 	for i, a := range r.advantages(rewards, weight) {
 		answers[i].Advantage = a
 	}
-	var of []*events.SuiteReward // the question's suites
+	var set []*events.SuiteReward
 	rewards = nil
 	for m := range g.Test {
 		suites, earned := unmasked(g.Test[m])
-		if r.Compare == CompareQuestion {
+		if r.Compare == CompareGroup {
 			if g.Code[m].Loads {
-				of, rewards = append(of, suites...), append(rewards, earned...)
+				set, rewards = append(set, suites...), append(rewards, earned...)
 			}
 			continue
 		}
@@ -114,7 +116,7 @@ func (r *Rules) setAdvantages(g *events.GroupRewarded) {
 		}
 	}
 	for i, a := range r.advantages(rewards, weight) {
-		of[i].Advantage = a
+		set[i].Advantage = a
 	}
 }
 
@@ -132,20 +134,15 @@ func (r *Rules) advantages(rewards []float64, weight float64) []float64 {
 	return advantages
 }
 
-// weight returns the factor of the group's advantages.
-func (r *Rules) weight(g *events.GroupRewarded) float64 {
-	if len(r.Bands) == 0 {
-		return 1
-	}
-	sum, n := 0.0, 0
-	for m := range g.Code {
-		if !g.Code[m].Masked {
-			sum += g.Code[m].Reward
-			n++
-		}
+// weight returns the factor of the group's advantages, given the rewards of its
+// answers.
+func (r *Rules) weight(rewards []float64) float64 {
+	sum := 0.0
+	for _, reward := range rewards {
+		sum += reward
 	}
 	for _, b := range r.Bands {
-		if sum <= b.UpTo*float64(n)+tieTolerance {
+		if sum <= b.UpTo*float64(len(rewards))+tieTolerance {
 			return b.Weight
 		}
 	}

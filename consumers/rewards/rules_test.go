@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// twoAnswers is a question whose first answer passes a new test, fails one, and
-// passes a historical one; whose second fails everything; whose third does not
-// load.
-func twoAnswers() *events.CodeExecuted {
+// threeAnswers is a group of three answers: the first passes a new test, fails
+// one, and passes a historical one; the second fails everything; the third does
+// not load.
+func threeAnswers() *events.CodeExecuted {
 	suite := func(tests ...events.ExecutedTest) events.ExecutedSuite {
 		return events.ExecutedSuite{Chars: 10, Tests: tests}
 	}
@@ -52,9 +52,9 @@ func advantagesOf(g *events.GroupRewarded) (code []float64, test [][]float64) {
 	return code, test
 }
 
-// Self-Play pays what A1 pays, and compares blind suites over the question.
+// Self-Play has the rewards of A1, and compares all suites of the group.
 func TestSelfPlay(t *testing.T) {
-	g := twoAnswers()
+	g := threeAnswers()
 	a1, self := mustScore(t, A1{Alpha: 0.5}, g), mustScore(t, SelfPlay{Alpha: 0.5}, g)
 	if self.Recipe != NameSelfPlay || self.Alpha != 0.5 {
 		t.Errorf("recorded as %s, alpha %v", self.Recipe, self.Alpha)
@@ -82,7 +82,7 @@ func TestSelfPlay(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	g := twoAnswers()
+	g := threeAnswers()
 	formula := func(change func(*Formula)) Formula {
 		f := PaperFormula()
 		change(&f)
@@ -149,7 +149,7 @@ func TestRules(t *testing.T) {
 	})
 	t.Run("terms", func(t *testing.T) {
 		f := formula(func(f *Formula) {
-			f.Validity, f.Adversarial, f.Wanted, f.AgainstHistory, f.HistoryShare, f.GoldenShare = 0.5, 2, 2, false, 0.25, 0.5
+			f.Validity, f.Adversarial, f.Wanted, f.AgainstHistorical, f.HistoricalShare, f.GoldenShare = 0.5, 2, 2, false, 0.25, 0.5
 		})
 		got := mustScore(t, f, g)
 		// K = 2: R_val = 1/2, fail_new = 1/2 in suite 1: 0.5*0.5 + 2*0.5 = 1.25.
@@ -161,7 +161,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("R_code %v, want 0.8125", r)
 		}
 		if !f.Rules().Golden || PaperFormula().Rules().Golden || !(Golden{}).Rules().Golden {
-			t.Error("golden tests are needed where they pay, and nowhere else")
+			t.Error("golden tests are needed only by recipes that reward them")
 		}
 	})
 }

@@ -8,18 +8,19 @@ import (
 )
 
 var (
-	// ErrAllMasked is returned for a group whose every answer was lost to
-	// infrastructure failures: there is nothing to reward.
+	// ErrAllMasked is returned for a group without an answer to reward: all were
+	// lost to infrastructure failures.
 	ErrAllMasked = errors.New("every answer is masked by an infrastructure failure")
-	// ErrNoTestsWanted is returned for suites of zero tests: validity is a
-	// share of the tests wanted.
-	ErrNoTestsWanted = errors.New("suites are planned, but of 0 tests")
+	// ErrNoTestsWanted is returned for a plan of suites with 0 tests. R_val
+	// divides by the number of tests wanted.
+	ErrNoTestsWanted = errors.New("the plan has suites of 0 tests; it must ask for 1 test or more")
 )
 
-// Score rewards a group under a recipe: the M rewards of its answers and the
-// M x N rewards of its suites with their advantages, the answer the Test LLM
-// learns from, and the Mistake Book's changes. It is pure: equal groups give
-// equal results. The group must be valid (events.CodeExecuted.Validate).
+// Score rewards a group under a recipe. The result holds the M rewards of the
+// answers and the M x N rewards of the suites with their advantages, the answer
+// that the Test LLM learns from, and the changes of the Mistake Book. Score is
+// pure: equal groups give equal results. The group must pass
+// events.CodeExecuted.Validate.
 func Score(recipe Recipe, group *events.CodeExecuted) (*events.GroupRewarded, error) {
 	plan := &group.Plan
 	if plan.Suites > 0 && plan.Tests < 1 {
@@ -78,8 +79,8 @@ func scoreAnswer(recipe Recipe, plan *events.Plan, answer *events.ExecutedAnswer
 			scored = append(scored, suites[n])
 		}
 	}
-	// An answer that lost all its suites was measured by none; one that does
-	// not load is worth 0 whatever they would have shown.
+	// An answer that lost all its suites has no measurement. An answer that does
+	// not load has a reward of 0 without any.
 	if recipe.TrainsTest() && answer.Loads && plan.Suites > 0 && len(scored) == 0 {
 		return events.AnswerReward{Loads: true, Masked: true}, nil
 	}

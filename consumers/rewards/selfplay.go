@@ -2,23 +2,22 @@ package rewards
 
 import "codea1/events"
 
-// SelfPlay is the reward side of the Self-Play baseline of Code-A1 (arXiv
-// 2603.15611): one model writes both answers and tests, and is kept from
-// reading an answer when it writes tests for it, since it would collude with
-// itself. The model is paid in both roles by the terms of A1: for the tests
-// its answers pass, and for valid tests that its answers fail. (The paper's
-// repository has no program for the baseline and its page no formula, only this
-// setting; that the terms are A1's is our reading of it.)
+// SelfPlay is the reward of the Self-Play baseline of Code-A1 (arXiv
+// 2603.15611). One model writes both answers and tests. It does not see the
+// answer when it writes tests for it, because it could then agree with itself.
+// The model is rewarded in both roles by the terms of A1. (The paper's
+// repository has no program for the baseline and the paper has no formula. That
+// the terms are those of A1 is our interpretation.)
 //
-// What differs follows from the tests being written blind. All M x N suites of
-// a question answer one prompt, so they are one set: a suite's advantage is
-// relative to every suite of its question, not to the N of one answer. And the
-// suite did not see whether its answer loads, so a suite whose answer does not
-// is left out of that comparison, with advantage 0.
+// The difference to A1 follows from the missing answer in the prompt. All M x N
+// suites of a group answer the same prompt, so they are one set: the advantage
+// of a suite is relative to all suites of its group, not to the N suites of its
+// answer. Suites of answers that do not load are left out of this comparison
+// and have advantage 0.
 //
-// A recipe rewards; it neither ties the two models together nor hides the
-// answer from the prompt. Applied to a run of two models it tells what that
-// run's rewards would have taught a single blind one.
+// A recipe only rewards. It does not make one model of two, and it does not
+// remove the answer from the prompt. Applied to a run with two models it
+// computes the rewards that one model without the answer would have had.
 type SelfPlay struct {
 	Alpha float64 // within [0, 1]
 }
@@ -35,7 +34,7 @@ func (SelfPlay) TrainsTest() bool { return true }
 // Rules implements Recipe.
 func (SelfPlay) Rules() Rules {
 	rules := paperRules
-	rules.Compare = CompareQuestion
+	rules.Compare = CompareGroup
 	return rules
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestStories scores groups written down as text. See testdata/stories for
-// the notation; `go test -rewrite` rewrites the outcomes.
+// TestStories scores groups written as text. testdata/stories describes the
+// notation; `go test -rewrite` rewrites the results.
 func TestStories(t *testing.T) {
 	datadriven.RunTest(t, "testdata/stories", func(t *testing.T, d *datadriven.TestData) string {
 		recipe, alpha, k := NameA1, DefaultAlpha, 4
@@ -61,7 +61,7 @@ func parseGroup(text string, k int) (*events.CodeExecuted, error) {
 			continue
 		}
 		switch fields[0] {
-		case "history":
+		case "historical":
 			for _, f := range fields[1:] {
 				call, expected, _ := strings.Cut(f, "=")
 				g.Historical = append(g.Historical, events.HistoricalTest{Call: call, Expected: expected, Count: 1})
@@ -124,7 +124,7 @@ func parseAnswer(words []string) (events.ExecutedAnswer, error) {
 			a.Loads, a.LoadError = false, "SyntaxError"
 		case "lost":
 			a.Failure = "the sandbox died"
-		case "history":
+		case "historical":
 			a.Historical, err = parseVerdicts(value)
 		case "golden":
 			var verdicts []events.Verdict

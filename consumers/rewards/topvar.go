@@ -6,15 +6,14 @@ import (
 	"codea1/events"
 )
 
-// tieTolerance is how close two deviations or means count as equal. Sums of the same
-// rewards in another order differ in the last bits, and a tie must go to the
-// first answer, not to rounding. Distinct rewards differ by far more.
+// tieTolerance is the distance below which two deviations or means are equal.
+// Sums of the same rewards in another order differ in the last bits, and
+// rounding must not decide a tie. Distinct rewards differ by far more.
 const tieTolerance = 1e-9
 
-// TopVar returns the answer whose suites teach the Test LLM most: the one
-// whose suite rewards have the largest population standard deviation, the
-// first on ties (design step 8). Masked suites do not count, and an answer
-// without any other suite is not eligible; -1 if none is.
+// TopVar returns the answer with the largest population standard deviation of
+// its suite rewards, the first of equal ones. Masked suites do not count. An
+// answer with only masked suites cannot be chosen; -1 if no answer can.
 func TopVar(suites [][]events.SuiteReward) int {
 	return most(suites, func(rewards []float64) float64 {
 		_, squares := moments(rewards)
@@ -22,7 +21,7 @@ func TopVar(suites [][]events.SuiteReward) int {
 	})
 }
 
-// TopMean returns the answer whose suites have earned most on average, with
+// TopMean returns the answer with the largest mean of its suite rewards, under
 // TopVar's rules for ties and masked suites.
 func TopMean(suites [][]events.SuiteReward) int {
 	return most(suites, func(rewards []float64) float64 {
@@ -31,17 +30,17 @@ func TopMean(suites [][]events.SuiteReward) int {
 	})
 }
 
-// most returns the answer whose unmasked suites are worth most, the first on
-// ties, -1 where there are none.
-func most(suites [][]events.SuiteReward, worth func(rewards []float64) float64) int {
-	best, bestWorth := -1, 0.0
+// most returns the answer with the largest value of its unmasked rewards, the
+// first of equal ones, -1 if all suites are masked.
+func most(suites [][]events.SuiteReward, value func(rewards []float64) float64) int {
+	best, largest := -1, 0.0
 	for m := range suites {
 		_, rewards := unmasked(suites[m])
 		if len(rewards) == 0 {
 			continue
 		}
-		if w := worth(rewards); best < 0 || w > bestWorth+tieTolerance {
-			best, bestWorth = m, w
+		if v := value(rewards); best < 0 || v > largest+tieTolerance {
+			best, largest = m, v
 		}
 	}
 	return best
