@@ -156,12 +156,11 @@ func (c *candidate) hash(raw []byte, hash func() string) error {
 	return nil
 }
 
-// record returns the record of a message, but for its place. One that comes
-// from another log keeps its version, and so its chain hash.
+// record returns the record of a message, but for its place.
 func (c *candidate) record() *Record {
-	r := &Record{Message: c.entry.Message, PayloadHash: c.payload, version: recordHashed, bare: c.bare}
+	r := &Record{Message: c.entry.Message, PayloadHash: c.payload, bare: c.bare}
 	if from := c.entry.from; from != nil {
-		r.version, r.Compacted, r.Tokens = from.version, from.Compacted, from.Tokens
+		r.Compacted, r.Tokens = from.Compacted, from.Tokens
 	}
 	return r
 }

@@ -65,15 +65,6 @@ func RebuildBook(ctx context.Context, l *Log) (*mistakes.Book, error) {
 	return l.BookAt(ctx, last)
 }
 
-func applyRecord(book *mistakes.Book, r *Record) error {
-	e, err := r.Decode()
-	if err != nil {
-		return err
-	}
-	book.Apply(e.Payload.(*events.GroupRewarded))
-	return nil
-}
-
 // bookState says what the stored tests stand for. Where it does not fit them
 // or the log, they are worth nothing.
 type bookState struct {

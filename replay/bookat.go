@@ -14,25 +14,14 @@ func (l *Log) BookAt(ctx context.Context, seq uint64) (*mistakes.Book, error) {
 	if seq == 0 {
 		return book, nil
 	}
-	if l.format >= formatWithDeltas {
-		done, err := l.use()
-		if err != nil {
-			return nil, err
-		}
-		defer done()
-		txn := l.db.NewTransaction(false)
-		defer txn.Discard()
-		return book, l.applyDeltas(ctx, txn, seq, book)
+	done, err := l.use()
+	if err != nil {
+		return nil, err
 	}
-	for r, err := range l.Scan(ctx, ScanOptions{To: seq, Types: []events.Type{events.TypeGroupRewarded}}) {
-		if err != nil {
-			return nil, err
-		}
-		if err := applyRecord(book, &r); err != nil {
-			return nil, err
-		}
-	}
-	return book, nil
+	defer done()
+	txn := l.db.NewTransaction(false)
+	defer txn.Discard()
+	return book, l.applyDeltas(ctx, txn, seq, book)
 }
 
 // TestChange is one change of one test of the Mistake Book.

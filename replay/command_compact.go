@@ -70,7 +70,7 @@ func (r *Compaction) print(out io.Writer, dir string, short bool, before uint64)
 	fmt.Fprintf(table, "log\t%s\n", dir)
 	fmt.Fprintf(table, "compacted\t%d payloads up to event %d, from %s to %s\n", r.Events, r.To, megabytes(r.BytesBefore), megabytes(r.BytesAfter))
 	if r.Whole > 0 {
-		fmt.Fprintf(table, "left whole\t%d payloads, which an older build has chained as they are\n", r.Whole)
+		fmt.Fprintf(table, "left whole\t%d payloads, which are not well-formed\n", r.Whole)
 	}
 	if short {
 		fmt.Fprintf(table, "\tthe next event is of a group that is still to be trained on\n")

@@ -15,7 +15,7 @@ import (
 type Compaction struct {
 	To          uint64 // no payload up to this event has tokens, but those of Whole
 	Events      uint64 // payloads that have lost their tokens now
-	Whole       uint64 // payloads of now that stay as they are: their chain hash covers them as they travelled
+	Whole       uint64 // payloads of now that keep their tokens: they are not well-formed msgpack
 	BytesBefore uint64 // size of the records of Events
 	BytesAfter  uint64
 	Waiting     bool // the files still hold what is gone: another process reads the log

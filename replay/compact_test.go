@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,7 +21,7 @@ func withoutTokens(t *testing.T, messages []events.Message) []events.Message {
 	var compacted []events.Message
 	for _, m := range messages {
 		if hasTokens(m.Type) {
-			m = recordsOf(t, m)[3].Message
+			m = recordsOf(t, m)[2].Message
 		}
 		compacted = append(compacted, m)
 	}
@@ -422,58 +421,5 @@ func TestVerifyFindsDamageInCompacted(t *testing.T) {
 	var corrupt *CorruptError
 	if _, err := l.Verify(t.Context(), nil); !errors.As(err, &corrupt) {
 		t.Errorf("another number of compacted payloads: %v", err)
-	}
-}
-
-// said is what messages say, by event ID, in whatever version it was written.
-func said(t *testing.T, messages []events.Message) map[string]events.Payload {
-	t.Helper()
-	payloads := make(map[string]events.Payload, len(messages))
-	for i := range messages {
-		p, err := messages[i].Payload()
-		if err != nil {
-			t.Fatal(err)
-		}
-		payloads[messages[i].ID] = p
-	}
-	return payloads
-}
-
-// A log that an older build has written is read as it is, goes on in this
-// format, and keeps its chain.
-func TestFormat2(t *testing.T) {
-	t.Parallel()
-	run := t.TempDir()
-	if err := os.CopyFS(Dir(run), os.DirFS("testdata/format2")); err != nil {
-		t.Fatal(err)
-	}
-	const chain = "7dd09340a9a4f229869b26d858a4486d13a5a98bc977a7f5062844608e927692"
-	reader := openLog(t, Dir(run), Options{ReadOnly: true})
-	if report := mustVerify(t, reader); reader.format != 2 || report.Chain.String() != chain || report.Events != 33 {
-		t.Fatalf("format %d, %+v", reader.format, report)
-	}
-	if diff := cmp.Diff(said(t, tell(t)), said(t, scanAll(t, reader, ScanOptions{To: 31}))); diff != "" {
-		t.Fatalf("events (-want +got):\n%s", diff)
-	}
-	writer := openLog(t, Dir(run), Options{})
-	if _, last := writer.Last(); writer.format != FormatVersion || last.String() != chain {
-		t.Fatalf("format %d, chain %v", writer.format, last)
-	}
-	mustAppend(t, writer, at(33, append(group(t, 901), group(t, 902)...)...))
-	report, err := writer.Compact(t.Context(), 1<<40, nil)
-	if err != nil || report.Events != 2 || report.Whole != 11 {
-		t.Fatalf("compact: %+v, %v", report, err)
-	}
-	whole := mustVerify(t, writer)
-	if whole.Compacted != 2 || whole.Events != 39 {
-		t.Fatalf("%+v", whole)
-	}
-	// Records keep their version, and so the chain, wherever they go.
-	into := filepath.Join(t.TempDir(), "log")
-	if _, err := Rebuild(t.Context(), writer, into, Options{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(whole, mustVerify(t, openLog(t, into, Options{}))); diff != "" {
-		t.Errorf("rebuilt (-source +target):\n%s", diff)
 	}
 }

@@ -97,24 +97,3 @@ func lastDeltas(txn *badger.Txn, seq uint64) uint64 {
 	last, _ := seqOf(it.Item().Key())
 	return last
 }
-
-// addDeltas brings a log of format 1, which kept no deltas apart, to format 2.
-func (l *Log) addDeltas(ctx context.Context) error {
-	batch := l.db.NewWriteBatch()
-	defer batch.Cancel()
-	for r, err := range l.Scan(ctx, ScanOptions{Types: []events.Type{events.TypeGroupRewarded}}) {
-		if err != nil {
-			return err
-		}
-		e, err := r.Decode()
-		if err != nil {
-			return err
-		}
-		if rewarded := e.Payload.(*events.GroupRewarded); hasDeltas(rewarded) {
-			if err := batch.Set(deltaKey(r.Seq), encodeDeltas(rewarded)); err != nil {
-				return err
-			}
-		}
-	}
-	return batch.Flush()
-}

@@ -97,9 +97,6 @@ func (l *Log) lookup(id eventID) (seq uint64, err error) {
 
 // lookupStored is lookup among the events that chunks have.
 func (l *Log) lookupStored(txn *badger.Txn, id eventID) (seq uint64, err error) {
-	if l.format < formatWithChunks {
-		return l.lookupSingle(txn, id)
-	}
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: bucketPrefix(bucketOf(id))})
 	defer it.Close()
 	for it.Rewind(); it.Valid() && seq == 0; it.Next() {
@@ -139,9 +136,6 @@ func (l *Log) recordOf(txn *badger.Txn, id eventID, seq uint64) (Record, error) 
 // indexEntries returns the index up to event to, bucket by bucket. An error is
 // the last thing it yields.
 func (l *Log) indexEntries(txn *badger.Txn, to uint64) iter.Seq2[indexEntry, error] {
-	if l.format < formatWithChunks {
-		return l.singles(txn)
-	}
 	return func(yield func(indexEntry, error) bool) {
 		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceIndex}})
 		defer it.Close()
@@ -174,9 +168,6 @@ func (l *Log) indexEntries(txn *badger.Txn, to uint64) iter.Seq2[indexEntry, err
 // readIndexed returns up to which event chunks have the IDs, in a log that ends
 // with event last.
 func (l *Log) readIndexed(txn *badger.Txn, last uint64) (to uint64, err error) {
-	if l.format < formatWithChunks {
-		return last, nil
-	}
 	raw, err := get(txn, keyIndex)
 	if err != nil {
 		return 0, l.corrupt(0, "end of the index cannot be read", err)
@@ -223,14 +214,7 @@ func (l *Log) storeChunk(end bool) error {
 	}
 	chunk := l.recent.list()
 	slices.SortFunc(chunk, func(a, b indexEntry) int { return bytes.Compare(a.id[:], b.id[:]) })
-	err := l.writeChunk(l.indexed+1, l.head.seq, func(yield func(indexEntry, error) bool) {
-		for _, e := range chunk {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	})
-	if err != nil {
+	if err := l.writeChunk(l.indexed+1, l.head.seq, chunk); err != nil {
 		return fmt.Errorf("store the index of log %s: %w", l.dir, err)
 	}
 	l.indexed = l.head.seq
@@ -240,7 +224,7 @@ func (l *Log) storeChunk(end bool) error {
 
 // writeChunk writes the index of the events from first to last, whose entries
 // come in the order of their IDs.
-func (l *Log) writeChunk(first, last uint64, entries iter.Seq2[indexEntry, error]) error {
+func (l *Log) writeChunk(first, last uint64, entries []indexEntry) error {
 	batch := l.db.NewWriteBatch()
 	defer batch.Cancel()
 	var bucket uint16
@@ -252,10 +236,7 @@ func (l *Log) writeChunk(first, last uint64, entries iter.Seq2[indexEntry, error
 		defer func() { value = nil }() // the batch keeps it
 		return batch.Set(bucketKey(bucket, first), value)
 	}
-	for e, err := range entries {
-		if err != nil {
-			return err
-		}
+	for _, e := range entries {
 		if b := bucketOf(e.id); b != bucket {
 			if err := write(); err != nil {
 				return err

@@ -1,30 +1,10 @@
 package replay
 
 import (
-	"context"
-	"encoding/binary"
-	"errors"
 	"testing"
 
 	"codea1/events"
-	"github.com/dgraph-io/badger/v4"
 )
-
-// withSingles gives a log the index of format 3 in place of its own, also once
-// it is closed.
-func withSingles(l *Log) error {
-	l.indexed = l.head.seq
-	return errors.Join(l.db.DropPrefix([]byte{spaceIndex}, keyIndex), l.db.Update(func(txn *badger.Txn) error {
-		return l.scan(context.Background(), txn, ScanOptions{}, func(item *badger.Item) (bool, error) {
-			r, _, err := l.record(item)
-			if err != nil {
-				return false, err
-			}
-			at := binary.BigEndian.AppendUint64(nil, r.Seq)
-			return true, txn.Set(singleKey(parseID(r.Message.ID)), append(at, r.PayloadHash[:]...))
-		})
-	}))
-}
 
 // indexedLog fills a log with events of several chunks and some behind them.
 func indexedLog(t *testing.T, dir string) (l *Log, messages []events.Message) {
@@ -107,49 +87,6 @@ func TestHalfAChunk(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkIndex(t, openLog(t, dir, scratch), messages)
-}
-
-// A log with a key for each event is read as it is, and gets chunks by the first
-// writer, also if one was interrupted at it before or left the keys behind.
-func TestUpgradeFromFormat3(t *testing.T) {
-	t.Parallel()
-	for _, before := range []struct {
-		name string
-		do   func(l *Log) error
-	}{
-		{"whole", func(l *Log) error { return l.setKey(keyFormat, []byte{3}) }},
-		{"interrupted", func(l *Log) error {
-			return errors.Join(l.addChunk(), l.deleteKeys(keyIndex), l.setKey(keyFormat, []byte{3}))
-		}},
-		{"keys left behind", func(l *Log) error { return l.addChunk() }},
-	} {
-		t.Run(before.name, func(t *testing.T) {
-			dir := t.TempDir()
-			l, messages := indexedLog(t, dir)
-			if err := errors.Join(withSingles(l), before.do(l), l.Close()); err != nil {
-				t.Fatal(err)
-			}
-			checkIndex(t, openLog(t, dir, Options{ReadOnly: true}), messages)
-			writer := openLog(t, dir, scratch)
-			if writer.format != FormatVersion {
-				t.Errorf("format %d after a writer", writer.format)
-			}
-			if err := writer.db.View(func(txn *badger.Txn) error {
-				if anyKey(txn, spaceIDs) {
-					return errors.New("a key for each event is still there")
-				}
-				return nil
-			}); err != nil {
-				t.Error(err)
-			}
-			checkIndex(t, writer, messages)
-			more := group(t, 900)
-			if appended := mustAppend(t, writer, at(len(messages), append(messages, more...)...)); appended.Duplicates != len(messages) || len(appended.Messages) != len(more) {
-				t.Errorf("%d duplicates of %d, %d new of %d", appended.Duplicates, len(messages), len(appended.Messages), len(more))
-			}
-			checkIndex(t, writer, append(messages, more...))
-		})
-	}
 }
 
 // A batch is looked up in the store as it was before the one on its way, whose

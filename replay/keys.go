@@ -12,7 +12,6 @@ import (
 const (
 	spaceEvents  = 'e' // sequence number: record
 	spaceIndex   = 'x' // first bits of the ID, first event of a chunk: IDs, and where their events are
-	spaceIDs     = 'i' // event ID: where the event is, and its payload hash; before format 4
 	spaceBook    = 'b' // problem, order: test of the Mistake Book
 	spaceDeltas  = 'd' // sequence number: what a group.rewarded event changes in the Mistake Book
 	spaceRefused = 'r' // event ID, payload hash: the event that stands instead
@@ -29,14 +28,7 @@ var (
 )
 
 // FormatVersion is the version of the layout this build writes.
-const FormatVersion = 4
-
-// The first versions with something new.
-const (
-	formatWithDeltas = 2 // keeps deltas apart
-	formatWithHashes = 3 // its records are recordHashed
-	formatWithChunks = 4 // its index is written by chunks
-)
+const FormatVersion = 1
 
 // typeCodes stand in the user-meta byte of an event's key, where a scan sees
 // them without reading the value. A code is never reused.

@@ -32,15 +32,7 @@ func (l *Log) load() error {
 		l.options.Logger.Warn("the newest value log ends within an entry: all events are read to see whether it is one of theirs", "dir", l.dir)
 		return l.checkValues(context.Background(), txn)
 	}
-	if l.format < FormatVersion && !l.options.ReadOnly {
-		if err := l.upgrade(context.Background()); err != nil {
-			return err
-		}
-	}
 	if err := l.loadBook(txn); err != nil || l.options.ReadOnly {
-		return err
-	}
-	if err := l.dropSingles(txn); err != nil {
 		return err
 	}
 	if err := l.loadRecent(); err != nil {
@@ -59,26 +51,6 @@ func anyKey(txn *badger.Txn, space byte) bool {
 	return it.Valid()
 }
 
-// upgrade brings a log of an older format to this one. A crash in between
-// leaves a log of the older format. Records are never written anew.
-func (l *Log) upgrade(ctx context.Context) error {
-	var err error
-	if l.format < formatWithDeltas {
-		err = l.addDeltas(ctx)
-	}
-	if err == nil && l.format < formatWithChunks {
-		err = l.addChunk()
-	}
-	if err == nil {
-		err = l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyFormat, []byte{FormatVersion}) })
-	}
-	if err != nil {
-		return fmt.Errorf("upgrade log %s: %w", l.dir, err)
-	}
-	l.format = FormatVersion
-	return nil
-}
-
 func (l *Log) checkFormat() error {
 	var raw []byte
 	err := l.db.View(func(txn *badger.Txn) (err error) {
@@ -92,7 +64,6 @@ func (l *Log) checkFormat() error {
 		if l.options.ReadOnly {
 			return fmt.Errorf("%w: %s holds no format version", ErrNoLog, l.dir)
 		}
-		l.format = FormatVersion
 		return l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyFormat, []byte{FormatVersion}) })
 	}
 	if len(raw) != 1 {
@@ -101,7 +72,6 @@ func (l *Log) checkFormat() error {
 	if raw[0] > FormatVersion {
 		return fmt.Errorf("%w: log %s has version %d, this build knows %d", ErrNewerFormat, l.dir, raw[0], FormatVersion)
 	}
-	l.format = raw[0]
 	return nil
 }
 

@@ -51,7 +51,6 @@ type Log struct {
 	dir     string
 	options Options
 	db      *badger.DB
-	format  byte         // version of the layout that is there
 	remove  func() error // what a reader's snapshot leaves
 	cut     bool         // Badger has cut the newest value log of a rehearsal's snapshot
 	release func() error // what is set aside for closing

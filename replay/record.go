@@ -25,7 +25,6 @@ type Record struct {
 	// compacted payload had, in order.
 	Tokens []int
 
-	version  byte
 	bare     *Hash // what a compacted payload has to hash to; nil if it cannot be compacted
 	chainEnd int   // of the encoded record: where the part ends that the chain covers
 }
@@ -75,14 +74,10 @@ var (
 	errRecord      = errors.New("malformed record")
 )
 
-// Record versions.
-const (
-	// recordWhole: the chain covers the payload as it travelled. Formats 1 and 2.
-	recordWhole = 1
-	// recordHashed: the chain covers the hashes of the payload with and without
-	// tokens, so that the one can take the place of the other.
-	recordHashed = 2
-)
+// recordVersion is the version of the records that this build writes. The chain
+// covers the hashes of the payload with and without tokens, so that the one can
+// replace the other.
+const recordVersion = 1
 
 // chainedFrom is where a record's chained part starts: behind the version byte
 // and the chain hash.
@@ -105,14 +100,9 @@ func recordRoom(m *events.Message) int {
 // how much of it the chain covers. It does not read r.Seq.
 func layOut(b []byte, r *Record) (value []byte, chained int) {
 	m := &r.Message
-	b = append(b, r.version)
+	b = append(b, recordVersion)
 	b = append(b, make([]byte, sha256.Size)...)
 	b = append(b, r.PayloadHash[:]...)
-	if r.version == recordWhole {
-		b = appendText(appendEnvelope(b, m), m.Encoding)
-		b = append(b, m.Data...)
-		return b, len(b)
-	}
 	if r.bare == nil {
 		b = append(b, 0)
 	} else {
@@ -183,14 +173,14 @@ func decodeRecord(seq uint64, value []byte) (Record, error) {
 	if len(value) < chainedFrom+sha256.Size {
 		return Record{}, fmt.Errorf("%w: %d bytes", errRecord, len(value))
 	}
-	r := Record{Seq: seq, version: value[0]}
-	if r.version < recordWhole || r.version > recordHashed {
-		return Record{}, fmt.Errorf("%w: record version %d, this build knows %d", ErrNewerFormat, r.version, recordHashed)
+	if value[0] != recordVersion {
+		return Record{}, fmt.Errorf("%w: record version %d, this build knows %d", ErrNewerFormat, value[0], recordVersion)
 	}
+	r := Record{Seq: seq}
 	copy(r.Chain[:], value[1:])
 	copy(r.PayloadHash[:], value[chainedFrom:])
 	f := fields{rest: value[chainedFrom+sha256.Size:]}
-	if r.version == recordHashed && f.flag() {
+	if f.flag() {
 		r.bare = new(Hash)
 		copy(r.bare[:], f.take(sha256.Size))
 	}
@@ -205,14 +195,11 @@ func decodeRecord(seq uint64, value []byte) (Record, error) {
 	}
 	m.TraceParent = f.text()
 	r.chainEnd = len(value) - len(f.rest)
-	if r.version == recordHashed && f.flag() {
+	if f.flag() {
 		r.Compacted, r.Tokens = true, f.tokens()
 	}
 	m.Encoding = f.text()
 	m.Data = f.rest
-	if r.version == recordWhole {
-		r.chainEnd = len(value)
-	}
 	if f.failed {
 		return Record{}, fmt.Errorf("%w: envelope is cut off", errRecord)
 	}

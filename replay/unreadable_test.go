@@ -99,7 +99,7 @@ func TestDecodeTellsDamageFromUnreadable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Record{Seq: 1, Message: m, PayloadHash: hashOf(raw), version: recordHashed}
+		r := Record{Seq: 1, Message: m, PayloadHash: hashOf(raw)}
 		if _, err := r.Decode(); isUnreadable(err) != (len(m.Data) == 1) {
 			t.Errorf("as it was appended: %v", err)
 		}

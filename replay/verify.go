@@ -151,7 +151,7 @@ func (v *verifier) fold(r *Record) error {
 	}
 	if rewarded, ok := x.Payload.(*events.GroupRewarded); ok {
 		x.Changes = v.book.Apply(rewarded)
-		if hasDeltas(rewarded) && v.log.format >= formatWithDeltas {
+		if hasDeltas(rewarded) {
 			v.deltas++
 			kept, err := get(v.txn, deltaKey(r.Seq))
 			if err != nil || !bytes.Equal(kept, encodeDeltas(rewarded)) {
