@@ -4,13 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"codea1/events"
 )
 
 const module = "codea1"
@@ -141,5 +148,54 @@ func TestFoldersOfTheRoot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Stage names are data of events/topology.go; production code elsewhere uses
+// its constants.
+func TestStageNamesOccurOnlyInTheTopology(t *testing.T) {
+	names := map[string]bool{"rollout-": true, "trainer-": true} // also in parts
+	for _, s := range events.Stages {
+		names[s.Name] = true
+	}
+	// The commands of the CLI still name stages in struct tags.
+	const tagged = "stage.go"
+	found := false
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+			name := names[text]
+			for stage := range names {
+				name = name || path != tagged && strings.Contains(text, `name:"`+stage+`"`)
+			}
+			switch {
+			case name && path == filepath.Join("events", "topology.go"):
+				found = true
+			case name:
+				t.Errorf("%s: %s is a stage name: use the constant of events/topology.go", path, literal.Value)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found {
+		t.Error("events/topology.go holds no stage name: does the check find any?")
 	}
 }

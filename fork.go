@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"codea1/consumers/evaluation"
-	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/gpuworker"
 	"codea1/replay"
@@ -141,15 +139,13 @@ func (h *host) PutBusAside(dir, config string) error {
 	}
 }
 
-// WorkSets implements replay.Host: the stages that station starts.
+// WorkSets implements replay.Host.
 func (h *host) WorkSets() []replay.WorkSet {
-	return []replay.WorkSet{
-		{Name: "rollout-" + string(events.RoleCode), Types: []events.Type{events.TypeProblemPosed}},
-		{Name: "rollout-" + string(events.RoleTest), Types: []events.Type{events.TypeCodeSampled}},
-		{Name: "execution", Types: []events.Type{events.TypeTestsSampled}},
-		{Name: rewards.StageName, Types: []events.Type{events.TypeCodeExecuted}},
-		{Name: evaluation.StageName, Types: []events.Type{events.TypeCodeExecuted}},
+	var sets []replay.WorkSet
+	for _, s := range events.Workers() {
+		sets = append(sets, replay.WorkSet{Name: s.Name, Types: s.Consumes})
 	}
+	return sets
 }
 
 // Checkpoints implements replay.Host.

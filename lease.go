@@ -9,10 +9,6 @@ import (
 	"codea1/gpuworker"
 )
 
-// recorderStage names the part of a run that is its log, Mistake Book and
-// curriculum.
-const recorderStage = "recorder"
-
 // defaultLeaseTTL is how long a part of a run whose owner has died stays without
 // one.
 const defaultLeaseTTL = 10 * time.Second

@@ -71,7 +71,7 @@ func (r *recording) open(ctx context.Context) error {
 // the log makes the curriculum pose what is due.
 func (r *recording) begin(ctx context.Context, c *circle, config string) error {
 	r.config = config
-	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source("curriculum"), Now: time.Now, Budget: r.budget}
+	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source(events.StageCurriculum), Now: time.Now, Budget: r.budget}
 	if err := r.flags.Bus.limit(ctx, r.bus, r.run); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (r *recording) begin(ctx context.Context, c *circle, config string) error {
 	}
 	r.trained.Store(int64(r.curriculum.Trained()))
 	recorder, err := replay.NewRecorder(r.bus, r.log, replay.RecorderConfig{
-		Run: r.run, Source: r.source("recorder"), Logger: r.logger.With("stage", "recorder"), OnAppend: r.appended,
+		Run: r.run, Source: r.source(events.StageRecorder), Logger: r.logger.With("stage", events.StageRecorder), OnAppend: r.appended,
 		KeepTokens: r.flags.KeepTokens,
 	})
 	if err != nil {
@@ -183,7 +183,8 @@ func (r *recording) finish(ctx context.Context, recorder *circle, reason string)
 
 // catchUp brings the curriculum to the end of the log.
 func (r *recording) catchUp(ctx context.Context) error {
-	for record, err := range r.log.Scan(ctx, replay.ScanOptions{Types: curriculum.Types()}) {
+	posing, _ := events.StageNamed(events.StageCurriculum)
+	for record, err := range r.log.Scan(ctx, replay.ScanOptions{Types: posing.Consumes}) {
 		if err != nil {
 			return err
 		}

@@ -107,7 +107,7 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 
 	recording, stopRecording := newCircle(context.WithoutCancel(ctx))
 	defer func() { _ = stopRecording() }()
-	if _, err := t.lease(ctx, recording, recorderStage); err != nil {
+	if _, err := t.lease(ctx, recording, events.StageRecorder); err != nil {
 		return err
 	}
 	if err := t.begin(ctx, recording, config); err != nil {

@@ -17,7 +17,6 @@ import (
 	"codea1/consumers/dashboard"
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
-	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/stage"
 )
@@ -38,19 +37,19 @@ type StageCommand struct {
 
 // workerStages start what a worker's process holds, by the stage's name.
 var workerStages = map[string]func(context.Context, *station, *circle) error{
-	"rollout-code": func(_ context.Context, s *station, c *circle) error { return s.startRollout(c, events.RoleCode) },
-	"rollout-test": func(_ context.Context, s *station, c *circle) error { return s.startRollout(c, events.RoleTest) },
-	"trainer-code": func(ctx context.Context, s *station, c *circle) error { return s.startTrainer(ctx, c, events.RoleCode) },
-	"trainer-test": func(ctx context.Context, s *station, c *circle) error { return s.startTrainer(ctx, c, events.RoleTest) },
-	"execution": func(ctx context.Context, s *station, c *circle) error {
+	events.StageRolloutCode: func(_ context.Context, s *station, c *circle) error { return s.startRollout(c, events.RoleCode) },
+	events.StageRolloutTest: func(_ context.Context, s *station, c *circle) error { return s.startRollout(c, events.RoleTest) },
+	events.StageTrainerCode: func(ctx context.Context, s *station, c *circle) error { return s.startTrainer(ctx, c, events.RoleCode) },
+	events.StageTrainerTest: func(ctx context.Context, s *station, c *circle) error { return s.startTrainer(ctx, c, events.RoleTest) },
+	events.StageExecution: func(ctx context.Context, s *station, c *circle) error {
 		pool, err := s.openPool(ctx)
 		if err != nil {
 			return err
 		}
 		return s.startExecution(c, pool)
 	},
-	rewards.StageName:    func(_ context.Context, s *station, c *circle) error { return s.startRewards(c) },
-	evaluation.StageName: func(_ context.Context, s *station, c *circle) error { return s.startEvaluation(c) },
+	events.StageRewards:    func(_ context.Context, s *station, c *circle) error { return s.startRewards(c) },
+	events.StageEvaluation: func(_ context.Context, s *station, c *circle) error { return s.startEvaluation(c) },
 }
 
 // ProcessFlags are those of every process that holds one stage.
@@ -286,7 +285,7 @@ func (d *DashboardStage) Run(ctx context.Context, flags *kong.Context, logger *s
 		return err
 	}
 	fmt.Fprintf(flags.Stderr, "page  %s\n", page.URL())
-	s.serve(c, "dashboard", func(ctx context.Context) error {
+	s.serve(c, events.StageDashboard, func(ctx context.Context) error {
 		if err := awaitRun(ctx, s.bus, d.RunName, logger); err != nil {
 			return err
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"codea1/events"
 )
 
 // RecorderStage begins a run or goes on with it.
@@ -57,7 +59,7 @@ func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 	if err := s.openProbe(ctx, c, r.ProbeAddress); err != nil {
 		return err
 	}
-	if _, err := s.lease(ctx, c, recorderStage); err != nil {
+	if _, err := s.lease(ctx, c, events.StageRecorder); err != nil {
 		return unlessEnded(ctx, err)
 	}
 	logger.Info("records the run", "run", r.RunName, "dir", s.dir, "instance", s.instance)

@@ -82,7 +82,7 @@ func (s *station) publish(ctx context.Context, group string, payload events.Payl
 
 // openPool starts the sandbox.
 func (s *station) openPool(ctx context.Context) (*execution.Pool, error) {
-	pool, err := execution.Open(ctx, s.flags.Sandbox.Config(s.logger.With("stage", "execution")))
+	pool, err := execution.Open(ctx, s.flags.Sandbox.Config(s.logger.With("stage", events.StageExecution)))
 	if err != nil {
 		return nil, err
 	}
@@ -96,13 +96,13 @@ func (s *station) startExecution(c *circle, pool *execution.Pool) error {
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	executed, err := s.openJournal(execution.StageName)
+	executed, err := s.openJournal(events.StageExecution)
 	if err != nil {
 		return err
 	}
-	handler := &execution.Handler{Pool: pool, Source: s.source(execution.StageName), Now: time.Now}
+	handler := &execution.Handler{Pool: pool, Source: s.source(events.StageExecution), Now: time.Now}
 	return s.start(c, stage.Config{
-		Name: execution.StageName, Types: []events.Type{events.TypeTestsSampled}, TextsOnly: true,
+		Name: events.StageExecution, TextsOnly: true,
 		Concurrency: workers + 1, // one group waits for disk and bus
 		Handler:     stage.Each(stage.Journalled(executed, events.TypeCodeExecuted, handler.Handle)),
 	})
@@ -114,16 +114,16 @@ func (s *station) startRewards(c *circle) error {
 	if err != nil {
 		return err
 	}
-	handler := &rewards.Handler{Recipe: recipe, Source: s.source(rewards.StageName), Now: time.Now}
+	handler := &rewards.Handler{Recipe: recipe, Source: s.source(events.StageRewards), Now: time.Now}
 	return s.start(c, stage.Config{
-		Name: rewards.StageName, Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(handler.Handle), Batch: rewardsBatch,
+		Name: events.StageRewards, Handler: stage.Each(handler.Handle), Batch: rewardsBatch,
 	})
 }
 
 // startEvaluation starts the stage that scores held-out problems.
 func (s *station) startEvaluation(c *circle) error {
-	handler := &evaluation.Handler{Source: s.source(evaluation.StageName), Now: time.Now}
-	return s.start(c, stage.Config{Name: evaluation.StageName, Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(handler.Handle)})
+	handler := &evaluation.Handler{Source: s.source(events.StageEvaluation), Now: time.Now}
+	return s.start(c, stage.Config{Name: events.StageEvaluation, Handler: stage.Each(handler.Handle)})
 }
 
 // startRollout starts the stage that samples from one model, and the follower
@@ -134,11 +134,11 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 		return err
 	}
 	s.owns(sampler.Close)
-	sampled, err := s.openJournal(string(role))
+	name := events.RolloutStage(role).Name
+	sampled, err := s.openJournal(name)
 	if err != nil {
 		return err
 	}
-	name := "rollout-" + string(role)
 	logger := s.logger.With("role", role)
 	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: s.bus, Run: s.run, Role: role, Sampler: sampler, Checkpoints: checkpointPath(s.dir, role), Logger: logger})
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 	}
 	s.serve(c, name+" policy", policy.Run)
 	return s.start(c, stage.Config{
-		Name: name, Types: []events.Type{rollout.Consumes()}, TextsOnly: true, Handler: rollout.Handle,
+		Name: name, TextsOnly: true, Handler: rollout.Handle,
 		Concurrency: rolloutsAtOnce, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
 	})
 }
@@ -177,7 +177,7 @@ func (s *station) openJournal(name string) (*journal.Journal, error) {
 
 // startTrainer starts the one trainer of a model.
 func (s *station) startTrainer(ctx context.Context, c *circle, role events.Role) error {
-	name := "trainer-" + string(role)
+	name := events.TrainerStage(role).Name
 	held, err := s.lease(ctx, c, name)
 	if err != nil {
 		return err
@@ -201,20 +201,25 @@ func (s *station) startTrainer(ctx context.Context, c *circle, role events.Role)
 	return nil
 }
 
-// start starts a stage of competing consumers.
+// start starts a worker stage, which consumes what the topology says.
 func (s *station) start(c *circle, config stage.Config) error {
+	worker, ok := events.StageNamed(config.Name)
+	if !ok {
+		return fmt.Errorf("stage %q is not in the topology", config.Name)
+	}
+	config.Types = worker.Consumes
 	config.Bus, config.Run, config.Instance = s.bus, s.run, s.instance
 	config.AckWait, config.HeartbeatEvery = s.flags.AckWait, heartbeatEvery
 	config.Logger, config.Registerer = s.logger.With("stage", config.Name), s.metrics
 	config.HoldDeadLetters = s.flags.HoldDeadLetters
-	worker, err := stage.New(config)
+	running, err := stage.New(config)
 	if err != nil {
 		return err
 	}
 	if s.probe != nil {
-		s.probe.Watch(config.Name, worker.Health)
+		s.probe.Watch(config.Name, running.Health)
 	}
-	c.Go(worker.Run)
+	c.Go(running.Run)
 	return nil
 }
 

@@ -85,6 +85,3 @@ func ClipReason(reason string) string {
 	}
 	return strings.ToValidUTF8(reason, "")
 }
-
-// EndTypes returns the types of which one event ends a group.
-func EndTypes() []Type { return []Type{TypeGroupRewarded, TypeGroupDropped, TypeEvalScored} }

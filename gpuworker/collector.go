@@ -55,11 +55,6 @@ func newCollector(role events.Role, trained int) *collector {
 	return &collector{role: role, trained: trained, steps: map[int]*openStep{}, places: map[string]place{}}
 }
 
-// collectedTypes are the events a trainer of the role reads.
-func collectedTypes(role events.Role) []events.Type {
-	return []events.Type{events.TypeProblemPosed, outputType(role), events.TypeGroupRewarded, events.TypeGroupDropped}
-}
-
 // apply takes in what an event says of a group; before is the position that
 // precedes it.
 func (c *collector) apply(group string, payload events.Payload, before events.Position) error {

@@ -46,7 +46,7 @@ func teach(t interface{ Fatal(...any) }, role events.Role, messages []events.Mes
 	var out taught
 	c := newCollector(role, trained)
 	reads := map[events.Type]bool{}
-	for _, typ := range collectedTypes(role) {
+	for _, typ := range events.TrainerStage(role).Consumes {
 		reads[typ] = true
 	}
 	before := at(from)

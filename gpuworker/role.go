@@ -3,17 +3,7 @@ package gpuworker
 import "codea1/events"
 
 // inputType returns the event type a role's sampling consumes.
-func inputType(role events.Role) events.Type {
-	if role == events.RoleCode {
-		return events.TypeProblemPosed
-	}
-	return events.TypeCodeSampled
-}
+func inputType(role events.Role) events.Type { return events.RolloutStage(role).Consumes[0] }
 
 // outputType returns the event type a role's sampling makes.
-func outputType(role events.Role) events.Type {
-	if role == events.RoleCode {
-		return events.TypeCodeSampled
-	}
-	return events.TypeTestsSampled
-}
+func outputType(role events.Role) events.Type { return events.RolloutStage(role).Makes[0] }

@@ -54,7 +54,7 @@ func (t *Trainer) run(ctx context.Context) (err error) {
 		return nil
 	}
 	reader, err := t.config.Bus.Read(ctx, events.ReadConfig{
-		Run: t.config.Run, Types: collectedTypes(t.config.Role), From: t.position,
+		Run: t.config.Run, Types: events.TrainerStage(t.config.Role).Consumes, From: t.position,
 	})
 	if err != nil {
 		return err

@@ -2,15 +2,8 @@ package replay
 
 import "codea1/events"
 
-// causes are the types an event can follow from; types that are not here begin
-// something and have no cause. A drop can follow from anything.
-var causes = map[events.Type]events.Type{
-	events.TypeCodeSampled:   events.TypeProblemPosed,
-	events.TypeTestsSampled:  events.TypeCodeSampled,
-	events.TypeCodeExecuted:  events.TypeTestsSampled,
-	events.TypeGroupRewarded: events.TypeCodeExecuted,
-	events.TypeEvalScored:    events.TypeCodeExecuted,
-}
+// causes is events.Causes.
+var causes = events.Causes()
 
 // lookup returns where the event with an ID is among those met. Most causes are
 // near.

@@ -50,7 +50,7 @@ func (c *RecorderConfig) setDefaults() error {
 		return fmt.Errorf("recorder: keep the tokens of %d steps: want 1 or more, or 0 for all", c.KeepTokens)
 	}
 	if c.Source == "" {
-		c.Source = "recorder"
+		c.Source = events.StageRecorder
 	}
 	if c.MaxBatch == 0 {
 		c.MaxBatch = 256

@@ -10,9 +10,6 @@ import (
 	"codea1/events/stage"
 )
 
-// StageName is the name of the set of consumers that score evaluations.
-const StageName = "evaluation"
-
 // Handler is the evaluation stage: it turns an executed held-out group into a
 // scored one, and has it dropped when there is nothing to score.
 type Handler struct {

@@ -8,9 +8,6 @@ import (
 	"codea1/events"
 )
 
-// StageName is the name of the set of consumers that execute groups.
-const StageName = "execution"
-
 // Handler is the execution stage: it turns a group's answers and suites into
 // what running them showed.
 type Handler struct {

@@ -10,9 +10,6 @@ import (
 	"codea1/events/stage"
 )
 
-// StageName is the name of the set of consumers that reward groups.
-const StageName = "rewards"
-
 // Handler is the handler of the rewards stage. It turns an executed training
 // group into a rewarded one, and drops a group with only masked answers.
 type Handler struct {

@@ -76,7 +76,7 @@ func TestStageDropsALostGroupByName(t *testing.T) {
 	}
 	h := &Handler{Recipe: A1{Alpha: DefaultAlpha}, Source: "rewards-1", Now: func() time.Time { return noon }}
 	s, err := stage.New(stage.Config{
-		Bus: bus, Run: "r1", Name: StageName, Instance: "1", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(h.Handle),
+		Bus: bus, Run: "r1", Name: events.StageRewards, Instance: "1", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(h.Handle),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestStageDropsALostGroupByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := e.Payload.(*events.GroupDropped)
-	if d.Reason != events.DropInfrastructure || d.Stage != StageName || d.Step != 3 || d.Slot != 1 || d.Groups != 2 {
+	if d.Reason != events.DropInfrastructure || d.Stage != events.StageRewards || d.Step != 3 || d.Slot != 1 || d.Groups != 2 {
 		t.Errorf("have %+v", d)
 	}
 	if !strings.Contains(d.Detail, "broken pipe") || e.CausationID != in.ID {

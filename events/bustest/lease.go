@@ -78,7 +78,7 @@ func (s *suite) leaseRefused(t *testing.T) {
 		t.Error("a lease that is held is lost")
 	default:
 	}
-	closeLease(t, lease(ctx, t, bus, events.LeaseConfig{Run: run, Name: "trainer-code", TTL: longTTL}))
+	closeLease(t, lease(ctx, t, bus, events.LeaseConfig{Run: run, Name: events.StageTrainerCode, TTL: longTTL}))
 	closeLease(t, lease(ctx, t, bus, events.LeaseConfig{Run: run + "-b", TTL: longTTL}))
 }
 

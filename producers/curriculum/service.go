@@ -56,13 +56,6 @@ func (s *Service) OnAppend(ctx context.Context, appended []events.Message) error
 	return nil
 }
 
-// Types are the events a curriculum observes.
-func Types() []events.Type {
-	return []events.Type{
-		events.TypeRunStarted, events.TypeProblemPosed, events.TypeEvalScored, events.TypeGroupDropped, events.TypePolicyUpdated,
-	}
-}
-
 // Observe folds logged messages into the curriculum without posing anything:
 // the way to catch up with the log on start.
 func (s *Service) Observe(logged []events.Message) error {
