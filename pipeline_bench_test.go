@@ -19,9 +19,9 @@ import (
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/natsbus"
+	"codea1/events/outbox"
 	"codea1/events/stage"
 	"codea1/gpuworker"
-	"codea1/gpuworker/journal"
 	"codea1/producers/curriculum"
 	"codea1/replay"
 
@@ -175,7 +175,7 @@ func (p *pipeline) startWorkers(t testing.TB, c *circle, execute func(context.Co
 	rewarder := &rewards.Handler{Recipe: recipe, Source: "rewards-0", Now: time.Now}
 	p.startStage(t, c, stage.Config{
 		Name: "execution", Types: []events.Type{events.TypeTestsSampled}, TextsOnly: true, Concurrency: pipelineExecutions,
-		Handler: stage.Each(stage.Journalled(p.openJournal(t, "execution"), events.TypeCodeExecuted, execute)),
+		Handler: outbox.Handler(p.openOutbox(t, "execution"), events.TypeCodeExecuted, stage.Each(execute)),
 	})
 	p.startStage(t, c, stage.Config{
 		Name: "rewards", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(rewarder.Handle), Batch: rewardsBatch,
@@ -205,25 +205,25 @@ func (p *pipeline) startRollout(t testing.TB, c *circle, role events.Role) {
 		t.Fatal(err)
 	}
 	rollout, err := gpuworker.NewRollout(gpuworker.RolloutConfig{
-		Role: role, Policy: policy, Journal: p.openJournal(t, string(role)), Source: "rollout-" + string(role),
+		Role: role, Policy: policy, Source: "rollout-" + string(role),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Go(policy.Run)
 	p.startStage(t, c, stage.Config{
-		Name: "rollout-" + string(role), Types: []events.Type{rollout.Consumes()}, TextsOnly: true, Handler: rollout.Handle,
+		Name: "rollout-" + string(role), Types: []events.Type{rollout.Consumes()}, TextsOnly: true, Handler: outbox.Handler(p.openOutbox(t, string(role)), rollout.Makes(), rollout.Handle),
 		Concurrency: rolloutsAtOnce, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
 	})
 }
 
-func (p *pipeline) openJournal(t testing.TB, name string) *journal.Journal {
-	j, err := journal.Open(filepath.Join(p.dir, "journal-"+name), journal.Options{})
+func (p *pipeline) openOutbox(t testing.TB, name string) *outbox.Outbox {
+	box, err := outbox.Open(filepath.Join(p.dir, "outbox-"+name), outbox.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { j.Close() })
-	return j
+	t.Cleanup(func() { box.Close() })
+	return box
 }
 
 func (p *pipeline) startTrainers(t testing.TB, c *circle) {

@@ -16,7 +16,7 @@ import (
 //	log/                     the event log and the Mistake Book (replay/FORMAT.md)
 //	nats/                    the embedded server's store
 //	checkpoints/ROLE/vNNNNNN Hugging Face directories, one per policy version; start is version 0
-//	journal/NAME/            what a stage has made and perhaps not yet published; NAME-N with replicas
+//	outbox/NAME/             outputs of a stage, stored before they are published; NAME-N with replicas
 //	report.html              what came of it, with charts
 func reportPath(run string) string { return filepath.Join(run, "report.html") }
 func configPath(run string) string { return filepath.Join(run, "config.yaml") }
@@ -29,12 +29,13 @@ func checkpointPath(run string, role events.Role) string {
 	return filepath.Join(run, "checkpoints", string(role))
 }
 
-// journalPath returns where the replica n of a stage, from 0, keeps its journal.
-func journalPath(run, stage string, n int) string {
+// outboxPath returns the directory of the outbox of the n-th replica of a stage,
+// n from 0.
+func outboxPath(run, stage string, n int) string {
 	if n > 0 {
 		stage = fmt.Sprintf("%s-%d", stage, n)
 	}
-	return filepath.Join(run, "journal", stage)
+	return filepath.Join(run, "outbox", stage)
 }
 
 // findRun returns the directory of a run given by path or by name below

@@ -15,9 +15,9 @@ import (
 	"codea1/consumers/execution"
 	"codea1/consumers/rewards"
 	"codea1/events"
+	"codea1/events/outbox"
 	"codea1/events/stage"
 	"codea1/gpuworker"
-	"codea1/gpuworker/journal"
 	"codea1/gpuworker/tiny"
 )
 
@@ -26,13 +26,13 @@ const (
 	// rolloutBatch is the number of groups that one call of an engine samples.
 	rolloutBatch = 32
 	// rolloutsAtOnce keeps an engine busy, which samples one batch at a time:
-	// meanwhile another one is journalled and published.
+	// meanwhile the outbox stores and the bus takes another one.
 	rolloutsAtOnce = 2
 	// rewardsBatch is the number of groups that are rewarded between two requests
 	// to the bus.
 	rewardsBatch = 8
 	// maxReplicas bounds the replicas of a stage that share a run directory:
-	// each has a journal of its own there.
+	// each has its own outbox there.
 	maxReplicas = 256
 )
 
@@ -96,7 +96,7 @@ func (s *station) startExecution(c *circle, pool *execution.Pool) error {
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	executed, err := s.openJournal(events.StageExecution)
+	executed, err := s.openOutbox(events.StageExecution)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (s *station) startExecution(c *circle, pool *execution.Pool) error {
 	return s.start(c, stage.Config{
 		Name: events.StageExecution, TextsOnly: true,
 		Concurrency: workers + 1, // one group waits for disk and bus
-		Handler:     stage.Each(stage.Journalled(executed, events.TypeCodeExecuted, handler.Handle)),
+		Handler:     outbox.Handler(executed, events.TypeCodeExecuted, stage.Each(handler.Handle)),
 	})
 }
 
@@ -135,7 +135,7 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 	}
 	s.owns(sampler.Close)
 	name := events.RolloutStage(role).Name
-	sampled, err := s.openJournal(name)
+	sampled, err := s.openOutbox(name)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 		return err
 	}
 	rollout, err := gpuworker.NewRollout(gpuworker.RolloutConfig{
-		Role: role, Policy: policy, Journal: sampled, Source: s.source(name), Style: gpuworker.Style(s.flags.PromptStyle),
+		Role: role, Policy: policy, Source: s.source(name), Style: gpuworker.Style(s.flags.PromptStyle),
 		TopP: s.flags.TopP, TopK: s.flags.TopK, Logger: logger,
 	})
 	if err != nil {
@@ -153,26 +153,26 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 	}
 	s.serve(c, name+" policy", policy.Run)
 	return s.start(c, stage.Config{
-		Name: name, TextsOnly: true, Handler: rollout.Handle,
+		Name: name, TextsOnly: true, Handler: outbox.Handler(sampled, rollout.Makes(), rollout.Handle),
 		Concurrency: rolloutsAtOnce, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
 	})
 }
 
-// openJournal opens the first journal of a stage that no other replica holds. A
-// replica that starts again takes one that a dead one has left, and with it
-// what that one had made.
-func (s *station) openJournal(name string) (*journal.Journal, error) {
+// openOutbox opens the first outbox of a stage that no other replica has open.
+// A replica that starts takes over the outbox of one that died, and publishes
+// its outputs.
+func (s *station) openOutbox(name string) (*outbox.Outbox, error) {
 	for n := range maxReplicas {
-		j, err := journal.Open(journalPath(s.dir, name, n), journal.Options{Logger: s.logger.With("journal", name)})
-		if errors.Is(err, journal.ErrInUse) {
+		box, err := outbox.Open(outboxPath(s.dir, name, n), outbox.Options{Logger: s.logger.With("outbox", name)})
+		if errors.Is(err, outbox.ErrInUse) {
 			continue
 		}
 		if err == nil {
-			s.owns(j.Close)
+			s.owns(box.Close)
 		}
-		return j, err
+		return box, err
 	}
-	return nil, fmt.Errorf("%d replicas of %s have a journal in %s already, and more are not supported", maxReplicas, name, s.dir)
+	return nil, fmt.Errorf("%d replicas of %s have an outbox in %s already; more are not supported", maxReplicas, name, s.dir)
 }
 
 // startTrainer starts the one trainer of a model.

@@ -2,7 +2,7 @@
 // rollouts and trains both policies.
 //
 // It owns how a prompt reads (prompt.go), which seeds a group is sampled with
-// (seeds.go), how rollouts are batched, journalled and published (rollout.go),
+// (seeds.go), how rollouts are batched (rollout.go),
 // which weights are loaded (follower.go), what one training step learns from
 // (collector.go, minibatch.go), and the checkpoints a role's trainer leaves
 // behind (checkpoint.go, trainer.go).
@@ -12,7 +12,7 @@
 // Nor does it know where rewards come from or when a question is posed: it
 // learns both from events.
 //
-// A rollout is a stateless worker: what it publishes is journalled first, so a
+// A rollout is a stateless worker with an outbox (events/outbox), so a
 // redelivered group is never sampled twice. A trainer is a projection: its
 // weights, its optimizer state and its position on the bus are one directory,
 // renamed into place, which is what makes training exactly-once.

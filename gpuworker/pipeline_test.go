@@ -9,16 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codea1/events"
+	"codea1/events/outbox"
 	"codea1/events/stage"
 	"codea1/gpuworker"
 	"codea1/gpuworker/enginetest"
 )
 
 // rolloutStage is a role's sampling stage on a bus, as package main makes it.
-func rolloutStage(t *testing.T, bus events.Bus, r *gpuworker.Rollout, name string) *stage.Stage {
+func rolloutStage(t *testing.T, bus events.Bus, r *gpuworker.Rollout, box *outbox.Outbox, name string) *stage.Stage {
 	t.Helper()
 	s, err := stage.New(stage.Config{
-		Bus: bus, Run: "r1", Name: name, Types: []events.Type{r.Consumes()}, Handler: r.Handle,
+		Bus: bus, Run: "r1", Name: name, Types: []events.Type{r.Consumes()}, Handler: outbox.Handler(box, r.Makes(), r.Handle),
 		Batch: 4, Linger: 5 * time.Millisecond, AckWait: 2 * time.Second, DrainTimeout: time.Second,
 		Backoff: stage.Backoff{Initial: 10 * time.Millisecond, Max: 50 * time.Millisecond},
 	})
@@ -26,6 +27,20 @@ func rolloutStage(t *testing.T, bus events.Bus, r *gpuworker.Rollout, name strin
 		t.Fatal(err)
 	}
 	return s
+}
+
+func openOutbox(t *testing.T, dir string) *outbox.Outbox {
+	t.Helper()
+	box, err := outbox.Open(dir, outbox.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := box.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return box
 }
 
 func TestBothRolesOnABus(t *testing.T) {
@@ -37,8 +52,8 @@ func TestBothRolesOnABus(t *testing.T) {
 			t.Fatal(err)
 		}
 		background(t, f.Run)
-		r := newRollout(t, role, f, openJournal(t, t.TempDir()))
-		background(t, rolloutStage(t, bus, r, string(role)+"-rollout").Run)
+		r := newRollout(t, role, f)
+		background(t, rolloutStage(t, bus, r, openOutbox(t, t.TempDir()), string(role)+"-rollout").Run)
 	}
 	publish(t, bus, []events.Message{
 		checkpoint(t, filepath.Join(t.TempDir(), "test"), events.RoleTest, 2),
@@ -67,8 +82,8 @@ func TestBothRolesOnABus(t *testing.T) {
 	}
 }
 
-// A worker that dies between journal and bus publishes, when it is back, what
-// it had sampled, whatever its weights are by then.
+// A worker that dies between outbox and bus publishes the stored completions
+// after its restart, also with other weights.
 func TestRolloutSurvivesARestartBeforeItPublished(t *testing.T) {
 	bus := connect(t, server(t))
 	dir := t.TempDir()
@@ -80,22 +95,22 @@ func TestRolloutSurvivesARestartBeforeItPublished(t *testing.T) {
 	publish(t, bus, []events.Message{m})
 
 	p := newPolicy()
-	j := openJournal(t, dir)
-	stop := background(t, rolloutStage(t, failingBus{bus}, newRollout(t, events.RoleCode, p, j), "code-rollout").Run)
+	box := openOutbox(t, dir)
+	stop := background(t, rolloutStage(t, failingBus{bus}, newRollout(t, events.RoleCode, p), box, "code-rollout").Run)
 	id := events.DeriveID(posed.ID, events.TypeCodeSampled)
 	var want events.Message
 	for found := false; !found; time.Sleep(time.Millisecond) {
-		if want, found, err = j.Get(id); err != nil {
+		if want, found, err = box.Get(id); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_ = stop() // it could not publish, and may say so
-	if err := j.Close(); err != nil {
+	if err := box.Close(); err != nil {
 		t.Fatal(err)
 	}
 
 	p.version = 7
-	background(t, rolloutStage(t, bus, newRollout(t, events.RoleCode, p, openJournal(t, dir)), "code-rollout").Run)
+	background(t, rolloutStage(t, bus, newRollout(t, events.RoleCode, p), openOutbox(t, dir), "code-rollout").Run)
 	reader, err := bus.Read(t.Context(), events.ReadConfig{Run: "r1", Types: []events.Type{events.TypeCodeSampled}})
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"codea1/events"
 	"codea1/events/stage"
@@ -14,9 +13,6 @@ import (
 // test suites for sampled answers. Its Handle is the handler of a stage.
 type Rollout struct {
 	config RolloutConfig
-
-	mu      sync.Mutex
-	claimed map[string]bool // ids of the events being made
 }
 
 // NewRollout returns the rollout of config.Role.
@@ -25,17 +21,20 @@ func NewRollout(config RolloutConfig) (*Rollout, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	return &Rollout{config: config, claimed: map[string]bool{}}, nil
+	return &Rollout{config: config}, nil
 }
 
 // Consumes returns the event type to hand to Handle: problem.posed for role
 // code, code.sampled for role test.
 func (r *Rollout) Consumes() events.Type { return inputType(r.config.Role) }
 
+// Makes returns the event type that Handle makes: code.sampled for role code,
+// tests.sampled for role test.
+func (r *Rollout) Makes() events.Type { return outputType(r.config.Role) }
+
 // job is one event of a batch on its way through Handle.
 type job struct {
 	input   *events.Event
-	id      string // of the output; claimed when not empty
 	task    *task
 	prompts [][]int32 // encoded; parallel to task.prompts
 	output  *events.Event
@@ -44,23 +43,21 @@ type job struct {
 
 func (j *job) settled() bool { return j.output != nil || j.err != nil }
 
-// Handle samples a batch of groups, as many of them in one call of the engine
-// as the batch allows, and journals what it made before it returns.
+// Handle samples a batch of groups, in as few calls of the engine as the batch
+// allows. Completions depend on the weights, so the stage needs an outbox in
+// front of Handle (events/outbox).
 //
-// A group whose output is journalled is not sampled again. A group whose policy
-// version has not been loaded yet is snoozed without holding up the others. A
-// prompt that is too long drops its group; any other failure is returned for
-// the stage to retry.
+// A group whose policy version is not loaded yet is snoozed without delaying
+// the others. A prompt that is too long drops its group. Any other failure is
+// returned, and the stage retries.
 func (r *Rollout) Handle(ctx context.Context, batch []*events.Event) []stage.Result {
 	jobs := make([]*job, len(batch))
 	for i, e := range batch {
-		jobs[i] = r.open(ctx, e)
+		jobs[i] = r.open(e)
 	}
-	defer r.release(jobs)
 	r.sampleReady(ctx, jobs)
 	r.awaitPolicy(ctx, jobs)
 	r.sampleReady(ctx, jobs)
-	r.journal(jobs)
 
 	results := make([]stage.Result, len(jobs))
 	for i, j := range jobs {
@@ -78,51 +75,14 @@ func (r *Rollout) Handle(ctx context.Context, batch []*events.Event) []stage.Res
 	return results
 }
 
-// open settles what needs no model: what is journalled, and a group that asks
-// for no completion.
-func (r *Rollout) open(ctx context.Context, e *events.Event) *job {
+// open makes the job of an event. A group that asks for no completion is done.
+func (r *Rollout) open(e *events.Event) *job {
 	j := &job{input: e}
-	id := events.DeriveID(e.ID, outputType(r.config.Role))
-	if !r.claim(id) {
-		// Delivered again while it is still being sampled: once that is done,
-		// the journal has it.
-		j.err = stage.Snooze(r.config.SnoozeFor)
-		return j
-	}
-	j.id = id
-	m, found, err := r.config.Journal.Get(id)
-	if err != nil {
-		j.err = err
-		return j
-	}
-	if found {
-		stage.Replayed(ctx)
-		j.output, j.err = m.Again()
-		return j
-	}
 	if j.task, j.err = r.newTask(e); j.err == nil && len(j.task.prompts) == 0 {
-		// No model answers, so the version is the one that was asked for.
+		// No model answers, so the version is the requested one.
 		r.finish(j, j.task.least, nil)
 	}
 	return j
-}
-
-func (r *Rollout) claim(id string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.claimed[id] {
-		return false
-	}
-	r.claimed[id] = true
-	return true
-}
-
-func (r *Rollout) release(jobs []*job) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, j := range jobs {
-		delete(r.claimed, j.id)
-	}
 }
 
 // sampleReady samples every job whose policy version is loaded, jobs with the
@@ -226,34 +186,4 @@ func (r *Rollout) groupError(j *job, err error) error {
 		return stage.Drop(events.DropTooLarge, err.Error())
 	}
 	return fmt.Errorf("rollout of %s: %w", j.task.group, err)
-}
-
-// journal writes the outputs that were made in this call, all at once. What
-// cannot be journalled is not published.
-func (r *Rollout) journal(jobs []*job) {
-	var made []*job
-	var messages []events.Message
-	for _, j := range jobs {
-		if j.output == nil || j.task == nil {
-			continue // nothing made, or journalled before
-		}
-		m, err := events.EncodeOnce(j.output)
-		if err != nil {
-			j.output, j.err = nil, fmt.Errorf("rollout of %s: %w", j.task.group, err)
-			if errors.Is(err, events.ErrTooLarge) {
-				j.err = stage.Drop(events.DropTooLarge, err.Error())
-			}
-			continue
-		}
-		made = append(made, j)
-		messages = append(messages, m)
-	}
-	if len(messages) == 0 {
-		return
-	}
-	if err := r.config.Journal.Put(messages); err != nil {
-		for _, j := range made {
-			j.output, j.err = nil, err
-		}
-	}
 }

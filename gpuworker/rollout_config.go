@@ -10,15 +10,6 @@ import (
 	"codea1/events"
 )
 
-// Journal keeps what was sampled, by event id, across restarts.
-// gpuworker/journal is one.
-type Journal interface {
-	// Get returns the message journalled under an event id, if there is one.
-	Get(id string) (events.Message, bool, error)
-	// Put returns once the messages are on disk.
-	Put(messages []events.Message) error
-}
-
 // RolloutPolicy samples from one role's policy and says from which version.
 // A Follower is one.
 type RolloutPolicy interface {
@@ -30,11 +21,10 @@ type RolloutPolicy interface {
 
 // RolloutConfig describes one role's sampling stage.
 type RolloutConfig struct {
-	Role    events.Role
-	Policy  RolloutPolicy
-	Journal Journal
-	Source  string // of the events made, for example "code-rollout-1"
-	Style   Style  // of the prompts; default StylePlain
+	Role   events.Role
+	Policy RolloutPolicy
+	Source string // of the events made, for example "code-rollout-1"
+	Style  Style  // of the prompts; default StylePlain
 	// TopP and TopK cut the sampled distribution; the log-probs recorded are
 	// those of the whole one, so training needs the defaults. Defaults 1 and 0.
 	TopP float64
@@ -84,8 +74,8 @@ func (c *RolloutConfig) validate() error {
 		return fmt.Errorf("rollout: %w", err)
 	}
 	switch {
-	case c.Policy == nil || c.Journal == nil:
-		return errors.New("rollout: a policy and a journal are needed")
+	case c.Policy == nil:
+		return errors.New("rollout: a policy is needed")
 	case c.Source == "":
 		return errors.New("rollout: source is empty")
 	case !(c.TopP > 0 && c.TopP <= 1):

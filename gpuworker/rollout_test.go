@@ -16,7 +16,6 @@ import (
 	"codea1/events/stage"
 	"codea1/gpuworker"
 	"codea1/gpuworker/enginetest"
-	"codea1/gpuworker/journal"
 )
 
 // policy is a Bigram with a version, and a record of its calls.
@@ -66,24 +65,10 @@ func (p *policy) Sample(ctx context.Context, r []gpuworker.SampleRequest, params
 
 func newPolicy() *policy { return &policy{Bigram: enginetest.NewBigram(4)} }
 
-func openJournal(t *testing.T, dir string) *journal.Journal {
-	t.Helper()
-	j, err := journal.Open(dir, journal.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return j
-}
-
-func newRollout(t *testing.T, role events.Role, p gpuworker.RolloutPolicy, j gpuworker.Journal) *gpuworker.Rollout {
+func newRollout(t *testing.T, role events.Role, p gpuworker.RolloutPolicy) *gpuworker.Rollout {
 	t.Helper()
 	r, err := gpuworker.NewRollout(gpuworker.RolloutConfig{
-		Role: role, Policy: p, Journal: j, Source: string(role) + "-rollout", MaxPromptTokens: 200,
+		Role: role, Policy: p, Source: string(role) + "-rollout", MaxPromptTokens: 200,
 		PolicyWait: 10 * time.Millisecond, SnoozeFor: 70 * time.Millisecond,
 	})
 	if err != nil {
@@ -140,7 +125,7 @@ func refused(t *testing.T, r stage.Result, needs string) {
 
 func TestRolloutSamplesABatchInOneCall(t *testing.T) {
 	p := newPolicy()
-	r := newRollout(t, events.RoleCode, p, openJournal(t, t.TempDir()))
+	r := newRollout(t, events.RoleCode, p)
 	results := r.Handle(t.Context(), []*events.Event{pose(t, 0, nil), pose(t, 1, nil), pose(t, 2, nil)})
 	if d := cmp.Diff([]int{3}, p.calls); d != "" {
 		t.Errorf("calls of the engine: %s", d)
@@ -151,7 +136,7 @@ func TestRolloutSamplesABatchInOneCall(t *testing.T) {
 			t.Error(err)
 		}
 		// Alone, on another worker, the group comes out the same.
-		alone := newRollout(t, events.RoleCode, newPolicy(), openJournal(t, t.TempDir())).Handle(t.Context(), []*events.Event{pose(t, slot, nil)})
+		alone := newRollout(t, events.RoleCode, newPolicy()).Handle(t.Context(), []*events.Event{pose(t, slot, nil)})
 		if d := cmp.Diff(only(t, alone[0]), got, cmpopts.IgnoreFields(events.Envelope{}, "Time"), cmpopts.IgnoreUnexported(events.Event{})); d != "" {
 			t.Errorf("slot %d depends on its batch: %s", slot, d)
 		}
@@ -164,9 +149,7 @@ func TestRolloutSamplesABatchInOneCall(t *testing.T) {
 
 func TestRolloutOfTestsShowsTheProgram(t *testing.T) {
 	p := newPolicy()
-	dir := t.TempDir()
-	j := openJournal(t, dir)
-	code := only(t, newRollout(t, events.RoleCode, p, j).Handle(t.Context(), []*events.Event{
+	code := only(t, newRollout(t, events.RoleCode, p).Handle(t.Context(), []*events.Event{
 		pose(t, 0, func(p *events.ProblemPosed) { p.Given = []string{"def f(x): return 1", "bad", "def f(x): return 3"} }),
 	})[0])
 	if len(p.calls) != 0 {
@@ -177,7 +160,7 @@ func TestRolloutOfTestsShowsTheProgram(t *testing.T) {
 		t.Errorf("%+v", given)
 	}
 
-	got := only(t, newRollout(t, events.RoleTest, p, j).Handle(t.Context(), []*events.Event{code})[0]).Payload.(*events.TestsSampled)
+	got := only(t, newRollout(t, events.RoleTest, p).Handle(t.Context(), []*events.Event{code})[0]).Payload.(*events.TestsSampled)
 	if d := cmp.Diff([]string{"def f(x): return 1\n", "bad\n", "def f(x): return 3\n"}, got.Codes); d != "" {
 		t.Error(d)
 	}
@@ -200,10 +183,9 @@ func TestRolloutOfTestsShowsTheProgram(t *testing.T) {
 
 func TestRolloutWithoutSuitesAsksNoModel(t *testing.T) {
 	p := newPolicy()
-	j := openJournal(t, t.TempDir())
 	posed := pose(t, 0, func(p *events.ProblemPosed) { p.Plan.Suites, p.Plan.TestVersion = 0, 9 })
-	code := only(t, newRollout(t, events.RoleCode, p, j).Handle(t.Context(), []*events.Event{posed})[0])
-	got := only(t, newRollout(t, events.RoleTest, p, j).Handle(t.Context(), []*events.Event{code})[0]).Payload.(*events.TestsSampled)
+	code := only(t, newRollout(t, events.RoleCode, p).Handle(t.Context(), []*events.Event{posed})[0])
+	got := only(t, newRollout(t, events.RoleTest, p).Handle(t.Context(), []*events.Event{code})[0]).Payload.(*events.TestsSampled)
 	if len(p.calls) != 1 || got.Version != 9 || len(got.Codes) != 3 || len(got.Suites[2]) != 0 {
 		t.Errorf("calls %v, %+v", p.calls, got)
 	}
@@ -214,7 +196,7 @@ func TestRolloutWaitsForItsPolicyVersion(t *testing.T) {
 		return pose(t, slot, func(p *events.ProblemPosed) { p.Plan.CodeVersion = version })
 	}
 	p := newPolicy()
-	r := newRollout(t, events.RoleCode, p, openJournal(t, t.TempDir()))
+	r := newRollout(t, events.RoleCode, p)
 
 	// One group can run: the other does not hold it up.
 	results := r.Handle(t.Context(), []*events.Event{needs(0, 9), needs(1, 0)})
@@ -263,7 +245,7 @@ func TestRolloutKeepsOneGroupFromFailingOthers(t *testing.T) {
 		{fmt.Errorf("%w: 300 tokens", gpuworker.ErrPromptTooLong), "drop: too_large: prompt is longer"},
 	} {
 		fault = c.fault
-		r := newRollout(t, events.RoleCode, p, openJournal(t, t.TempDir()))
+		r := newRollout(t, events.RoleCode, p)
 		results := r.Handle(t.Context(), []*events.Event{pose(t, 0, nil), pose(t, 1, nil), pose(t, 2, nil), long, none})
 		only(t, results[0])
 		refused(t, results[1], c.needs)
@@ -271,61 +253,5 @@ func TestRolloutKeepsOneGroupFromFailingOthers(t *testing.T) {
 		refused(t, results[3], "drop: too_large: prompt of 256 tokens, limit 200")
 		refused(t, results[4], "no tokens")
 	}
-	refused(t, newRollout(t, events.RoleTest, p, openJournal(t, t.TempDir())).Handle(t.Context(), []*events.Event{long})[0], "is a problem.posed")
-}
-
-func TestJournalledRolloutIsNeverSampledAgain(t *testing.T) {
-	dir := t.TempDir()
-	p := newPolicy()
-	j := openJournal(t, dir)
-	want, err := events.Encode(only(t, newRollout(t, events.RoleCode, p, j).Handle(t.Context(), []*events.Event{pose(t, 0, nil)})[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-
-	// The worker comes back with newer weights; the group is delivered again.
-	p.version = 5
-	p.fail = func([]gpuworker.SampleRequest) error { return errors.New("sampled again") }
-	again := newRollout(t, events.RoleCode, p, openJournal(t, dir)).Handle(t.Context(), []*events.Event{pose(t, 0, nil)})
-	got, err := events.Encode(only(t, again[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("published again, it is another message: %s", d)
-	}
-}
-
-func TestGroupDeliveredTwiceIsSampledOnce(t *testing.T) {
-	p := newPolicy()
-	inside, goOn := make(chan struct{}), make(chan struct{})
-	p.fail = func([]gpuworker.SampleRequest) error {
-		inside <- struct{}{}
-		<-goOn
-		return nil
-	}
-	r := newRollout(t, events.RoleCode, p, openJournal(t, t.TempDir()))
-	first := make(chan stage.Result, 1)
-	go func() { first <- r.Handle(t.Context(), []*events.Event{pose(t, 0, nil)})[0] }()
-	<-inside
-	refused(t, r.Handle(t.Context(), []*events.Event{pose(t, 0, nil)})[0], "snooze")
-	close(goOn)
-	want := only(t, <-first)
-	got := only(t, r.Handle(t.Context(), []*events.Event{pose(t, 0, nil)})[0])
-	if got.ID != want.ID || len(p.calls) != 1 {
-		t.Errorf("%d calls of the engine", len(p.calls))
-	}
-}
-
-// brokenJournal cannot be written to.
-type brokenJournal struct{ gpuworker.Journal }
-
-func (brokenJournal) Put([]events.Message) error { return errors.New("disk is full") }
-
-func TestWhatCannotBeJournalledIsNotPublished(t *testing.T) {
-	r := newRollout(t, events.RoleCode, newPolicy(), brokenJournal{openJournal(t, t.TempDir())})
-	refused(t, r.Handle(t.Context(), []*events.Event{pose(t, 0, nil)})[0], "disk is full")
+	refused(t, newRollout(t, events.RoleTest, p).Handle(t.Context(), []*events.Event{long})[0], "is a problem.posed")
 }

@@ -199,27 +199,6 @@ func TestHeldDeadLetterIsReleased(t *testing.T) {
 	}
 }
 
-// What a journal answers is counted for the stage that asked.
-func TestReplaysAreCounted(t *testing.T) {
-	bus := natstest.Bus(t)
-	journal := &shelf{kept: map[string]events.Message{}}
-	made := bustest.Encode(bustest.CodeSampled(bustest.Posed(run, 1, 0)))
-	journal.kept[made.ID] = made
-	registry := prometheus.NewRegistry()
-	c := config(bus, stage.Each(stage.Journalled(journal, events.TypeCodeSampled, answer)))
-	c.Registerer = registry
-	stop := start(t, c)
-	post(t, bus, 3)
-	collect(t, bus, 3, events.TypeCodeSampled)
-	settled(t, bus)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-	if n := gather(t, registry)["codea1_stage_replayed_total worker"]; n != 1 || len(journal.kept) != 3 {
-		t.Errorf("%v events were replayed and %d are kept, want 1 and 3", n, len(journal.kept))
-	}
-}
-
 // Which limit ended a handler's context can be told from others.
 func TestHandlerTimeout(t *testing.T) {
 	bus := natstest.Bus(t)

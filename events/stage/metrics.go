@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,7 @@ func newMetrics(registerer prometheus.Registerer, stage string) (*metrics, error
 	retried := counter("retried_total", "Events handed back after a failure, to be tried again.")
 	snoozed := counter("snoozed_total", "Times an event was put off because it could not be handled yet.")
 	redelivered := counter("redelivered_total", "Deliveries of an event that had been delivered before, to this instance or another.")
-	replayed := counter("replayed_total", "Events whose result was in a journal: made before, and not made again.")
+	replayed := counter("replayed_total", "Events whose output was in the outbox and was not made again.")
 	inFlight := register(registerer, &errs, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "in_flight_events", Help: "Events that this process is handling now.",
 	}, []string{"stage"}))
@@ -117,6 +118,18 @@ func (m *metrics) end(batch int, began, now time.Time) {
 	m.busy.change(-1, now)
 	m.batch.Observe(now.Sub(began).Seconds())
 }
+
+// CountReplayed counts an event whose output was made before, for the metrics
+// of the stage that called the handler with ctx. With any other context it does
+// nothing.
+func CountReplayed(ctx context.Context) {
+	if m, ok := ctx.Value(metricsKey{}).(*metrics); ok {
+		m.replayed.Inc()
+	}
+}
+
+// metricsKey is the context key of a stage's *metrics.
+type metricsKey struct{}
 
 // leave counts what is published and the group that leaves the pipeline.
 func (m *metrics) leave(d decision) {

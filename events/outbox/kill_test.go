@@ -1,4 +1,4 @@
-package journal_test
+package outbox_test
 
 import (
 	"bufio"
@@ -10,23 +10,23 @@ import (
 
 	"codea1/events"
 	"codea1/events/bustest"
-	"codea1/gpuworker/journal"
+	"codea1/events/outbox"
 )
 
 // victimEnv holds the directory of a writer process.
-const victimEnv = "CODEA1_JOURNAL_VICTIM"
+const victimEnv = "CODEA1_OUTBOX_VICTIM"
 
-// victim journals message after message and says which are safe, until it is
-// killed.
+// victim puts one message after another and prints which ones are safe, until
+// it is killed.
 func victim(dir string) {
-	j, err := journal.Open(dir, journal.Options{})
+	o, err := outbox.Open(dir, outbox.Options{})
 	if err != nil {
 		fmt.Println("error", err)
 		os.Exit(1)
 	}
 	for i := 0; ; i++ {
 		m := victimMessage(i)
-		if err := j.Put([]events.Message{m}); err != nil {
+		if err := o.Put([]events.Message{m}); err != nil {
 			fmt.Println("error", err)
 			os.Exit(1)
 		}
@@ -38,7 +38,7 @@ func victimMessage(i int) events.Message {
 	return bustest.Encode(bustest.CodeSampled(bustest.Posed("r1", 1+i/bustest.Groups, i%bustest.Groups)))
 }
 
-func TestKilledJournalLosesNothingItPromised(t *testing.T) {
+func TestKilledOutboxLosesNothingItPromised(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 4 {
 		cmd := exec.Command(os.Args[0])
@@ -69,14 +69,14 @@ func TestKilledJournalLosesNothingItPromised(t *testing.T) {
 			t.Fatal("the writer ended by itself")
 		}
 
-		j := open(t, dir, journal.Options{})
+		o := open(t, dir, outbox.Options{})
 		for i := range promised + 1 {
 			m := victimMessage(i)
-			if !has(t, j, &m) {
+			if !has(t, o, &m) {
 				t.Errorf("round %d: message %d of %d is lost", round, i, promised)
 			}
 		}
-		if err := j.Close(); err != nil {
+		if err := o.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}

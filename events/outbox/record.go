@@ -1,4 +1,4 @@
-package journal
+package outbox
 
 import (
 	"bytes"
@@ -10,17 +10,18 @@ import (
 	"codea1/events"
 )
 
-// A record is one msgpack map: the message's headers by their CloudEvents
-// names, each a string, and its payload under dataKey as a bin. Headers and
-// ParseMessage are the one place that knows an envelope's fields; the data is
-// kept as it travels, so publishing it again repeats every byte.
+// A record is one msgpack map: the headers of the message under their
+// CloudEvents names, each a string, and its payload under dataKey as a bin.
+// Message.Headers and events.ParseMessage know the fields of an envelope. The
+// payload is stored as it is on the bus, so publishing it again repeats every
+// byte.
 const (
 	dataKey          = "data"
 	maxRecordHeaders = 32
 )
 
-// errRecord is wrapped by every error about a value that is not a record.
-var errRecord = errors.New("not a journal record")
+// errRecord is wrapped by every error about bytes that are not a whole record.
+var errRecord = errors.New("not an outbox record")
 
 // encodeRecord appends the record of a message to buf.
 func encodeRecord(buf *bytes.Buffer, m *events.Message) error {

@@ -1,4 +1,4 @@
-package journal_test
+package outbox_test
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"codea1/events"
-	"codea1/gpuworker/journal"
+	"codea1/events/outbox"
 )
 
-// victims are eight messages in a journal of two segments, four in each.
+// victims are eight messages in an outbox of two segments, four in each.
 type victims struct {
 	messages []events.Message
 	files    [2][]byte
@@ -25,8 +25,8 @@ func newVictims(t *testing.T) *victims {
 	v := &victims{messages: messages(8)}
 	for i := range v.files {
 		dir := t.TempDir()
-		j := open(t, dir, journal.Options{})
-		if err := errors.Join(j.Put(v.messages[4*i:4*i+4]), j.Close()); err != nil {
+		o := open(t, dir, outbox.Options{})
+		if err := errors.Join(o.Put(v.messages[4*i:4*i+4]), o.Close()); err != nil {
 			t.Fatal(err)
 		}
 		var err error
@@ -37,10 +37,9 @@ func newVictims(t *testing.T) *victims {
 	return v
 }
 
-// harmed opens the journal after a power cut or a disk has done something to
-// one of its files, and returns how many messages are whole and what the logger
-// heard. Whatever happened, the journal opens, gives back only what it was
-// given, and takes everything again.
+// harmed opens the outbox after harm has changed one of its files. It returns
+// how many messages are whole, and the log. The outbox must open, return only
+// messages that were put, and take all messages again.
 func (v *victims) harmed(t *testing.T, file int, harm func(content []byte) []byte) (whole int, log string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,29 +52,29 @@ func (v *victims) harmed(t *testing.T, file int, harm func(content []byte) []byt
 		}
 	}
 	var heard bytes.Buffer
-	j := open(t, dir, journal.Options{Logger: slog.New(slog.NewTextHandler(&heard, nil))})
+	o := open(t, dir, outbox.Options{Logger: slog.New(slog.NewTextHandler(&heard, nil))})
 	for i := range v.messages {
-		if has(t, j, &v.messages[i]) {
+		if has(t, o, &v.messages[i]) {
 			whole++
 		}
 	}
 	// What is not there any more is made again, and kept.
-	if err := errors.Join(j.Put(v.messages), j.Close()); err != nil {
+	if err := errors.Join(o.Put(v.messages), o.Close()); err != nil {
 		t.Fatal(err)
 	}
-	j = open(t, dir, journal.Options{})
+	o = open(t, dir, outbox.Options{})
 	for i := range v.messages {
-		if !has(t, j, &v.messages[i]) {
+		if !has(t, o, &v.messages[i]) {
 			t.Errorf("message %d is not kept after the damage", i)
 		}
 	}
 	return whole, heard.String()
 }
 
-func segmentName(i int) string { return fmt.Sprintf("%08d.journal", i+1) }
+func segmentName(i int) string { return fmt.Sprintf("%08d.outbox", i+1) }
 
 // A file that ends anywhere, as after a power cut, costs what does not fit.
-func TestJournalThatWasCut(t *testing.T) {
+func TestOutboxThatWasCut(t *testing.T) {
 	v := newVictims(t)
 	for file, content := range v.files {
 		size := len(content)
@@ -93,7 +92,7 @@ func TestJournalThatWasCut(t *testing.T) {
 
 // Bytes that are not what was written, one or many, cost at most the messages
 // behind them in their file, and are never taken for a message.
-func TestJournalWithOtherBytes(t *testing.T) {
+func TestOutboxWithOtherBytes(t *testing.T) {
 	v := newVictims(t)
 	for file, content := range v.files {
 		size := len(content)
@@ -118,7 +117,7 @@ func TestJournalWithOtherBytes(t *testing.T) {
 }
 
 // Zeros are what a file has where it was made longer and not written.
-func TestJournalThatEndsInZeros(t *testing.T) {
+func TestOutboxThatEndsInZeros(t *testing.T) {
 	v := newVictims(t)
 	for file := range v.files {
 		whole, log := v.harmed(t, file, func(content []byte) []byte { return append(content, make([]byte, 10000)...) })

@@ -1,4 +1,4 @@
-package journal
+package outbox
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 func TestRecordKeepsEveryByte(t *testing.T) {
 	for _, e := range bustest.Chain("r1", 3, 7) {
 		want := bustest.Encode(e)
-		got, err := decodeRecord(encode(t, &want))
+		got, err := decodeRecord(recordOf(t, &want))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +23,7 @@ func TestRecordKeepsEveryByte(t *testing.T) {
 	}
 }
 
-func encode(t testing.TB, m *events.Message) []byte {
+func recordOf(t testing.TB, m *events.Message) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	if err := encodeRecord(&buf, m); err != nil {
@@ -37,7 +37,7 @@ func encode(t testing.TB, m *events.Message) []byte {
 func FuzzRecord(f *testing.F) {
 	for _, e := range bustest.Chain("r1", 3, 7) {
 		m := bustest.Encode(e)
-		raw := encode(f, &m)
+		raw := recordOf(f, &m)
 		f.Add(raw)
 		f.Add(raw[:len(raw)/2])
 	}
@@ -49,7 +49,7 @@ func FuzzRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		back, err := decodeRecord(encode(t, &m))
+		back, err := decodeRecord(recordOf(t, &m))
 		if err != nil {
 			t.Fatal(err)
 		}

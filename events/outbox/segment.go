@@ -1,4 +1,4 @@
-package journal
+package outbox
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,25 +15,25 @@ import (
 )
 
 const (
-	// segmentBytes is the size from which on a segment is full.
+	// segmentBytes is the size from which on a segment gets no more records.
 	segmentBytes = 32 << 20
-	// A record's header: length of its message, event ID, checksum of the
-	// message, checksum of the header up to there.
+	// headerBytes is the size of a record's header: length of the message, event
+	// ID, checksum of the message, checksum of these three fields.
 	headerBytes = 4 + len(eventID{}) + 4 + 4
-	// maxRecordBytes bounds what is read on the word of a length.
+	// maxRecordBytes bounds the length that a header may state.
 	maxRecordBytes = events.MaxPayloadBytes + 1<<20
 
-	segmentPattern = "%08d.journal"
+	segmentPattern = "%08d.outbox"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// segment is a file of records, one behind the other.
+// segment is a file of records.
 type segment struct {
 	file   *os.File
 	number int
 	size   int64 // where the next record goes
-	live   int   // entries that lie here
+	live   int   // records of the queue that are in this file
 }
 
 // segmentNumbers returns the numbers of the segments in dir, in order.
@@ -70,22 +69,23 @@ func openSegment(dir string, number int) (*segment, error) {
 	return &segment{file: file, number: number, size: size}, nil
 }
 
-// createSegment returns once the file is there after a power cut.
-func createSegment(dir *os.File, number int) (*segment, error) {
-	file, err := os.OpenFile(segmentPath(dir.Name(), number), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+// createSegment makes an empty segment and syncs the directory, so that the
+// file exists after a power cut.
+func createSegment(dir string, number int) (*segment, error) {
+	file, err := os.OpenFile(segmentPath(dir, number), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	if err := dir.Sync(); err != nil {
+	if err := syncDirectory(dir); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return &segment{file: file, number: number}, nil
 }
 
-// scan calls found for every record and returns up to where they are good: all
-// of the file, or the place of a damage behind which nothing can be found.
-// Without whole, only the headers are looked at.
-func (s *segment) scan(whole bool, found func(eventID, entry)) (good int64, err error) {
+// scan calls found for every record. It returns the size of the file, or the
+// offset of the first damage that hides the records behind it. If whole is
+// false it reads only the headers.
+func (s *segment) scan(whole bool, found func(eventID, location)) (good int64, err error) {
 	header := make([]byte, headerBytes)
 	for good < s.size {
 		if _, err := s.file.ReadAt(header, good); errors.Is(err, io.EOF) {
@@ -105,34 +105,34 @@ func (s *segment) scan(whole bool, found func(eventID, entry)) (good int64, err 
 				return good, err
 			}
 		}
-		found(id, entry{s, good, size})
+		found(id, location{s, good, size})
 		good += int64(size)
 	}
 	return good, nil
 }
 
-// append writes records behind those that are there, and returns where they
-// begin. When it fails the segment is as it was.
-func (s *segment) append(records []byte) (at int64, err error) {
-	at = s.size
-	if _, err := s.file.WriteAt(records, at); err != nil {
-		return 0, errors.Join(err, s.cut(at))
+// append writes records to the end of the file and returns their offset. If it
+// fails the segment is unchanged.
+func (s *segment) append(records []byte) (offset int64, err error) {
+	offset = s.size
+	if _, err := s.file.WriteAt(records, offset); err != nil {
+		return 0, errors.Join(err, s.cut(offset))
 	}
 	s.size += int64(len(records))
-	return at, nil
+	return offset, nil
 }
 
-// cut takes off what lies behind size.
+// cut truncates the file.
 func (s *segment) cut(size int64) error {
 	s.size = size
 	return s.file.Truncate(size)
 }
 
-// read returns the message of a record, encoded, if it is what was written
-// there; otherwise errRecord.
-func (s *segment) read(at int64, size int) ([]byte, error) {
+// read returns the encoded message of a record, or errRecord if the record is
+// damaged.
+func (s *segment) read(offset int64, size int) ([]byte, error) {
 	record := make([]byte, size)
-	if _, err := s.file.ReadAt(record, at); errors.Is(err, io.EOF) {
+	if _, err := s.file.ReadAt(record, offset); errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: the file ends in it", errRecord)
 	} else if err != nil {
 		return nil, err
@@ -145,18 +145,27 @@ func (s *segment) read(at int64, size int) ([]byte, error) {
 	return message, nil
 }
 
+// syncDirectory makes the creation of a file in dir durable.
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
 func (s *segment) remove() error {
 	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
 }
 
 // appendRecord appends the record of a message.
 func appendRecord(b *bytes.Buffer, id eventID, m *events.Message) error {
-	at := b.Len()
+	offset := b.Len()
 	b.Write(make([]byte, headerBytes))
 	if err := encodeRecord(b, m); err != nil {
 		return err
 	}
-	record := b.Bytes()[at:]
+	record := b.Bytes()[offset:]
 	header, message := record[:headerBytes], record[headerBytes:]
 	binary.BigEndian.PutUint32(header, uint32(len(message)))
 	sums := header[4+copy(header[4:], id[:]):]
@@ -174,34 +183,3 @@ func parseHeader(header []byte) (id eventID, length int, ok bool) {
 	length = int(binary.BigEndian.Uint32(header))
 	return id, length, length <= maxRecordBytes
 }
-
-// removeBadger removes a journal of the kind that was kept in Badger. What it
-// held is on the bus, or is sampled anew: either way the bus keeps one event
-// under its ID.
-func removeBadger(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, badgerManifest)); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		name := f.Name()
-		if slices.Contains(badgerFiles, name) || slices.Contains(badgerSuffixes, filepath.Ext(name)) {
-			if err := os.Remove(filepath.Join(dir, name)); err != nil {
-				return err
-			}
-		}
-	}
-	return os.Remove(filepath.Join(dir, badgerManifest)) // last: it says that there is something to remove
-}
-
-const badgerManifest = "MANIFEST"
-
-var (
-	badgerFiles    = []string{"KEYREGISTRY", "DISCARD", "LOCK"}
-	badgerSuffixes = []string{".mem", ".sst", ".vlog"}
-)

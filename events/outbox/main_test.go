@@ -1,4 +1,4 @@
-package journal_test
+package outbox_test
 
 import (
 	"os"
