@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
@@ -41,11 +41,11 @@ func TestDeadLetter(t *testing.T) {
 		return errors.New("the table has no entry for this problem")
 	})
 	ids := strings.NewReplacer(
-		"SLOT0", bustest.Posed(name, 1, 0).ID, "SLOT1", bustest.Posed(name, 1, 1).ID,
-		"SLOT2", bustest.Posed(name, 1, 2).ID, "SLOT3", bustest.Posed(name, 1, 3).ID, "SERVER", server.URL())
+		"SLOT0", eventstest.Posed(name, 1, 0).ID, "SLOT1", eventstest.Posed(name, 1, 1).ID,
+		"SLOT2", eventstest.Posed(name, 1, 2).ID, "SLOT3", eventstest.Posed(name, 1, 3).ID, "SERVER", server.URL())
 	names := strings.NewReplacer(
-		bustest.Posed(name, 1, 0).ID, "SLOT0", bustest.Posed(name, 1, 1).ID, "SLOT1",
-		bustest.Posed(name, 1, 2).ID, "SLOT2", bustest.Posed(name, 1, 3).ID, "SLOT3", server.URL(), "SERVER")
+		eventstest.Posed(name, 1, 0).ID, "SLOT0", eventstest.Posed(name, 1, 1).ID, "SLOT1",
+		eventstest.Posed(name, 1, 2).ID, "SLOT2", eventstest.Posed(name, 1, 3).ID, "SLOT3", server.URL(), "SERVER")
 	// When a stage gave up is the only thing that no two runs agree on.
 	now := regexp.MustCompile(`20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -62,7 +62,7 @@ func TestDeadLetter(t *testing.T) {
 		d.MaybeScanArgs(t, "slot", &slot)
 		switch d.Cmd {
 		case "pose":
-			m := bustest.Encode(bustest.Posed(name, 1, slot))
+			m := eventstest.Encode(eventstest.Posed(name, 1, slot))
 			if d.HasArg("malformed") {
 				m.Encoding, m.Data = events.EncodingNone, []byte("no msgpack")
 			}
@@ -85,13 +85,13 @@ func TestDeadLetter(t *testing.T) {
 				return len(list) == n
 			})
 		case "drop":
-			m := bustest.Encode(events.Caused(bustest.Posed(name, 1, slot), "worker-0", bustest.At,
+			m := eventstest.Encode(events.Caused(eventstest.Posed(name, 1, slot), "worker-0", eventstest.At,
 				&events.GroupDropped{Stage: "worker", Reason: events.DropRetries, Step: 1, Slot: slot}))
 			if err := bus.Publish(ctx, m); err != nil {
 				t.Fatal(err)
 			}
 		case "answered":
-			want := bustest.CodeSampled(bustest.Posed(name, 1, slot)).ID
+			want := eventstest.CodeSampled(eventstest.Posed(name, 1, slot)).ID
 			r, err := bus.Read(ctx, events.ReadConfig{Run: name, Types: []events.Type{events.TypeCodeSampled}})
 			if err != nil {
 				t.Fatal(err)
@@ -126,7 +126,7 @@ func runWorker(t *testing.T, bus events.Broker, name string, fail func(slot int)
 			if err := fail(e.Payload.(*events.ProblemPosed).Plan.Slot); err != nil {
 				return nil, err
 			}
-			return []*events.Event{bustest.CodeSampled(e)}, nil
+			return []*events.Event{eventstest.CodeSampled(e)}, nil
 		}),
 	})
 	if err != nil {

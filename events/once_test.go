@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 // Who encodes an event again gets the same message, for nothing.
 func TestEncodeOnce(t *testing.T) {
-	e := bustest.CodeSampled(bustest.Posed("r1", 1, 0))
+	e := eventstest.CodeSampled(eventstest.Posed("r1", 1, 0))
 	want, err := events.Encode(e)
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestEncodeOnce(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { _, _ = events.EncodeOnce(e) }); n > 0 {
 		t.Errorf("encoding once more takes %v allocations", n)
 	}
-	broken := *bustest.Posed("r1", 1, 2)
+	broken := *eventstest.Posed("r1", 1, 2)
 	broken.Run = "a.b"
 	if _, err := events.EncodeOnce(&broken); err == nil {
 		t.Error("an event that is not valid was encoded")

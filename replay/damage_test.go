@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"github.com/dgraph-io/badger/v4"
 	"github.com/google/go-cmp/cmp"
 )
@@ -434,7 +434,7 @@ func TestOpenWithEmptyFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := openLog(t, dir, Options{})
-	if _, err := l.Append(t.Context(), []Entry{{Message: bustest.Encode(bustest.Posed("r", 1, 0)), Position: "1"}}); err != nil {
+	if _, err := l.Append(t.Context(), []Entry{{Message: eventstest.Encode(eventstest.Posed("r", 1, 0)), Position: "1"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {

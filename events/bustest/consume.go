@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/eventstest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -66,8 +67,8 @@ func (s *suite) onlyTypesAsked(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	var want []string
 	for slot := range 5 {
-		for _, e := range Chain(run, 1, slot) {
-			publish(ctx, t, bus, Encode(e))
+		for _, e := range eventstest.Chain(run, 1, slot) {
+			publish(ctx, t, bus, eventstest.Encode(e))
 			if e.Type == events.TypeCodeSampled || e.Type == events.TypeGroupRewarded {
 				want = append(want, e.ID)
 			}
@@ -302,7 +303,7 @@ func (s *suite) consumerResumes(t *testing.T) {
 func (s *suite) lag(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	publish(ctx, t, bus, posed(run, 5)...)
-	publish(ctx, t, bus, Encode(CodeSampled(Posed(run, 1, 0)))) // of a type not asked for
+	publish(ctx, t, bus, eventstest.Encode(eventstest.CodeSampled(eventstest.Posed(run, 1, 0)))) // of a type not asked for
 	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
 	untilLag(ctx, t, bus, run, "worker", events.Lag{Pending: 5})
 	held := fetch(ctx, t, c, 2)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/eventstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -197,12 +198,12 @@ func (s *suite) redeliverOnce(t *testing.T) {
 
 func (s *suite) redeliverIntoEndedGroup(t *testing.T) {
 	ctx, bus, run := s.start(t)
-	opened := Posed(run, 1, 0)
-	m := Encode(opened)
+	opened := eventstest.Posed(run, 1, 0)
+	m := eventstest.Encode(opened)
 	publish(ctx, t, bus, m)
 	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
 	d := fetch(ctx, t, c, 1)[0]
-	publish(ctx, t, bus, Encode(events.Caused(opened, "worker-0", At, &events.GroupDropped{Stage: "worker", Reason: events.DropRetries})))
+	publish(ctx, t, bus, eventstest.Encode(events.Caused(opened, "worker-0", eventstest.At, &events.GroupDropped{Stage: "worker", Reason: events.DropRetries})))
 	bury(ctx, t, d, "failed 5 times")
 	if err := bus.Redeliver(ctx, run, events.DeadLetterID("worker", m.ID, 1)); !errors.Is(err, events.ErrGroupEnded) {
 		t.Errorf("redeliver into an ended group: %v, want ErrGroupEnded", err)

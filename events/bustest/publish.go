@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"codea1/events"
+	"codea1/events/eventstest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -19,9 +20,9 @@ import (
 // allTypes returns one message of every type, compressed and not.
 func allTypes(run string) []events.Message {
 	var list []events.Message
-	chain := Chain(run, 1, 7)
+	chain := eventstest.Chain(run, 1, 7)
 	for _, e := range chain {
-		list = append(list, Encode(e))
+		list = append(list, eventstest.Encode(e))
 	}
 	sum := strings.Repeat("0a", sha256.Size)
 	checkpoint := events.Checkpoint{URI: "file:///runs/r/v1", SHA256: sum}
@@ -29,11 +30,11 @@ func allTypes(run string) []events.Message {
 		"attempt-1":   &events.RunStarted{Attempt: 1, Steps: 3, Config: strings.Repeat("alpha: 0.5\n", 500), Code: checkpoint, Test: checkpoint},
 		"attempt-1-z": &events.RunFinished{Attempt: 1, Steps: 3, Reason: events.RunCompleted},
 		"code-v1":     &events.PolicyUpdated{Role: events.RoleCode, Version: 1, Step: 1, Groups: []string{"s000001-q0007"}, Checkpoint: checkpoint},
-		"e-after-0":   &events.EvalScored{Plan: Plan(1, 7), ProblemID: "add-7", Correct: []bool{true, false}, Suites: 2},
+		"e-after-0":   &events.EvalScored{Plan: eventstest.Plan(1, 7), ProblemID: "add-7", Correct: []bool{true, false}, Suites: 2},
 		"worker-0-1":  &events.StageHeartbeat{Stage: "worker", Beat: 1, Busy: 0.5},
 		"s000001-q7":  &events.GroupDropped{Stage: "worker", Reason: events.DropStale, Detail: "line one\nline \"two\" – ü"},
 	} {
-		list = append(list, Encode(events.New(run, group, "a/b c", At, p)))
+		list = append(list, eventstest.Encode(events.New(run, group, "a/b c", eventstest.At, p)))
 	}
 	return list
 }
@@ -71,7 +72,7 @@ func (s *suite) roundTrip(t *testing.T) {
 // sized returns a message with n bytes of payload that nothing compresses. No
 // bus looks into a payload.
 func sized(run string, slot, n int) events.Message {
-	m := Encode(Posed(run, 1, slot))
+	m := eventstest.Encode(eventstest.Posed(run, 1, slot))
 	m.Encoding = events.EncodingNone
 	m.Data = noise()[:n]
 	return m
@@ -100,7 +101,7 @@ func hash(data []byte) string {
 
 func (s *suite) tooLargeStoresNothing(t *testing.T) {
 	ctx, bus, run := s.start(t)
-	small := Encode(Posed(run, 1, 0))
+	small := eventstest.Encode(eventstest.Posed(run, 1, 0))
 	err := bus.Publish(ctx, small, sized(run, 1, events.MaxPayloadBytes+1))
 	if !errors.Is(err, events.ErrTooLarge) {
 		t.Errorf("publish: %v, want ErrTooLarge", err)
@@ -119,7 +120,7 @@ func (s *suite) invalidEnvelope(t *testing.T) {
 		func(m *events.Message) { m.ID = "1" },
 		func(m *events.Message) { m.Type = "no.such" },
 	} {
-		m := Encode(Posed(run, 1, 0))
+		m := eventstest.Encode(eventstest.Posed(run, 1, 0))
 		change(&m)
 		if bus.Publish(ctx, m) == nil {
 			t.Errorf("published run %q type %q group %q id %q", m.Run, m.Type, m.Group, m.ID)
@@ -181,7 +182,7 @@ func (s *suite) contradiction(t *testing.T) {
 	}
 	ctx, bus, run := s.start(t)
 	drop := func(slot int, stage string) events.Message {
-		return Encode(events.Caused(Posed(run, 1, slot), stage, At, &events.GroupDropped{Stage: stage, Reason: events.DropRetries}))
+		return eventstest.Encode(events.Caused(eventstest.Posed(run, 1, slot), stage, eventstest.At, &events.GroupDropped{Stage: stage, Reason: events.DropRetries}))
 	}
 	first := drop(0, "first")
 	// Same group, another cause: another event.
@@ -205,11 +206,11 @@ func (s *suite) orderPerGroup(t *testing.T) {
 	var list []events.Message
 	chains := make([][]*events.Event, groups)
 	for g := range chains {
-		chains[g] = Chain(run, 1, g)
+		chains[g] = eventstest.Chain(run, 1, g)
 	}
 	for i := range chains[0] {
 		for g := range chains {
-			list = append(list, Encode(chains[g][i]))
+			list = append(list, eventstest.Encode(chains[g][i]))
 		}
 	}
 	publish(ctx, t, bus, list...)
@@ -232,7 +233,7 @@ func (s *suite) publishAfterContextEnd(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := bus.Publish(ended, Encode(Posed(run, 1, 0))); !errors.Is(err, context.Canceled) {
+	if err := bus.Publish(ended, eventstest.Encode(eventstest.Posed(run, 1, 0))); !errors.Is(err, context.Canceled) {
 		t.Errorf("publish: %v, want context.Canceled", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/eventstest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -56,8 +57,8 @@ func (s *suite) resumeFromEveryPosition(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	var list []events.Message
 	for slot := range 4 {
-		for _, e := range Chain(run, 1, slot) {
-			list = append(list, Encode(e))
+		for _, e := range eventstest.Chain(run, 1, slot) {
+			list = append(list, eventstest.Encode(e))
 		}
 	}
 	publish(ctx, t, bus, list...)
@@ -90,7 +91,7 @@ func (s *suite) resumeFromEveryPosition(t *testing.T) {
 		}
 		// The last position is that of an event still to come.
 		r = read(ctx, t, bus, events.ReadConfig{Run: run, Types: types, From: positions[len(want)]})
-		more := Encode(CodeSampled(Posed(run, 2, len(types))))
+		more := eventstest.Encode(eventstest.CodeSampled(eventstest.Posed(run, 2, len(types))))
 		publish(ctx, t, bus, more)
 		if m, _ := next(ctx, t, r); m.ID != more.ID {
 			t.Errorf("read %s %s, want %s", m.Type, m.Group, more.Group)
@@ -104,8 +105,8 @@ func (s *suite) readOnlyTypesAsked(t *testing.T) {
 	var want, got []string
 	r := read(ctx, t, bus, events.ReadConfig{Run: run, Types: []events.Type{events.TypeTestsSampled, events.TypeProblemPosed}})
 	for slot := range 5 {
-		for _, e := range Chain(run, 1, slot) {
-			publish(ctx, t, bus, Encode(e))
+		for _, e := range eventstest.Chain(run, 1, slot) {
+			publish(ctx, t, bus, eventstest.Encode(e))
 			if e.Type == events.TypeProblemPosed || e.Type == events.TypeTestsSampled {
 				want = append(want, e.ID)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/eventstest"
 )
 
 // Features says what a bus can do beyond the promises of events.Broker, and how
@@ -153,7 +154,7 @@ func publish(ctx context.Context, t *testing.T, bus events.Bus, list ...events.M
 func posed(run string, n int) []events.Message {
 	list := make([]events.Message, n)
 	for i := range list {
-		list[i] = Encode(Posed(run, 1, i))
+		list[i] = eventstest.Encode(eventstest.Posed(run, 1, i))
 	}
 	return list
 }
@@ -180,7 +181,7 @@ func next(ctx context.Context, t *testing.T, r events.Reader) (events.Message, e
 // last event to know where they end.
 func stored(ctx context.Context, t *testing.T, bus events.Bus, run string) []string {
 	t.Helper()
-	end := Encode(Posed(run, 999999, 0))
+	end := eventstest.Encode(eventstest.Posed(run, 999999, 0))
 	publish(ctx, t, bus, end)
 	r := read(ctx, t, bus, events.ReadConfig{Run: run})
 	defer r.Close()

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/kafkabus"
 
 	"github.com/segmentio/kafka-go"
@@ -30,7 +30,7 @@ func benchMessages(run string, n int) []events.Message {
 	list := make([]events.Message, n)
 	data := make([]byte, benchBytes)
 	for i := range list {
-		list[i] = bustest.Encode(bustest.Posed(run, 1+i/bustest.Groups, i%bustest.Groups))
+		list[i] = eventstest.Encode(eventstest.Posed(run, 1+i/eventstest.Groups, i%eventstest.Groups))
 		list[i].Encoding, list[i].Data = events.EncodingNone, data
 	}
 	return list

@@ -11,6 +11,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/kafkabus"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +28,7 @@ func bounded(t testing.TB) context.Context {
 func posed(n int) []events.Message {
 	list := make([]events.Message, n)
 	for i := range list {
-		list[i] = bustest.Encode(bustest.Posed("r1", 1, i))
+		list[i] = eventstest.Encode(eventstest.Posed("r1", 1, i))
 	}
 	return list
 }

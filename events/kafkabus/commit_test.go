@@ -15,6 +15,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/kafkabus"
 
 	"github.com/google/go-cmp/cmp"
@@ -87,7 +88,7 @@ func outOfOrder(t *testing.T, u *tool) {
 		t.Fatal(err)
 	}
 	u.await("another run goes on", u.firsts(none))
-	more := bustest.Encode(bustest.Posed(u.run, 2, 0))
+	more := eventstest.Encode(eventstest.Posed(u.run, 2, 0))
 	if err := bus.Publish(ctx, more); err != nil {
 		t.Fatal(err)
 	}

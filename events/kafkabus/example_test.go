@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/kafkabus"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -28,7 +28,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer bus.Close()
-	if err := bus.Publish(ctx, bustest.Encode(bustest.Posed("demo", 1, 7))); err != nil {
+	if err := bus.Publish(ctx, eventstest.Encode(eventstest.Posed("demo", 1, 7))); err != nil {
 		log.Fatal(err)
 	}
 

@@ -9,6 +9,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/kafkabus"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -89,7 +90,7 @@ func TestTopicsRefused(t *testing.T) {
 	if err := bus.Publish(ctx, posed(2)...); err != nil {
 		t.Error(err)
 	}
-	other := bustest.Encode(bustest.Posed("r2", 1, 0))
+	other := eventstest.Encode(eventstest.Posed("r2", 1, 0))
 	err := bus.Publish(ctx, other)
 	if err == nil || !strings.Contains(err.Error(), "create topic codea1.journal.r2: ") || !strings.Contains(err.Error(), "create the topic beforehand") {
 		t.Errorf("publish to a new run: %v", err)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/kafkabus"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,7 +83,7 @@ func workerOf(run string) events.ConsumeConfig {
 func (u *tool) posed(run string, n int) []events.Message {
 	list := make([]events.Message, n)
 	for i := range list {
-		list[i] = bustest.Encode(bustest.Posed(run, 1, i))
+		list[i] = eventstest.Encode(eventstest.Posed(run, 1, i))
 	}
 	return list
 }

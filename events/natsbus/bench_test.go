@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 
@@ -53,16 +53,16 @@ func timed(into *time.Duration, do func()) {
 // run: a sample of this package, and a group of 8 answers of 300 tokens.
 var sizes = map[string]func(run string, slot int) *events.Event{
 	"1KB": func(run string, slot int) *events.Event {
-		return bustest.CodeSampled(bustest.Posed(run, 1+slot/bustest.Groups, slot%bustest.Groups))
+		return eventstest.CodeSampled(eventstest.Posed(run, 1+slot/eventstest.Groups, slot%eventstest.Groups))
 	},
 	"30KB": func(run string, slot int) *events.Event {
-		posed := bustest.Posed(run, 1+slot/bustest.Groups, slot%bustest.Groups)
+		posed := eventstest.Posed(run, 1+slot/eventstest.Groups, slot%eventstest.Groups)
 		sampled := &events.CodeSampled{Posed: *posed.Payload.(*events.ProblemPosed), Prompt: make(events.Int32s, 200)}
 		sampled.Posed.Plan.Answers = 8
 		for range 8 {
 			sampled.Answers = append(sampled.Answers, answer())
 		}
-		return events.Caused(posed, "bench-0", bustest.At, sampled)
+		return events.Caused(posed, "bench-0", eventstest.At, sampled)
 	},
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 
@@ -43,7 +44,7 @@ func TestForeignMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, js := raw(t, server.URL())
-	real := bustest.Encode(bustest.Posed("r1", 1, 7))
+	real := eventstest.Encode(eventstest.Posed("r1", 1, 7))
 	lying := nats.NewMsg("codea1.r1.problem.posed.s000001-q0008")
 	real.Headers("ce-", lying.Header.Set)
 	lying.Data = real.Data
@@ -100,7 +101,7 @@ func TestServerKeepsOneMessageASubject(t *testing.T) {
 	server := natstest.Start(t)
 	bus := server.Connect(t, natsbus.Config{})
 	ctx := bounded(t)
-	m := bustest.Encode(bustest.Posed("r1", 1, 0))
+	m := eventstest.Encode(eventstest.Posed("r1", 1, 0))
 	if err := bus.Publish(ctx, m); err != nil {
 		t.Fatal(err)
 	}

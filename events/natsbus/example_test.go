@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 )
 
@@ -31,7 +31,7 @@ func Example() {
 	}
 	defer bus.Close()
 
-	message, err := events.Encode(bustest.Posed("r1", 1, 3))
+	message, err := events.Encode(eventstest.Posed("r1", 1, 3))
 	if err != nil {
 		panic(err)
 	}

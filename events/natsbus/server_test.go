@@ -17,6 +17,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 
@@ -32,7 +33,7 @@ func bounded(t *testing.T) context.Context {
 func posed(n int) []events.Message {
 	list := make([]events.Message, n)
 	for i := range list {
-		list[i] = bustest.Encode(bustest.Posed("r1", 1, i))
+		list[i] = eventstest.Encode(eventstest.Posed("r1", 1, i))
 	}
 	return list
 }
@@ -167,7 +168,7 @@ func TestDiskFull(t *testing.T) {
 		stop() // the server answers no more
 	}()
 	for i := 0; ; i++ {
-		m := bustest.Encode(bustest.Posed("r1", 1, i))
+		m := eventstest.Encode(eventstest.Posed("r1", 1, i))
 		m.Encoding, m.Data = events.EncodingNone, make([]byte, 1<<20)
 		if bus.Publish(publishing, m) != nil {
 			break

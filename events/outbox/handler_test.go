@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/outbox"
 	"codea1/events/stage"
@@ -51,7 +51,7 @@ func counted() stage.Handler {
 	calls := 0
 	return stage.Each(func(_ context.Context, e *events.Event) ([]*events.Event, error) {
 		calls++
-		made := bustest.CodeSampled(e)
+		made := eventstest.CodeSampled(e)
 		made.Payload.(*events.CodeSampled).Version = calls
 		return []*events.Event{made}, nil
 	})
@@ -60,7 +60,7 @@ func counted() stage.Handler {
 // posed returns the problem.posed of a slot as a worker gets it.
 func posed(t *testing.T, slot int) *events.Event {
 	t.Helper()
-	m := bustest.Encode(bustest.Posed(run, 1, slot))
+	m := eventstest.Encode(eventstest.Posed(run, 1, slot))
 	e, err := m.Decode()
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestHandlerMakesAnOutputOnce(t *testing.T) {
 	// Another payload under the first event's ID is another cause.
 	payload := *first.Payload.(*events.ProblemPosed)
 	payload.Problem.Question += "?"
-	m := bustest.Encode(events.New(run, first.Group, "elsewhere", time.Now(), &payload))
+	m := eventstest.Encode(events.New(run, first.Group, "elsewhere", time.Now(), &payload))
 	other, err := m.Decode()
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestHandlerPassesErrors(t *testing.T) {
 	store := newMemory()
 	broken := errors.New("out of memory")
 	handle := outbox.Handler(store, events.TypeCodeSampled, stage.Each(func(_ context.Context, e *events.Event) ([]*events.Event, error) {
-		made := bustest.CodeSampled(e)
+		made := eventstest.CodeSampled(e)
 		switch e.Payload.(*events.ProblemPosed).Plan.Slot {
 		case 1:
 			return nil, broken
@@ -191,7 +191,7 @@ func TestReplaysAreCounted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	store := newMemory()
-	made := bustest.Encode(bustest.CodeSampled(bustest.Posed(run, 1, 0)))
+	made := eventstest.Encode(eventstest.CodeSampled(eventstest.Posed(run, 1, 0)))
 	store.messages[made.ID] = made
 	registry := prometheus.NewRegistry()
 	s, err := stage.New(stage.Config{
@@ -205,7 +205,7 @@ func TestReplaysAreCounted(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(working) }()
 	for slot := range 3 {
-		if err := bus.Publish(ctx, bustest.Encode(bustest.Posed(run, 1, slot))); err != nil {
+		if err := bus.Publish(ctx, eventstest.Encode(eventstest.Posed(run, 1, slot))); err != nil {
 			t.Fatal(err)
 		}
 	}

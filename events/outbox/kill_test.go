@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/outbox"
 )
 
@@ -35,7 +35,7 @@ func victim(dir string) {
 }
 
 func victimMessage(i int) events.Message {
-	return bustest.Encode(bustest.CodeSampled(bustest.Posed("r1", 1+i/bustest.Groups, i%bustest.Groups)))
+	return eventstest.Encode(eventstest.CodeSampled(eventstest.Posed("r1", 1+i/eventstest.Groups, i%eventstest.Groups)))
 }
 
 func TestKilledOutboxLosesNothingItPromised(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/outbox"
 )
 
@@ -33,7 +33,7 @@ func open(t *testing.T, dir string, options outbox.Options) *outbox.Outbox {
 func messages(n int) []events.Message {
 	out := make([]events.Message, n)
 	for i := range out {
-		out[i] = bustest.Encode(bustest.CodeSampled(bustest.Posed("r1", 1, i)))
+		out[i] = eventstest.Encode(eventstest.CodeSampled(eventstest.Posed("r1", 1, i)))
 	}
 	return out
 }
@@ -143,7 +143,7 @@ func TestOutboxTakesMoreThanASegmentHolds(t *testing.T) {
 	o := open(t, dir, outbox.Options{})
 	all := make([]events.Message, 50)
 	for i := range all {
-		all[i] = bustest.Encode(bustest.Posed("r1", 2, i%bustest.Groups))
+		all[i] = eventstest.Encode(eventstest.Posed("r1", 2, i%eventstest.Groups))
 		all[i].ID = fmt.Sprintf("%032x", i)
 		all[i].Data = bytes.Repeat([]byte{byte(i)}, 1<<20)
 	}

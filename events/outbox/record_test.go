@@ -7,12 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 )
 
 func TestRecordKeepsEveryByte(t *testing.T) {
-	for _, e := range bustest.Chain("r1", 3, 7) {
-		want := bustest.Encode(e)
+	for _, e := range eventstest.Chain("r1", 3, 7) {
+		want := eventstest.Encode(e)
 		got, err := decodeRecord(recordOf(t, &want))
 		if err != nil {
 			t.Fatal(err)
@@ -35,8 +35,8 @@ func recordOf(t testing.TB, m *events.Message) []byte {
 // FuzzRecord holds the decoder to its word: any bytes either are a record that
 // encodes to an equal message, or an error.
 func FuzzRecord(f *testing.F) {
-	for _, e := range bustest.Chain("r1", 3, 7) {
-		m := bustest.Encode(e)
+	for _, e := range eventstest.Chain("r1", 3, 7) {
+		m := eventstest.Encode(e)
 		raw := recordOf(f, &m)
 		f.Add(raw)
 		f.Add(raw[:len(raw)/2])

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
@@ -104,10 +104,10 @@ func benchPairs(b *testing.B, name string, n, bytes int) (inputs, outputs []even
 		for i := range noise {
 			noise[i] = byte(random.Uint32())
 		}
-		posed := bustest.Posed(name, 1+slot/bustest.Groups, slot%bustest.Groups)
+		posed := eventstest.Posed(name, 1+slot/eventstest.Groups, slot%eventstest.Groups)
 		posed.Payload.(*events.ProblemPosed).Problem.Question = base64.StdEncoding.EncodeToString(noise)
-		inputs = append(inputs, bustest.Encode(posed))
-		outputs = append(outputs, bustest.Encode(echo(posed)))
+		inputs = append(inputs, eventstest.Encode(posed))
+		outputs = append(outputs, eventstest.Encode(echo(posed)))
 	}
 	return inputs, outputs
 }
@@ -117,7 +117,7 @@ func echo(posed *events.Event) *events.Event {
 	p := posed.Payload.(*events.ProblemPosed)
 	small := *p
 	small.Problem.Question = "?"
-	return events.Caused(posed, "worker-0", bustest.At, &events.CodeSampled{
+	return events.Caused(posed, "worker-0", eventstest.At, &events.CodeSampled{
 		Posed: small, Prompt: events.Int32s{1, 2, 3},
 		Answers: []events.Completion{{Text: p.Problem.Question, Finish: events.FinishStop}, {Text: "pass", Finish: events.FinishStop}},
 	})

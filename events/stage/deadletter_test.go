@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
 
@@ -42,7 +42,7 @@ func letters(t *testing.T, bus events.DeadLetters, n int) map[string]string {
 }
 
 func letterID(slot int) string {
-	return events.DeadLetterID("worker", bustest.Posed(run, 1, slot).ID, 1)
+	return events.DeadLetterID("worker", eventstest.Posed(run, 1, slot).ID, 1)
 }
 
 func dropped(t *testing.T, bus events.Bus, n int) map[string]string {
@@ -59,9 +59,9 @@ func dropped(t *testing.T, bus events.Bus, n int) map[string]string {
 // dropped by name. What a handler drops or puts off is none.
 func TestDeadLetters(t *testing.T) {
 	bus := natstest.Bus(t)
-	broken := bustest.Encode(bustest.Posed(run, 1, 4))
+	broken := eventstest.Encode(eventstest.Posed(run, 1, 4))
 	broken.Encoding, broken.Data = events.EncodingNone, []byte("no msgpack")
-	newer := bustest.Encode(bustest.Posed(run, 1, 5))
+	newer := eventstest.Encode(eventstest.Posed(run, 1, 5))
 	newer.SchemaVersion = 99
 	if err := bus.Publish(bounded(t), broken, newer); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestDeadLetters(t *testing.T) {
 	post(t, bus, 4)
 	got := letters(t, bus, 4)
 	settled(t, bus)
-	slot := func(i int) string { return bustest.Posed(run, 1, i).Group }
+	slot := func(i int) string { return eventstest.Posed(run, 1, i).Group }
 	if d := cmp.Diff(map[string]string{
 		slot(0): "3: failed 3 times, last: no luck",
 		slot(1): "3: failed 3 times, last: handler panicked: no entry for this problem",
@@ -149,11 +149,11 @@ func TestHeldDeadLetterIsTriedAgain(t *testing.T) {
 	if err := bus.Redeliver(bounded(t), run, letterID(1)); err != nil {
 		t.Fatal(err)
 	}
-	if e := collect(t, bus, 1, events.TypeCodeSampled, events.TypeGroupDropped)[0]; e.Type != events.TypeCodeSampled || e.Group != bustest.Posed(run, 1, 1).Group {
+	if e := collect(t, bus, 1, events.TypeCodeSampled, events.TypeGroupDropped)[0]; e.Type != events.TypeCodeSampled || e.Group != eventstest.Posed(run, 1, 1).Group {
 		t.Errorf("%s of %s came of it", e.Type, e.Group)
 	}
 	settled(t, bus)
-	if got := letters(t, bus, 1); len(got) != 1 || got[bustest.Posed(run, 1, 0).Group] == "" {
+	if got := letters(t, bus, 1); len(got) != 1 || got[eventstest.Posed(run, 1, 0).Group] == "" {
 		t.Errorf("dead letters left: %v", got)
 	}
 }
@@ -162,7 +162,7 @@ func TestHeldDeadLetterIsTriedAgain(t *testing.T) {
 // instance is there then.
 func TestHeldDeadLetterIsReleased(t *testing.T) {
 	bus := natstest.Bus(t)
-	broken := bustest.Encode(bustest.Posed(run, 1, 1))
+	broken := eventstest.Encode(eventstest.Posed(run, 1, 1))
 	broken.Encoding, broken.Data = events.EncodingNone, []byte("no msgpack")
 	if err := bus.Publish(bounded(t), broken); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestHeldDeadLetterIsReleased(t *testing.T) {
 	c.Instance, c.HoldDeadLetters, c.Registerer = "1", time.Millisecond, registry
 	stop = start(t, c)
 	if d := cmp.Diff(map[string]string{
-		bustest.Posed(run, 1, 0).Group: "worker retries 1/0", bustest.Posed(run, 1, 1).Group: "worker malformed 1/1",
+		eventstest.Posed(run, 1, 0).Group: "worker retries 1/0", eventstest.Posed(run, 1, 1).Group: "worker malformed 1/1",
 	}, dropped(t, bus, 2)); d != "" {
 		t.Errorf("dropped (-want +got):\n%s", d)
 	}

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
@@ -23,13 +23,13 @@ func TestDecide(t *testing.T) {
 			t.Fatalf("unknown command %q", d.Cmd)
 		}
 		kind, group := "event", ""
-		in := input{now: bustest.At}
+		in := input{now: eventstest.At}
 		d.MaybeScanArgs(t, "input", &kind)
 		d.MaybeScanArgs(t, "group", &group)
 		d.MaybeScanArgs(t, "failures", &in.failures)
 		r := r
 		r.hold = d.HasArg("hold")
-		in.message = bustest.Encode(bustest.Posed("r1", 2, 3))
+		in.message = eventstest.Encode(eventstest.Posed("r1", 2, 3))
 		if group != "" {
 			in.message.Group = group
 		}
@@ -52,7 +52,7 @@ func script(t *testing.T, in input, line string) Result {
 	switch wrapped {
 	case "ok":
 		if rest == "1" {
-			return Result{Events: []*events.Event{bustest.CodeSampled(in.event)}}
+			return Result{Events: []*events.Event{eventstest.CodeSampled(in.event)}}
 		}
 		return Result{}
 	case "error":
@@ -90,7 +90,7 @@ func tooLarge(cause *events.Event) *events.Event {
 	for range p.Plan.Answers {
 		c.Answers = append(c.Answers, events.Completion{Text: strings.Repeat("x", events.MaxTextBytes), Finish: events.FinishStop})
 	}
-	return events.Caused(cause, "worker-0", bustest.At, c)
+	return events.Caused(cause, "worker-0", eventstest.At, c)
 }
 
 func describe(t *testing.T, d decision) string {
@@ -128,14 +128,14 @@ func describe(t *testing.T, d decision) string {
 // nothing.
 func TestDecisionsRepeat(t *testing.T) {
 	r := rules{stage: "worker", source: "worker-0", maxAttempts: 1, backoff: defaultBackoff}
-	m := bustest.Encode(bustest.Posed("r1", 2, 3))
+	m := eventstest.Encode(eventstest.Posed("r1", 2, 3))
 	e, err := m.Decode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	result := Result{Err: errors.New("no luck")}
-	first := r.decide(input{message: m, event: e, now: bustest.At}, result)
-	again := r.decide(input{message: m, event: e, now: bustest.At.Add(time.Hour)}, result)
+	first := r.decide(input{message: m, event: e, now: eventstest.At}, result)
+	again := r.decide(input{message: m, event: e, now: eventstest.At.Add(time.Hour)}, result)
 	if first.publish[0].ID != again.publish[0].ID {
 		t.Errorf("one input was dropped under two IDs, %s and %s", first.publish[0].ID, again.publish[0].ID)
 	}

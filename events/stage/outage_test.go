@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
@@ -38,7 +38,7 @@ func TestServerRestarts(t *testing.T) {
 	var poster sync.WaitGroup
 	poster.Go(func() {
 		for slot := range n {
-			m := bustest.Encode(bustest.Posed(run, 1, slot))
+			m := eventstest.Encode(eventstest.Posed(run, 1, slot))
 			for bus.Publish(ctx, m) != nil && ctx.Err() == nil {
 				time.Sleep(5 * time.Millisecond)
 			}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
 
@@ -53,7 +53,7 @@ func TestWhatBecomesOfAnEvent(t *testing.T) {
 		t.Error(err)
 	}
 
-	slot := func(i int) string { return bustest.Posed(run, 1, i).Group }
+	slot := func(i int) string { return eventstest.Posed(run, 1, i).Group }
 	if d := cmp.Diff([]string{slot(0), slot(2), slot(3), slot(7)}, groups(sampled)); d != "" {
 		t.Errorf("answered (-want +got):\n%s", d)
 	}
@@ -61,7 +61,7 @@ func TestWhatBecomesOfAnEvent(t *testing.T) {
 	for _, e := range dropped {
 		g := e.Payload.(*events.GroupDropped)
 		got[e.Group] = fmt.Sprintf("%s %s %d/%d of %d: %s", g.Stage, g.Reason, g.Step, g.Slot, g.Groups, g.Detail)
-		if e.CausationID != bustest.Posed(run, 1, g.Slot).ID || e.Source != "worker-0" {
+		if e.CausationID != eventstest.Posed(run, 1, g.Slot).ID || e.Source != "worker-0" {
 			t.Errorf("%s was dropped by %s because of %s", e.Group, e.Source, e.CausationID)
 		}
 	}
@@ -144,7 +144,7 @@ func TestABatchThatFailsAsAWhole(t *testing.T) {
 				t.Errorf("%d events were answered", len(got))
 			}
 			dropped := collect(t, bus, 1, events.TypeGroupDropped)[0]
-			if want := bustest.Posed(run, 1, 3).Group; dropped.Group != want {
+			if want := eventstest.Posed(run, 1, 3).Group; dropped.Group != want {
 				t.Errorf("%s was dropped, want %s", dropped.Group, want)
 			}
 			settled(t, bus)
@@ -154,7 +154,7 @@ func TestABatchThatFailsAsAWhole(t *testing.T) {
 
 func TestMalformedPayload(t *testing.T) {
 	bus := natstest.Bus(t)
-	broken := bustest.Encode(bustest.Posed(run, 3, 5))
+	broken := eventstest.Encode(eventstest.Posed(run, 3, 5))
 	broken.Encoding, broken.Data = events.EncodingNone, []byte("no msgpack")
 	if err := bus.Publish(bounded(t), broken); err != nil {
 		t.Fatal(err)
@@ -176,10 +176,10 @@ func TestMalformedPayload(t *testing.T) {
 func TestContradictionDropsTheGroup(t *testing.T) {
 	bus := natstest.Bus(t)
 	// Another cause has led to a code.sampled and to a group.dropped already.
-	other := bustest.Posed(run, 1, 0)
-	sampled := bustest.Encode(bustest.CodeSampled(other))
+	other := eventstest.Posed(run, 1, 0)
+	sampled := eventstest.Encode(eventstest.CodeSampled(other))
 	sampled.ID = strings.Repeat("ab", 16)
-	gone := bustest.Encode(events.Caused(bustest.CodeSampled(bustest.Posed(run, 1, 1)), "x", bustest.At,
+	gone := eventstest.Encode(events.Caused(eventstest.CodeSampled(eventstest.Posed(run, 1, 1)), "x", eventstest.At,
 		&events.GroupDropped{Stage: "x", Reason: events.DropStale}))
 	if err := bus.Publish(bounded(t), sampled, gone); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestContradictionDropsTheGroup(t *testing.T) {
 	if g := dropped[1].Payload.(*events.GroupDropped); g.Reason != events.DropLineage || g.Slot != 0 {
 		t.Errorf("dropped: %+v", g)
 	}
-	if got := collect(t, bus, 2, events.TypeCodeSampled); got[1].Group != bustest.Posed(run, 1, 2).Group {
+	if got := collect(t, bus, 2, events.TypeCodeSampled); got[1].Group != eventstest.Posed(run, 1, 2).Group {
 		t.Errorf("answered %s", got[1].Group)
 	}
 }

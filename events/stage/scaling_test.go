@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
@@ -112,7 +112,7 @@ func TestScalingExamples(t *testing.T) {
 	bus := server.Connect(t, natsbus.Config{})
 	c := config(bus, stage.Each(answer))
 	c.Run, c.Name = "demo", "execution"
-	if err := bus.Publish(bounded(t), bustest.Encode(bustest.Posed(c.Run, 1, 0))); err != nil {
+	if err := bus.Publish(bounded(t), eventstest.Encode(eventstest.Posed(c.Run, 1, 0))); err != nil {
 		t.Fatal(err)
 	}
 	start(t, c)

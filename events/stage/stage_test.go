@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/events/bustest"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
 
@@ -35,7 +35,7 @@ func config(bus events.Bus, handler stage.Handler) stage.Config {
 }
 
 func answer(_ context.Context, e *events.Event) ([]*events.Event, error) {
-	return []*events.Event{bustest.CodeSampled(e)}, nil
+	return []*events.Event{eventstest.CodeSampled(e)}, nil
 }
 
 // start runs a stage until stop is called or the test ends, and returns once it
@@ -75,7 +75,7 @@ func bounded(t *testing.T) context.Context {
 func post(t *testing.T, bus events.Bus, n int) {
 	t.Helper()
 	for slot := range n {
-		if err := bus.Publish(bounded(t), bustest.Encode(bustest.Posed(run, 1, slot))); err != nil {
+		if err := bus.Publish(bounded(t), eventstest.Encode(eventstest.Posed(run, 1, slot))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -310,7 +310,7 @@ func BenchmarkStage(b *testing.B) {
 	bus := natstest.Bus(b)
 	list := make([]events.Message, b.N)
 	for i := range list {
-		list[i] = bustest.Encode(bustest.Posed(run, 1+i/bustest.Groups, i%bustest.Groups))
+		list[i] = eventstest.Encode(eventstest.Posed(run, 1+i/eventstest.Groups, i%eventstest.Groups))
 	}
 	for chunk := range slices.Chunk(list, events.MaxPublishBatch) {
 		if err := bus.Publish(b.Context(), chunk...); err != nil {

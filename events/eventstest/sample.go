@@ -1,4 +1,4 @@
-package bustest
+package eventstest
 
 import (
 	"fmt"
@@ -8,17 +8,17 @@ import (
 )
 
 // Source is the source of every sample event.
-const Source = "bustest-0"
+const Source = "eventstest-0"
 
-// At is the time of the first sample event of a group; each next one is a
-// second later.
+// At is the time of the first event of a group. Each later event is one second
+// after its cause.
 var At = time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)
 
 // Groups is the number of groups in a step of sample events.
 const Groups = 4096
 
-// Plan returns the plan of a training group: 2 answers, 2 suites for each, 2
-// tests wanted in each.
+// Plan returns the plan of a training group: 2 answers, 2 suites for each
+// answer, 2 tests wanted in each suite.
 func Plan(step, slot int) events.Plan {
 	return events.Plan{
 		Purpose: events.PurposeTrain, Step: step, Slot: slot, Groups: Groups,
@@ -43,8 +43,8 @@ func Posed(run string, step, slot int) *events.Event {
 	}))
 }
 
-// CodeSampled returns what the Code LLM answers to a Posed: one answer that
-// is right and one that forgets the constant.
+// CodeSampled returns the event that follows from a Posed: a correct answer and
+// one that does not add the constant.
 func CodeSampled(posed *events.Event) *events.Event {
 	p := posed.Payload.(*events.ProblemPosed)
 	return follow(posed, &events.CodeSampled{
@@ -57,7 +57,8 @@ func CodeSampled(posed *events.Event) *events.Event {
 	})
 }
 
-// TestsSampled returns what the Test LLM writes for a CodeSampled.
+// TestsSampled returns the event that follows from a CodeSampled. The second
+// suite of each answer states a wrong value.
 func TestsSampled(sampled *events.Event) *events.Event {
 	p := sampled.Payload.(*events.CodeSampled)
 	t := &events.TestsSampled{Posed: p.Posed, CodeVersion: p.Version}
@@ -72,8 +73,8 @@ func TestsSampled(sampled *events.Event) *events.Event {
 	return follow(sampled, t)
 }
 
-// CodeExecuted returns what running a TestsSampled shows: the first answer
-// passes everything, the second fails everything.
+// CodeExecuted returns the event that follows from a TestsSampled. The first
+// answer passes every test, the second fails every test.
 func CodeExecuted(sampled *events.Event) *events.Event {
 	p := sampled.Payload.(*events.TestsSampled)
 	truth := fmt.Sprint(3 + p.Posed.Plan.Slot)
@@ -98,8 +99,8 @@ func CodeExecuted(sampled *events.Event) *events.Event {
 	return follow(sampled, c)
 }
 
-// GroupRewarded returns rewards for a CodeExecuted. They are valid, not the
-// ones of any recipe.
+// GroupRewarded returns the event that follows from a CodeExecuted. Its rewards
+// are plausible and follow no recipe.
 func GroupRewarded(executed *events.Event) *events.Event {
 	p := executed.Payload.(*events.CodeExecuted)
 	g := &events.GroupRewarded{
@@ -120,7 +121,7 @@ func GroupRewarded(executed *events.Event) *events.Event {
 	return follow(executed, g)
 }
 
-// Chain returns the five events a group goes through, from problem.posed to
+// Chain returns the five events of a group, from problem.posed to
 // group.rewarded.
 func Chain(run string, step, slot int) []*events.Event {
 	posed := Posed(run, step, slot)
@@ -130,8 +131,8 @@ func Chain(run string, step, slot int) []*events.Event {
 	return []*events.Event{posed, code, tests, executed, GroupRewarded(executed)}
 }
 
-// Encode returns the wire form of an event; it panics on one that is not
-// valid, which a sample never is.
+// Encode returns the message of an event. It panics on an event that is not
+// valid; no sample is.
 func Encode(e *events.Event) events.Message {
 	m, err := events.Encode(e)
 	if err != nil {
@@ -144,7 +145,7 @@ func follow(cause *events.Event, payload events.Payload) *events.Event {
 	return encoded(events.Caused(cause, Source, cause.Time.Add(time.Second), payload))
 }
 
-// encoded fixes the event's hash, so that it can be a cause.
+// encoded sets the event's hash: a cause needs one.
 func encoded(e *events.Event) *events.Event {
 	Encode(e)
 	return e
