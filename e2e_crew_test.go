@@ -153,7 +153,7 @@ func (c *crew) tap(see func(n int, m *events.Message)) {
 	}
 	ctx, stop := context.WithCancel(c.t.Context())
 	defer stop()
-	bus, err := cli.Stage.Rewards.Bus.connect(ctx, "tap", slog.New(slog.DiscardHandler))
+	bus, err := cli.Stage.Rewards.Bus.Open(ctx, "tap", slog.New(slog.DiscardHandler))
 	if err != nil {
 		c.t.Fatal(err)
 	}

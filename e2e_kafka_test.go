@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"codea1/events/connect"
 )
 
 // kafkaBroker is the real broker at CODEA1_KAFKA, which
@@ -51,7 +53,9 @@ func (b *kafkaBroker) start(t *testing.T) {
 	b.address = b.fake.ListenAddrs()[0]
 }
 
-func (b *kafkaBroker) flags(*testing.T) []string { return []string{"--bus", kafkaScheme + b.address} }
+func (b *kafkaBroker) flags(*testing.T) []string {
+	return []string{"--bus", connect.KafkaScheme + b.address}
+}
 
 // restart kills a real broker, whose script starts it again.
 func (b *kafkaBroker) restart(t *testing.T) {

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"codea1/events"
+	"codea1/events/connect"
 )
 
 // join returns a client of the server.
 func (b *natsBroker) join(t *testing.T) events.Broker {
 	t.Helper()
-	flags := &BusFlags{URL: b.server.ClientURL(), TokenFile: b.tokenFile(t)}
-	bus, err := flags.connect(t.Context(), "test", slog.New(slog.DiscardHandler))
+	flags := &connect.Flags{URL: b.server.ClientURL(), TokenFile: b.tokenFile(t)}
+	bus, err := flags.Open(t.Context(), "test", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"codea1/events"
+	"codea1/events/connect"
 	"codea1/gpuworker"
 	"codea1/replay"
 )
@@ -89,14 +90,14 @@ func (h *host) OpenBus(ctx context.Context, dir, run, config string) (replay.See
 	if err != nil {
 		return nil, nil, err
 	}
-	if flags.Bus.URL != busEmbedded {
-		bus, err := flags.Bus.connect(ctx, "codea1-"+run, h.logger)
+	if flags.Bus.URL != connect.Embedded {
+		bus, err := flags.Bus.Open(ctx, "codea1-"+run, h.logger)
 		if err != nil {
 			return nil, nil, err
 		}
 		return bus, bus.Close, nil
 	}
-	server, bus, err := flags.Bus.embed(ctx, run, dir, 0, h.logger)
+	server, bus, err := flags.Bus.OpenEmbedded(ctx, run, natsPath(dir), 0, h.logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,7 +125,7 @@ func (h *host) Steps(config string, problems int) (int, error) {
 // PutBusAside implements replay.Host.
 func (h *host) PutBusAside(dir, config string) error {
 	flags, err := configuredFlags(config)
-	if err != nil || flags.Bus.URL != busEmbedded {
+	if err != nil || flags.Bus.URL != connect.Embedded {
 		return err
 	}
 	for n := 1; ; n++ {

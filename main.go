@@ -25,6 +25,7 @@ import (
 
 	"codea1/consumers/dashboard"
 	"codea1/consumers/execution"
+	"codea1/events/deadletter"
 	"codea1/gpuworker/tiny"
 	"codea1/producers/problems"
 	"codea1/replay"
@@ -36,7 +37,7 @@ type CLI struct {
 
 	Train      TrainCommand      `cmd:"" help:"Train both models against each other."`
 	Stage      StageCommand      `cmd:"" help:"Run one stage of a run in a process of its own, on a bus that its processes share."`
-	DeadLetter DeadLetterCommand `cmd:"" name:"deadletter" help:"List, show and retry the events that stages gave up on."`
+	DeadLetter deadLetterCommand `cmd:"" name:"deadletter" help:"List, show and retry the events that stages gave up on."`
 	Config     ConfigCommand     `cmd:"" help:"Print a commented configuration file for train."`
 	Problems   problems.Command  `cmd:"" help:"List, show and check problem sets."`
 	Sandbox    execution.Command `cmd:"" help:"Check the sandbox, and use it by itself."`
@@ -104,6 +105,16 @@ func (c *CLI) logLevel(command string) slog.Level {
 		return slog.LevelInfo // its log is all that it shows
 	}
 	return slog.LevelWarn
+}
+
+// deadLetterCommand is the deadletter command with flags that the environment
+// may set.
+type deadLetterCommand struct{ deadletter.Command }
+
+// BeforeResolve lets the environment set flags, as it does those of train.
+func (d *deadLetterCommand) BeforeResolve(ctx *kong.Context) error { //nolint:unparam // kong wants the error
+	ctx.AddResolver(&layers{})
+	return nil
 }
 
 // newParser returns the parser of the command line.

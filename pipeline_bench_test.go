@@ -18,6 +18,7 @@ import (
 
 	"codea1/consumers/rewards"
 	"codea1/events"
+	"codea1/events/connect"
 	"codea1/events/natsbus"
 	"codea1/events/outbox"
 	"codea1/events/stage"
@@ -116,7 +117,7 @@ const pipelineRun = "bench"
 
 func newPipeline(t testing.TB, sizes curriculum.Config) *pipeline {
 	p := &pipeline{dir: t.TempDir(), steps: sizes.Steps, staging: prometheus.NewRegistry(), finished: make(chan struct{})}
-	server, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: filepath.Join(p.dir, "nats"), SyncInterval: natsSyncInterval})
+	server, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: filepath.Join(p.dir, "nats"), SyncInterval: connect.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (r *recording) open(ctx context.Context) error {
 func (r *recording) begin(ctx context.Context, c *circle, config string) error {
 	r.config = config
 	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source(events.StageCurriculum), Now: time.Now, Budget: r.budget}
-	if err := r.flags.Bus.limit(ctx, r.bus, r.run); err != nil {
+	if err := r.flags.Bus.ApplyStreamLimit(ctx, r.bus, r.run); err != nil {
 		return err
 	}
 	if err := r.catchUp(ctx); err != nil {

@@ -18,6 +18,7 @@ import (
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
 	"codea1/events"
+	"codea1/events/connect"
 	"codea1/events/natsbus"
 )
 
@@ -37,7 +38,7 @@ type trainingRun struct {
 // so that a mistake leaves nothing behind but the run's directory.
 func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *slog.Logger) (t *trainingRun, err error) {
 	t = &trainingRun{views: dashboard.NewFollower(), recording: newRecording(&station{
-		run: filepath.Base(dir), dir: dir, flags: &flags.RunFlags, instance: "0", alone: flags.Bus.URL == busEmbedded,
+		run: filepath.Base(dir), dir: dir, flags: &flags.RunFlags, instance: "0", alone: flags.Bus.URL == connect.Embedded,
 		leaseTTL: defaultLeaseTTL, metrics: prometheus.NewRegistry(), logger: logger,
 	})}
 	t.budget = flags.Budget
@@ -59,12 +60,12 @@ func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *
 		return t, err
 	}
 	if t.alone {
-		t.server, t.bus, err = flags.Bus.embed(ctx, t.run, dir, flags.Port, logger)
+		t.server, t.bus, err = flags.Bus.OpenEmbedded(ctx, t.run, natsPath(dir), flags.Port, logger)
 		if err != nil {
 			return t, err
 		}
 		t.owns(func() error { t.server.Shutdown(); return nil })
-	} else if t.bus, err = flags.Bus.connect(ctx, "codea1-"+t.run, logger.With("part", "bus")); err != nil {
+	} else if t.bus, err = flags.Bus.Open(ctx, "codea1-"+t.run, logger.With("part", "bus")); err != nil {
 		return t, err
 	}
 	t.owns(t.bus.Close)

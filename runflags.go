@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"codea1/consumers/execution"
+	"codea1/events/connect"
 )
 
 const (
@@ -38,7 +39,7 @@ type RunFlags struct {
 	KeepEvery       int `help:"Also keep the checkpoints of steps that this divides; 0 for none." default:"0"`
 	KeepTokens      int `help:"Newest trained steps whose token ids and log-probs the log keeps, which take most of its space; 0 for all. Without them a step cannot be retrained." default:"0"`
 
-	Bus             BusFlags        `embed:"" group:"Message bus"`
+	Bus             connect.Flags   `embed:"" group:"Message bus"`
 	HoldDeadLetters time.Duration   `help:"How long the group of an event that a stage gave up on waits for codea1 deadletter retry before it is dropped." default:"0s" group:"Message bus"`
 	AckWait         time.Duration   `help:"How long an event whose worker has died waits for another one." default:"5s" group:"Message bus"`
 	Sandbox         execution.Flags `embed:"" group:"Sandbox"`
@@ -87,7 +88,7 @@ func runYAML(flags *kong.Context) (string, error) {
 	for _, f := range flags.Flags() {
 		values[f.Name] = fmt.Sprint(flags.FlagValue(f))
 		if bus, ok := flags.FlagValue(f).(string); ok && f.Name == "bus" {
-			values[f.Name] = (&BusFlags{URL: bus}).public()
+			values[f.Name] = connect.PublicURL(bus)
 		}
 	}
 	var keys []*kong.Flag // those that this command has

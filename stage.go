@@ -18,6 +18,7 @@ import (
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
 	"codea1/events"
+	"codea1/events/connect"
 	"codea1/events/stage"
 )
 
@@ -113,8 +114,8 @@ func (s *station) openProbe(ctx context.Context, c *circle, address string) erro
 // WorkerStage is a stage that takes what the run is from run.started.
 type WorkerStage struct {
 	ProcessFlags
-	RunsDir string   `help:"Where run directories are; rollouts and trainers share them with the recorder." default:"runs" placeholder:"DIR"`
-	Bus     BusFlags `embed:"" group:"Message bus"`
+	RunsDir string        `help:"Where run directories are; rollouts and trainers share them with the recorder." default:"runs" placeholder:"DIR"`
+	Bus     connect.Flags `embed:"" group:"Message bus"`
 }
 
 // BeforeResolve lets the environment set flags, as it does those of train.
@@ -154,13 +155,13 @@ func (w *WorkerStage) Run(ctx context.Context, flags *kong.Context, logger *slog
 }
 
 // joinBus connects to the bus of a run, under a name that says who this is.
-func joinBus(ctx context.Context, bus *BusFlags, run string, flags *kong.Context, logger *slog.Logger) (events.Broker, error) {
-	if bus.URL == busEmbedded {
+func joinBus(ctx context.Context, bus *connect.Flags, run string, flags *kong.Context, logger *slog.Logger) (events.Broker, error) {
+	if bus.URL == connect.Embedded {
 		return nil, errors.New("--bus: a stage in a process of its own needs a server that the others reach too: nats://HOST:PORT or kafka://HOST:PORT")
 	}
-	joined, err := bus.connect(ctx, fmt.Sprintf("codea1-%s-%s", run, flags.Selected().Name), logger.With("part", "bus"))
+	joined, err := bus.Open(ctx, fmt.Sprintf("codea1-%s-%s", run, flags.Selected().Name), logger.With("part", "bus"))
 	if err == nil {
-		logger.Info("joined the bus", "stage", flags.Selected().Name, "run", run, "bus", bus.public())
+		logger.Info("joined the bus", "stage", flags.Selected().Name, "run", run, "bus", connect.PublicURL(bus.URL))
 	}
 	return joined, err
 }
