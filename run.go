@@ -15,7 +15,6 @@ import (
 	"golang.org/x/term"
 
 	"codea1/consumers/dashboard"
-	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
 	"codea1/events"
 	"codea1/events/connect"
@@ -182,8 +181,8 @@ func isStop(ctx context.Context, err error) bool {
 func (t *trainingRun) conclude(out io.Writer, reason string) (err error) {
 	var table string
 	t.views.View(func(s *dashboard.State) {
-		table = dashboard.Table(s, t.dir, evaluation.Interval)
-		err = dashboard.SaveReport(reportPath(t.dir), s, evaluation.Interval)
+		table = dashboard.Table(s, t.dir)
+		err = dashboard.SaveReport(reportPath(t.dir), s)
 	})
 	if err != nil {
 		return err

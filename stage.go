@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"codea1/consumers/dashboard"
-	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
 	"codea1/events"
 	"codea1/events/connect"
@@ -309,7 +308,7 @@ func (s *station) report(ctx context.Context, views *dashboard.Follower) error {
 		views.View(func(now *dashboard.State) {
 			attempt = now.Attempt
 			if _, gone := os.Stat(s.dir); gone == nil {
-				err = dashboard.SaveReport(reportPath(s.dir), now, evaluation.Interval)
+				err = dashboard.SaveReport(reportPath(s.dir), now)
 			}
 		})
 		if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// BarConfig says where and how often progress is shown.
+// BarConfig configures a Bar.
 type BarConfig struct {
 	Out      io.Writer     // usually stderr
-	Terminal bool          // draw a bar in place; else write lines
-	Every    time.Duration // at most once in this time; 0 for 200 ms on a terminal, 10 s elsewhere
+	Terminal bool          // draw a bar in place instead of lines
+	Every    time.Duration // shortest time between two updates; 0 for 200 ms on a terminal, 10 s elsewhere
 }
 
 func (c BarConfig) withDefaults() BarConfig {
@@ -29,23 +29,23 @@ func (c BarConfig) withDefaults() BarConfig {
 	return c
 }
 
-// Bar shows the progress of what a follower follows.
+// Bar shows the progress of the run of a follower.
 type Bar struct {
 	config   BarConfig
 	follower *Follower
 	bar      *progressbar.ProgressBar // of the phase; nil without one
 	phase    string
-	whole    bool   // every group of the phase has ended
+	complete bool   // every group of the phase has ended
 	line     string // the last line written
 }
 
-// NewBar returns a bar that shows nothing before Run.
+// NewBar returns a bar, which Run shows.
 func NewBar(follower *Follower, config BarConfig) *Bar {
 	return &Bar{config: config.withDefaults(), follower: follower}
 }
 
 // Run shows progress until the run is finished or ctx ends, and leaves the
-// cursor at the start of a line. It fails only when Out does.
+// cursor at the start of a line. It returns only errors of Out.
 func (b *Bar) Run(ctx context.Context) error {
 	changes, unsubscribe := b.follower.Subscribe()
 	defer unsubscribe()
@@ -101,27 +101,27 @@ func (b *Bar) show() error {
 		b.bar = progressbar.NewOptions64(int64(p.Total),
 			progressbar.OptionSetWriter(b.config.Out),
 			progressbar.OptionFullWidth(),
-			progressbar.OptionSetPredictTime(false), // its guess is of groups, not of steps: ours is in the text
+			progressbar.OptionSetPredictTime(false), // it counts groups, not steps; the text has our estimate
 			progressbar.OptionSetElapsedTime(false),
 			progressbar.OptionUseANSICodes(true),
 			progressbar.OptionSetTheme(progressbar.ThemeASCII),
 		)
 	}
-	// A bar that reaches its total is finished and draws no more, while the
-	// step it stands for may still be under way: the rest is for end.
+	// At its total, progressbar finishes and draws no more. The last group may
+	// end before the phase does, so only end sets the total.
 	b.bar.Describe(text)
-	b.whole = p.Done >= p.Total
+	b.complete = p.Done >= p.Total
 	return b.bar.Set64(int64(min(p.Done, p.Total-1)))
 }
 
-// end leaves the bar where the phase ended and goes to the next line.
+// end draws the bar of the phase for the last time and begins a new line.
 func (b *Bar) end() error {
 	if b.bar == nil {
 		return nil
 	}
 	bar := b.bar
 	b.bar = nil
-	if b.whole {
+	if b.complete {
 		if err := bar.Finish(); err != nil {
 			return err
 		}
@@ -130,8 +130,8 @@ func (b *Bar) end() error {
 	return err
 }
 
-// describe says in one line where a run stands: of the newest step, the share
-// of new and of historical tests passed and the mean reward of either role.
+// describe returns the progress of a run in one line, with the shares of new and
+// of historical tests passed and the mean rewards of the newest step.
 func describe(s *State) string {
 	p := s.Progress()
 	var b strings.Builder
@@ -146,11 +146,11 @@ func describe(s *State) string {
 		}
 	case PhaseTraining:
 		fmt.Fprintf(&b, "step %d/%d", p.Step, p.Steps)
-		_, point := s.History.Last()
+		_, point := s.Series.Last()
 		for _, m := range []struct {
 			name string
 			mean Mean
-		}{{"pass", point.PassNew}, {"hist", s.History.LastHist()}, {"code", point.Code}, {"test", point.Test}} {
+		}{{"pass", point.PassNew}, {"hist", s.Series.LastHist()}, {"code", point.Code}, {"test", point.Test}} {
 			if v := m.mean.Value(); !math.IsNaN(v) {
 				fmt.Fprintf(&b, "  %s %.2f", m.name, v)
 			}

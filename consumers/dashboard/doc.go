@@ -1,21 +1,21 @@
 // Package dashboard shows a run to its user: a progress bar and a live page
-// over HTTP while it goes on, a table and a report in one HTML file when it
-// ends.
+// over HTTP during the run, a table and a report in one HTML file at its end.
 //
 // All four are views of one State, a pure projection over the run's events. A
-// Follower feeds it from an ordered reader of the bus and tells subscribers
-// that it changed. Nothing here is needed by a run: the package only reads, so
-// a dashboard can be started, killed and started again at any time, in the
-// process of the run or in another one.
+// Follower feeds it from an ordered reader of the bus and notifies subscribers
+// of changes. The package only reads, and no run needs it. A dashboard can be
+// started, killed and started again at any time, in the process of the run or in
+// another one.
 //
-// What State keeps is bounded however long a run is: steps are merged two by
-// two when there are too many to draw, lists are capped, and the large events
-// are counted without decoding them. Of those, a few are looked into once the
-// rewards of their group say that it makes a good example.
+// The size of State is bounded for a run of any length. Steps are merged two by
+// two beyond the points of a chart, lists have limits, and the large events are
+// counted without decoding them. State decodes a few of them for its examples,
+// which it selects by the rewards of their groups.
 //
-// The package must not know how a reward is computed, where the log is or who
-// runs the stages.
+// The package does not depend on the reward formulas, on the log, or on the
+// processes of the stages.
 //
-// Start reading at state.go, then follow.go; bar.go, table.go, report.go and
-// server.go are the views, page and report their files for a browser.
+// Start reading at state.go, then follow.go. bar.go, table.go, report.go and
+// server.go are the views. The folders page and report hold the files for a
+// browser.
 package dashboard

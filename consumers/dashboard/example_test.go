@@ -2,7 +2,6 @@ package dashboard_test
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,11 +22,10 @@ func ExampleSaveReport() {
 	// A Follower applies the events of a run as they come; here is the first.
 	state := dashboard.NewState()
 	state.Apply(events.New("r1", "run", "main", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), &events.RunStarted{Attempt: 1, Steps: 9}))
-	interval := func([]float64) (low, high float64) { return math.NaN(), math.NaN() }
 
 	path := filepath.Join(dir, "report.html")
-	fmt.Print(dashboard.Table(state, "runs/r1", interval))
-	err = dashboard.SaveReport(path, state, interval)
+	fmt.Print(dashboard.Table(state, "runs/r1"))
+	err = dashboard.SaveReport(path, state)
 	page, _ := os.ReadFile(path)
 	fmt.Println(err, strings.Contains(string(page), "Run r1: 0 of 9 steps"))
 	// Output:

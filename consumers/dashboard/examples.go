@@ -14,48 +14,49 @@ import (
 // Bounds of what is kept for examples.
 const (
 	maxExamples     = 5
-	maxHeldBytes    = 32 << 20 // events of groups that are not rewarded yet
+	maxBufferBytes  = 32 << 20 // events of groups that are not rewarded yet
 	maxExampleBytes = 4 << 10  // of each text of an example
 )
 
-// Example is an answer that a new test broke: one the Test LLM got right and
-// the answer did not.
+// Example is an answer that fails a new test which is right as stated.
 type Example struct {
 	Step     int
 	Group    string
 	Problem  string // its ID
 	Question string
 	Code     string // the answer
-	Test     string // the statement, as the Test LLM wrote it
+	Test     string // the statement of the Test LLM
 	Call     string
 	Expected string // the ground truth's value, a Python literal
-	Got      string // what the answer did instead
-	Passed   int    // new tests that the answer passes,
-	Ran      int    // of these
+	Got      string // the answer's value or exception
+	Passed   int    // new tests that the answer passes
+	Ran      int    // new tests that ran on it
 }
 
-// examples picks examples from all over a run: the run is cut into maxExamples
-// spans of steps, and of each the answer is kept that was most nearly right,
-// because a test that breaks such an answer is the hardest to find.
+// examples selects examples from all parts of a run. The run is divided into
+// maxExamples spans of steps. The example of a span is the answer that passes the
+// largest share of its new tests, because a test that such an answer fails is the
+// hardest to find.
 //
-// What it takes to show one is in the two largest events of a group. They are
-// held undecoded until the group's rewards say whether it is worth a look.
+// The texts of an example are in the two largest events of a group. These are
+// buffered without decoding until the group's rewards show whether it has a
+// better example.
 type examples struct {
-	steps int // of the run
-	held  map[string][]events.Message
-	order []string // groups held, oldest first
-	bytes int      // held
-	best  map[int]candidate
+	steps  int // of the run
+	buffer map[string][]events.Message
+	order  []string // groups in the buffer, oldest first
+	bytes  int      // in the buffer
+	best   map[int]spanExample
 }
 
-// candidate is the example of a span.
-type candidate struct {
+// spanExample is the example of a span.
+type spanExample struct {
 	Example
-	merit float64 // share of new tests passed
+	share float64 // of new tests passed
 }
 
 func newExamples() examples {
-	return examples{held: map[string][]events.Message{}, best: map[int]candidate{}}
+	return examples{buffer: map[string][]events.Message{}, best: map[int]spanExample{}}
 }
 
 // all returns the examples by step.
@@ -70,11 +71,11 @@ func (x *examples) all() []Example {
 	return out
 }
 
-// plan says how many steps the run has. A resumed run may have others.
+// plan sets the number of steps of the run, which a resumed run may change.
 func (x *examples) plan(steps int) {
 	x.steps = steps
 	before := x.best
-	x.best = map[int]candidate{}
+	x.best = map[int]spanExample{}
 	for _, span := range slices.Sorted(maps.Keys(before)) {
 		x.offer(before[span])
 	}
@@ -87,62 +88,62 @@ func (x *examples) span(step int) int {
 	return min(max(0, step-1)*maxExamples/x.steps, maxExamples-1)
 }
 
-func (x *examples) offer(c candidate) {
-	if have, ok := x.best[x.span(c.Step)]; !ok || c.merit > have.merit {
-		x.best[x.span(c.Step)] = c
+func (x *examples) offer(e spanExample) {
+	if have, ok := x.best[x.span(e.Step)]; !ok || e.share > have.share {
+		x.best[x.span(e.Step)] = e
 	}
 }
 
-// hold keeps an event of a training group until the group ends.
-func (x *examples) hold(m *events.Message) {
+// add buffers an event of a training group until the group ends.
+func (x *examples) add(m *events.Message) {
 	if m.Type != events.TypeTestsSampled && m.Type != events.TypeCodeExecuted || strings.HasPrefix(m.Group, "e-") {
 		return
 	}
-	for x.bytes+len(m.Data) > maxHeldBytes && len(x.order) > 0 {
+	for x.bytes+len(m.Data) > maxBufferBytes && len(x.order) > 0 {
 		x.release(x.order[0])
 	}
-	if x.bytes+len(m.Data) > maxHeldBytes {
+	if x.bytes+len(m.Data) > maxBufferBytes {
 		return
 	}
-	if _, ok := x.held[m.Group]; !ok {
+	if _, ok := x.buffer[m.Group]; !ok {
 		x.order = append(x.order, m.Group)
 	}
-	x.held[m.Group] = append(x.held[m.Group], *m)
+	x.buffer[m.Group] = append(x.buffer[m.Group], *m)
 	x.bytes += len(m.Data)
 }
 
-// release forgets a group and returns what was held of it.
+// release removes a group from the buffer and returns its events.
 func (x *examples) release(group string) []events.Message {
-	held, ok := x.held[group]
+	buffered, ok := x.buffer[group]
 	if !ok {
 		return nil
 	}
-	for i := range held {
-		x.bytes -= len(held[i].Data)
+	for i := range buffered {
+		x.bytes -= len(buffered[i].Data)
 	}
-	delete(x.held, group)
+	delete(x.buffer, group)
 	x.order = slices.DeleteFunc(x.order, func(g string) bool { return g == group })
-	return held
+	return buffered
 }
 
-// rewarded looks for an example in a group.
+// rewarded looks for an example in a group that was rewarded.
 func (x *examples) rewarded(group string, p *events.GroupRewarded) {
-	held := x.release(group)
-	answer, merit := nearlyRight(p)
+	buffered := x.release(group)
+	answer, share := nearlyRight(p)
 	span := x.span(p.Plan.Step)
-	if have, ok := x.best[span]; answer < 0 || ok && have.merit >= merit {
+	if have, ok := x.best[span]; answer < 0 || ok && have.share >= share {
 		return
 	}
 	for other, c := range x.best {
 		if other != span && c.Problem == p.ProblemID {
-			return // seen already
+			return // another span shows this problem
 		}
 	}
 	var sampled *events.TestsSampled
 	var executed *events.CodeExecuted
-	for i := range held {
-		// What cannot be read here has been refused by name elsewhere.
-		e, err := held[i].Decode()
+	for i := range buffered {
+		// The log and the workers report an unreadable event.
+		e, err := buffered[i].Decode()
 		if err != nil {
 			return
 		}
@@ -158,12 +159,12 @@ func (x *examples) rewarded(group string, p *events.GroupRewarded) {
 	}
 	if example, ok := exampleOf(sampled, executed, answer); ok {
 		example.Group = group
-		x.best[span] = candidate{example, merit}
+		x.best[span] = spanExample{example, share}
 	}
 }
 
 // nearlyRight returns the answer that passes the largest share of its new
-// tests without passing all of them, and that share; -1 if there is none.
+// tests, but not all of them, and that share; -1 if there is none.
 func nearlyRight(p *events.GroupRewarded) (answer int, passed float64) {
 	answer, passed = -1, math.Inf(-1)
 	for m := range p.Code {
@@ -183,13 +184,13 @@ func nearlyRight(p *events.GroupRewarded) (answer int, passed float64) {
 	return answer, passed
 }
 
-// exampleOf returns the first test that broke an answer, of those that state
-// the right value.
+// exampleOf returns the example of an answer: its first failing test that is
+// right as stated.
 func exampleOf(sampled *events.TestsSampled, executed *events.CodeExecuted, answer int) (Example, bool) {
 	if answer >= len(sampled.Codes) || answer >= len(executed.Answers) {
 		return Example{}, false
 	}
-	var broke *events.ExecutedTest
+	var failed *events.ExecutedTest
 	ran, passed := 0, 0
 	for i := range executed.Answers[answer].Suites {
 		suite := &executed.Answers[answer].Suites[i]
@@ -201,22 +202,22 @@ func exampleOf(sampled *events.TestsSampled, executed *events.CodeExecuted, answ
 			ran++
 			if test.Verdict == events.VerdictPass {
 				passed++
-			} else if broke == nil && !test.Wrong && test.Verdict.Failed() {
-				broke = test
+			} else if failed == nil && !test.Wrong && test.Verdict.Failed() {
+				failed = test
 			}
 		}
 	}
-	if broke == nil {
+	if failed == nil {
 		return Example{}, false
 	}
-	got := broke.Detail
+	got := failed.Detail
 	if got == "" {
-		got = string(broke.Verdict)
+		got = string(failed.Verdict)
 	}
 	return Example{
 		Step: executed.Plan.Step, Problem: executed.ProblemID,
 		Question: clip(sampled.Posed.Problem.Question), Code: clip(sampled.Codes[answer]),
-		Test: clip(broke.Source), Call: clip(broke.Call), Expected: clip(broke.Expected), Got: clip(got),
+		Test: clip(failed.Source), Call: clip(failed.Call), Expected: clip(failed.Expected), Got: clip(got),
 		Passed: passed, Ran: ran,
 	}, true
 }

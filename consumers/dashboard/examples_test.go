@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// executed is what happened to a new test of an answer.
+// executed is the result of a new test on an answer.
 type executed struct {
 	stated, truth, returned string
 }
 
-// broken makes the events of a group in the order of the bus: two answers, a
-// suite each. The first answer passes every test.
-func (s *script) broken(step, slot int, problem string, tests ...executed) []*events.Event {
+// failing makes the events of a group in the order of the bus: two answers with
+// one suite each. The first answer passes every test.
+func (s *script) failing(step, slot int, problem string, tests ...executed) []*events.Event {
 	plan := events.Plan{Purpose: events.PurposeTrain, Step: step, Slot: slot, Groups: 9, Answers: 2, Suites: 1, Tests: 4, Temperature: 1}
 	posed := events.ProblemPosed{Plan: plan, Problem: events.Problem{
 		ID: problem, Question: "Double x & <b>return</b> it.", EntryPoint: "f", Solution: "def f(x): return 2 * x",
@@ -67,15 +67,15 @@ func examplesOf(f *Follower) (out []Example) {
 	return out
 }
 
-func TestExampleIsTheTestThatBrokeTheAnswer(t *testing.T) {
+func TestExampleIsAFailedTestThatIsRightAsStated(t *testing.T) {
 	s, f := &script{at: noon}, NewFollower()
 	applyTo(t, f, s.started(1, 10))
-	applyTo(t, f, s.broken(3, 1, "p1",
+	applyTo(t, f, s.failing(3, 1, "p1",
 		executed{"0", "0", "0"}, executed{"1", "2", "1"}, executed{"4", "4", "4"}, executed{"6", "6", "9"}, executed{"8", "8", "16"})...)
 	want := []Example{{
 		Step: 3, Group: "s000003-q0001", Problem: "p1", Question: "Double x & <b>return</b> it.",
 		Code: "def f(x): return x * x  # </script><img src=x onerror=\"evil()\"> 3",
-		// f(1) breaks it too, but what the Test LLM wrote there is wrong itself.
+		// The answer also fails f(1), but that test is wrong as stated.
 		Test: "assert f(3) == 6", Call: "f(3)", Expected: "6", Got: "returned 9", Passed: 2, Ran: 5,
 	}}
 	if diff := cmp.Diff(want, examplesOf(f)); diff != "" {
@@ -89,15 +89,15 @@ func TestExamplesComeFromAllPartsOfTheRun(t *testing.T) {
 	right, wrong := executed{"2", "2", "2"}, executed{"2", "2", "1"}
 	for step := 1; step <= 100; step++ {
 		problem := fmt.Sprintf("p%d", step)
-		applyTo(t, f, s.broken(step, 0, problem, right, wrong)...)
+		applyTo(t, f, s.failing(step, 0, problem, right, wrong)...)
 		if step%20 == 7 {
-			applyTo(t, f, s.broken(step, 1, problem+"b", right, right, right, wrong)...) // more nearly right
+			applyTo(t, f, s.failing(step, 1, problem+"b", right, right, right, wrong)...) // a larger share passed
 		}
-		// No test breaks anything; a test that is wrong itself is no example.
-		applyTo(t, f, s.broken(step, 2, problem+"c", right, right, right, right, right)...)
-		applyTo(t, f, s.broken(step, 3, problem+"d", right, right, right, right, executed{"3", "2", "1"})...)
+		// All tests pass; a test that is wrong as stated is no example.
+		applyTo(t, f, s.failing(step, 2, problem+"c", right, right, right, right, right)...)
+		applyTo(t, f, s.failing(step, 3, problem+"d", right, right, right, right, executed{"3", "2", "1"})...)
 		// A problem is shown once.
-		applyTo(t, f, s.broken(step, 4, "p7b", right, right, right, right, right, wrong)...)
+		applyTo(t, f, s.failing(step, 4, "p7b", right, right, right, right, right, wrong)...)
 	}
 	var groups []string
 	for _, e := range examplesOf(f) {
@@ -108,39 +108,39 @@ func TestExamplesComeFromAllPartsOfTheRun(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// The run is resumed with twice the steps: what was all of it is half.
+	// The run is resumed with twice the steps: these examples are now of its first half.
 	applyTo(t, f, s.started(2, 200))
 	if n := len(examplesOf(f)); n != 3 {
 		t.Errorf("%d examples of half the run, want 3", n)
 	}
 }
 
-// TestHeldEventsAreBounded: groups that never end do not pile up, and those
-// that do leave nothing.
-func TestHeldEventsAreBounded(t *testing.T) {
+// TestBufferIsBounded checks that groups that never end do not fill the memory,
+// and that groups that end leave nothing in the buffer.
+func TestBufferIsBounded(t *testing.T) {
 	s, f := &script{at: noon}, NewFollower()
-	group := s.broken(1, 0, "p", executed{"2", "2", "1"})
+	group := s.failing(1, 0, "p", executed{"2", "2", "1"})
 	messages := encode(t, group...)
 	large := messages[0]
-	large.Data = make([]byte, maxHeldBytes/4)
+	large.Data = make([]byte, maxBufferBytes/4)
 	for i := range 12 {
 		large.Group = fmt.Sprintf("s%06d-q0000", i+2)
 		f.apply(&large)
 	}
-	large.Data = make([]byte, maxHeldBytes+1)
+	large.Data = make([]byte, maxBufferBytes+1)
 	f.apply(&large)
 	large.Group, large.Data = "e-before-0000", []byte{1}
 	f.apply(&large)
 	x := &f.state.examples
-	if x.bytes > maxHeldBytes || len(x.held) > 4 || len(x.order) != len(x.held) {
-		t.Errorf("%d bytes of %d groups are held", x.bytes, len(x.held))
+	if x.bytes > maxBufferBytes || len(x.buffer) > 4 || len(x.order) != len(x.buffer) {
+		t.Errorf("%d bytes of %d groups are in the buffer", x.bytes, len(x.buffer))
 	}
 	for _, group := range x.order {
 		f.state.Apply(s.dropped(events.PurposeTrain, group, 2, 0, 1, events.DropRetries))
 	}
 	applyTo(t, f, group...)
-	if x.bytes != 0 || len(x.held) != 0 || len(x.order) != 0 {
-		t.Errorf("%d bytes of %v are still held", x.bytes, x.order)
+	if x.bytes != 0 || len(x.buffer) != 0 || len(x.order) != 0 {
+		t.Errorf("%d bytes of %v are still in the buffer", x.bytes, x.order)
 	}
 	if n := len(examplesOf(f)); n != 1 {
 		t.Errorf("%d examples, want 1", n)

@@ -10,37 +10,37 @@ import (
 	"codea1/events"
 )
 
-// Bus is what a Follower needs of a bus.
+// Bus is the part of a bus that a Follower uses.
 type Bus interface {
 	Read(ctx context.Context, config events.ReadConfig) (events.Reader, error)
 }
 
-// Follower keeps a State up with a run and tells subscribers that it changed.
+// Follower applies the events of a run to a State and notifies subscribers.
 // It is safe for concurrent use.
 type Follower struct {
 	mu          sync.RWMutex
 	state       *State
-	revision    int64 // events applied
+	revision    int64 // changes
 	following   bool
 	subscribers map[chan struct{}]struct{}
 }
 
-// NewFollower returns a follower that follows nothing yet.
+// NewFollower returns a follower of an empty state.
 func NewFollower() *Follower {
 	return &Follower{state: NewState(), subscribers: map[chan struct{}]struct{}{}}
 }
 
-// SetBudget tells how long the attempt that follows may take; events do not.
+// SetBudget sets the longest time of the attempt, which no event carries.
 func (f *Follower) SetBudget(budget time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state.Budget = budget
 }
 
-// Follow applies the events of a run after from, in order, until ctx ends,
-// the bus is closed (nil for both) or the bus fails. An event that cannot be
-// decoded is counted and passed over: a view must not end where a run goes on.
-// It must not be called again before it has returned.
+// Follow applies the events of a run after from, in order, until ctx ends or the
+// bus is closed, and returns nil then. It returns an error of the bus. An event
+// that cannot be decoded is counted and skipped, because it does not end the run
+// either. Two calls must not run at the same time.
 func (f *Follower) Follow(ctx context.Context, bus Bus, run string, from events.Position) error {
 	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, From: from})
 	if err != nil {
@@ -76,15 +76,15 @@ func (f *Follower) apply(message *events.Message) {
 	f.state.Apply(event)
 	switch {
 	case !Needs(message.Type):
-		f.state.Hold(message)
+		f.state.Buffer(message)
 	case !readable:
 		f.state.Unreadable++
 	}
 	f.changed()
 }
 
-// changed tells every subscriber; one that has not looked since the last time
-// will see both changes at once. The caller holds mu.
+// changed notifies every subscriber. A subscriber that has not read the last
+// notification gets one for both changes. The caller holds mu.
 func (f *Follower) changed() {
 	f.revision++
 	for s := range f.subscribers {
@@ -109,18 +109,18 @@ func (f *Follower) Following() bool {
 	return f.following
 }
 
-// View calls look with the state, which must not be kept or changed, and
-// returns its revision: a number that grows with every change.
-func (f *Follower) View(look func(*State)) (revision int64) {
+// View calls read with the state, which must not be kept or changed, and
+// returns its revision, a number that grows with every change.
+func (f *Follower) View(read func(*State)) (revision int64) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	look(f.state)
+	read(f.state)
 	return f.revision
 }
 
-// Subscribe returns a channel that holds a value whenever the state has
-// changed since the last receive, from the start on. The channel is never
-// closed; unsubscribe forgets it.
+// Subscribe returns a channel that holds a value after each change of the state
+// since the last receive, and at the start. The channel is never closed;
+// unsubscribe removes it.
 func (f *Follower) Subscribe() (changes <-chan struct{}, unsubscribe func()) {
 	c := make(chan struct{}, 1)
 	c <- struct{}{}
@@ -134,7 +134,7 @@ func (f *Follower) Subscribe() (changes <-chan struct{}, unsubscribe func()) {
 	}
 }
 
-// Wait returns once the state is as until wants it, or with ctx.Err().
+// Wait returns nil when until returns true for the state, or ctx.Err().
 func (f *Follower) Wait(ctx context.Context, until func(*State) bool) error {
 	changes, unsubscribe := f.Subscribe()
 	defer unsubscribe()

@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// The page is plain HTML, CSS and JavaScript without a build step. Files of
-// other projects are as published; page/VENDOR says where they are from.
+// The page is plain HTML, CSS and JavaScript without a build step. page/VENDOR
+// lists the unchanged files of other projects and their sources.
 //
 //go:embed page
 var pageFiles embed.FS

@@ -9,7 +9,7 @@ import (
 	"codea1/events/natsbus/natstest"
 )
 
-// drawn counts the pixels of a chart that have a line's colour.
+// drawn counts the pixels of a chart in the colour of a line.
 const drawn = `(() => {
 	const canvas = document.querySelector('[data-chart=%q] canvas');
 	const [r, g, b] = %s;
@@ -21,8 +21,8 @@ const drawn = `(() => {
 	return n;
 })()`
 
-// TestPageFollowsARun opens the page in a real browser while events of a run
-// come in over a real bus.
+// TestPageFollowsARun opens the page in a real browser and publishes events of a
+// run on a real bus.
 func TestPageFollowsARun(t *testing.T) {
 	browser := startChrome(t)
 	bus := natstest.Bus(t)
@@ -37,9 +37,9 @@ func TestPageFollowsARun(t *testing.T) {
 	server, stop := serve(t, f)
 
 	browser.open(server.URL())
-	browser.until(`document.getElementById('connection').className === 'live'`)
+	browser.until(`document.getElementById('connection')?.className === 'live'`)
 	browser.until(`document.getElementById('updates').textContent !== '0'`)
-	if got := browser.text("where"); got != "starting" {
+	if got := browser.text("progress_text"); got != "starting" {
 		t.Errorf("before the first event the page says %q", got)
 	}
 
@@ -55,10 +55,10 @@ func TestPageFollowsARun(t *testing.T) {
 		s.scored("before", 0, 0, 1, events.EvalScored{Correct: []bool{true, false, false, false}}),
 		s.dropped(events.PurposeTrain, "s000006-q0000", 6, 0, 1, events.DropTooLarge))
 
-	// The numbers are those of the state, without the page being loaded again.
+	// The page shows the numbers of the state without a reload.
 	browser.until(`document.getElementById('dropped').textContent === '1'`)
 	for id, want := range map[string]string{
-		"run": "r1", "where": "step 6 of 9", "left": "40s left",
+		"run": "r1", "progress_text": "step 6 of 9", "left": "40s left",
 		"reward_code": "0.500", "reward_test": "0.300", "pass_new": "75.0%", "pass_hist": "50.0%", "book_size": "5", "rewarded": "5",
 	} {
 		if got := browser.text(id); got != want {
@@ -66,7 +66,7 @@ func TestPageFollowsARun(t *testing.T) {
 		}
 	}
 	for table, want := range map[string]string{
-		"evals": "step 01/1" + "25.0%––", "stages": "execution-0420.15050.0%0s ago",
+		"evals": "step 01/1" + "25.0%––", "replicas": "execution-0420.15050.0%0s ago",
 		"events": "eval.scored1group.dropped1group.rewarded5policy.updated10run.started1stage.heartbeat5",
 	} {
 		if got := browser.eval(fmt.Sprintf("document.querySelector('#%s tbody').textContent", table)); got != want {
@@ -85,13 +85,13 @@ func TestPageFollowsARun(t *testing.T) {
 		}
 	}
 
-	// What comes from a run is text, whatever it says.
+	// HTML in the texts of a run stays text.
 	evil := s.dropped(events.PurposeTrain, "s000007-q0000", 7, 0, 1, events.DropTooLarge)
 	evil.Payload.(*events.GroupDropped).Detail = `<img src=x onerror="document.title='evil'">`
 	publish(evil)
 	browser.until(`document.querySelector('#drops td.long').textContent.startsWith('<img src=x')`)
 
-	// Dark is dark, charts included.
+	// The dark colours also apply to the charts.
 	browser.prefer("dark")
 	browser.until(`getComputedStyle(document.body).backgroundColor === 'rgb(16, 19, 23)'`)
 	browser.until(fmt.Sprintf(drawn, "reward", "[0x60, 0xa5, 0xfa]") + " > 100")

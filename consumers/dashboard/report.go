@@ -24,9 +24,9 @@ var reportFiles embed.FS
 var reportTemplate = template.Must(template.New("report.html").
 	Funcs(template.FuncMap{"thousands": thousands[int64]}).ParseFS(reportFiles, "report/report.html"))
 
-// SaveReport writes the report of a run to a file, which is the old one or the
-// new one at any time.
-func SaveReport(path string, s *State, interval Interval) (err error) {
+// SaveReport writes the report of a run to a file. It replaces an old file in one
+// step.
+func SaveReport(path string, s *State) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), ".report-*")
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -36,26 +36,25 @@ func SaveReport(path string, s *State, interval Interval) (err error) {
 			err = errors.Join(fmt.Errorf("report %s: %w", path, err), os.Remove(file.Name()))
 		}
 	}()
-	if err := errors.Join(writeBuffered(file, s, interval), file.Chmod(0o644), file.Close()); err != nil {
+	if err := errors.Join(writeBuffered(file, s), file.Chmod(0o644), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), path)
 }
 
-func writeBuffered(w io.Writer, s *State, interval Interval) error {
+func writeBuffered(w io.Writer, s *State) error {
 	b := bufio.NewWriter(w)
-	if err := WriteReport(b, s, interval); err != nil {
+	if err := WriteReport(b, s); err != nil {
 		return err
 	}
 	return b.Flush()
 }
 
-// WriteReport writes what a run came to as one HTML file: tables, charts and
-// examples of answers that a new test broke. It opens from disk without a
-// network: scripts, styles and data are inside, and its content security
-// policy lets a browser load nothing else. What comes from the run is text in
-// it. The interval is that of Table.
-func WriteReport(w io.Writer, s *State, interval Interval) error {
+// WriteReport writes the results of a run as one HTML file: tables, charts and
+// examples of answers that fail a new test. A browser opens it from disk without
+// a network: scripts, styles and data are in the file, and its content security
+// policy allows nothing else. Texts of the run cannot become HTML.
+func WriteReport(w io.Writer, s *State) error {
 	styles, err := readAll(pageFiles, "page/uPlot.min.css", "page/style.css")
 	if err != nil {
 		return err
@@ -75,8 +74,8 @@ func WriteReport(w io.Writer, s *State, interval Interval) error {
 		Headline: headline(s),
 		Facts:    facts(s),
 		Before:   s.Before(), After: s.After(),
-		Compared: compare(s.Before(), s.After(), interval),
-		Lost:     incomplete(s.Before(), s.After()),
+		Compared: compare(s.Before(), s.After()),
+		Missing:  incomplete(s.Before(), s.After()),
 		Charts:   reportCharts(s),
 		Examples: s.Examples(),
 		Drops:    dropLines(s),
@@ -84,10 +83,10 @@ func WriteReport(w io.Writer, s *State, interval Interval) error {
 		Events:   counts(s.Events),
 		Build:    s.Build,
 		Config:   s.Config,
-		Data:     reportSeries(s, interval),
+		Data:     reportSeries(s),
 	}
-	if s.History.stride > 1 {
-		r.Coarse = fmt.Sprintf("A point stands for %d steps.", s.History.stride)
+	if s.Series.stride > 1 {
+		r.Stride = fmt.Sprintf("Each point of a chart holds %d steps.", s.Series.stride)
 	}
 	for _, css := range styles {
 		r.Styles = append(r.Styles, template.CSS(css))
@@ -101,7 +100,7 @@ func WriteReport(w io.Writer, s *State, interval Interval) error {
 	return nil
 }
 
-// report is what report.html shows.
+// report holds the values of report.html.
 type report struct {
 	Policy   string
 	Styles   []template.CSS
@@ -112,9 +111,9 @@ type report struct {
 	Before   *Eval
 	After    *Eval
 	Compared []comparison
-	Lost     []string
+	Missing  []string
 	Charts   []reportChart
-	Coarse   string
+	Stride   string // steps per point of the charts; empty for 1
 	Examples []Example
 	Drops    []dropLine
 	Policies []policyLine
@@ -128,7 +127,7 @@ type fact struct{ Name, Value string }
 
 type reportChart struct{ ID, Title string }
 
-// reportCharts returns the charts of charts.js that the report shows, in order.
+// reportCharts returns the charts of the report, by their names in charts.js.
 func reportCharts(s *State) []reportChart {
 	answers := "k"
 	if e := s.After(); e != nil {
@@ -136,7 +135,7 @@ func reportCharts(s *State) []reportChart {
 	}
 	charts := []reportChart{
 		{"reward", "Reward"},
-		{"heldout", "Held-out avg@" + answers + ", with its 95% interval"},
+		{"heldout", "Held-out avg@" + answers + " with its 95% interval"},
 		{"pass", "Share of tests passed"},
 		{"tests", "Tests per suite"},
 		{"changes", "Mistake Book: tests added and removed"},
@@ -151,10 +150,10 @@ func reportCharts(s *State) []reportChart {
 	return charts
 }
 
-// chartData holds the columns that charts.js draws. Those of updates are as
-// long as the columns of steps.
+// chartData holds the columns of charts.js. Those of updates are as long as
+// those of steps.
 type chartData struct {
-	series
+	seriesView
 	EntropyCode  []number `json:"entropy_code"`
 	EntropyTest  []number `json:"entropy_test"`
 	KLCode       []number `json:"kl_code"`
@@ -169,28 +168,20 @@ type chartData struct {
 	EvalHigh []number `json:"eval_high"`
 }
 
-func reportSeries(s *State, interval Interval) chartData {
-	data := chartData{series: s.History.series()}
-	for i := range s.History.points {
-		p := &s.History.points[i]
-		data.EntropyCode = append(data.EntropyCode, p.CodeUpdate.Entropy.number())
-		data.EntropyTest = append(data.EntropyTest, p.TestUpdate.Entropy.number())
-		data.KLCode = append(data.KLCode, p.CodeUpdate.KL.number())
-		data.KLTest = append(data.KLTest, p.TestUpdate.KL.number())
-		data.GradNormCode = append(data.GradNormCode, p.CodeUpdate.GradNorm.number())
-		data.GradNormTest = append(data.GradNormTest, p.TestUpdate.GradNorm.number())
-		data.Dropped = append(data.Dropped, p.Dropped)
+func reportSeries(s *State) chartData {
+	data := chartData{
+		seriesView:   s.Series.view(),
+		EntropyCode:  means(&s.Series, func(p *Point) Mean { return p.CodeUpdate.Entropy }),
+		EntropyTest:  means(&s.Series, func(p *Point) Mean { return p.TestUpdate.Entropy }),
+		KLCode:       means(&s.Series, func(p *Point) Mean { return p.CodeUpdate.KL }),
+		KLTest:       means(&s.Series, func(p *Point) Mean { return p.TestUpdate.KL }),
+		GradNormCode: means(&s.Series, func(p *Point) Mean { return p.CodeUpdate.GradNorm }),
+		GradNormTest: means(&s.Series, func(p *Point) Mean { return p.TestUpdate.GradNorm }),
+		Dropped:      column(&s.Series, func(p *Point) int { return p.Dropped }),
+		EvalStep:     []int{},
 	}
-	data.EvalStep = []int{}
 	for _, e := range s.evals {
-		low, high := math.NaN(), math.NaN()
-		if interval != nil {
-			var shares []float64
-			for _, problem := range slices.Sorted(maps.Keys(e.shares)) {
-				shares = append(shares, e.shares[problem])
-			}
-			low, high = interval(shares)
-		}
+		low, high := e.AvgInterval()
 		data.EvalStep = append(data.EvalStep, e.Step)
 		data.EvalAvg = append(data.EvalAvg, number(e.Avg()))
 		data.EvalLow, data.EvalHigh = append(data.EvalLow, number(low)), append(data.EvalHigh, number(high))
@@ -210,7 +201,7 @@ func facts(s *State) []fact {
 		out = append(out, fact{"Training problems", thousands(s.Problems)})
 	}
 	if s.Unreadable > 0 {
-		out = append(out, fact{"Events not readable", thousands(s.Unreadable)})
+		out = append(out, fact{"Unreadable events", thousands(s.Unreadable)})
 	}
 	return out
 }
@@ -218,7 +209,7 @@ func facts(s *State) []fact {
 type dropLine struct {
 	Reason string
 	Count  string
-	Lately string // the newest one's stage and detail; empty if it is too long ago
+	Newest string // group, stage and detail of the newest one, if it is among RecentDrops
 }
 
 func dropLines(s *State) (out []dropLine) {
@@ -226,7 +217,7 @@ func dropLines(s *State) (out []dropLine) {
 		line := dropLine{Reason: string(reason), Count: thousands(s.Drops[reason])}
 		for _, d := range slices.Backward(s.RecentDrops) {
 			if d.Reason == reason {
-				line.Lately = strings.TrimSuffix(fmt.Sprintf("%s in %s: %s", d.Group, d.Stage, d.Detail), ": ")
+				line.Newest = strings.TrimSuffix(fmt.Sprintf("%s in %s: %s", d.Group, d.Stage, d.Detail), ": ")
 				break
 			}
 		}
@@ -252,7 +243,7 @@ func policyLines(s *State) (out []policyLine) {
 	return out
 }
 
-// short writes three digits or, of a small number, 3.7e-5: as the page does.
+// short writes three digits or, for a small number, 3.7e-5, as the page does.
 func short(x float64) string {
 	if x == 0 || math.Abs(x) >= 0.001 {
 		return fmt.Sprintf("%.3g", x)
@@ -261,8 +252,7 @@ func short(x float64) string {
 	return digits + "e-" + strings.TrimPrefix(exponent, "0")
 }
 
-// contentPolicy allows the given inline scripts and styles, by their hash, and
-// nothing else.
+// contentPolicy allows only the given inline scripts and styles, by their hash.
 func contentPolicy(scripts, styles []string) string {
 	sources := func(texts []string) string {
 		var b strings.Builder

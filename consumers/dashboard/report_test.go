@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// reported returns the state of a run that says what could be taken for HTML.
+// reported returns the state of a run with texts that contain HTML.
 func reported(t testing.TB) *Follower {
 	t.Helper()
 	s, f := &script{at: noon}, NewFollower()
@@ -37,7 +37,7 @@ func reported(t testing.TB) *Follower {
 		applyTo(t, f,
 			s.rewarded(step, 0, 1, 0.1*float64(step), 0.3, events.BookDelta{Call: fmt.Sprintf("f(%d)", step), Expected: "1", Change: 1}),
 			s.updated(events.RoleCode, step), s.updated(events.RoleTest, step))
-		applyTo(t, f, s.broken(step, 1, fmt.Sprintf("p%d", step), executed{"2", "2", "2"}, executed{"4", "4", "5"})...)
+		applyTo(t, f, s.failing(step, 1, fmt.Sprintf("p%d", step), executed{"2", "2", "2"}, executed{"4", "4", "5"})...)
 	}
 	evil := s.dropped(events.PurposeTrain, "s000009-q0003", 9, 3, 4, events.DropTooLarge)
 	evil.Payload.(*events.GroupDropped).Detail = `<img src=x onerror="evil()">`
@@ -47,13 +47,11 @@ func reported(t testing.TB) *Follower {
 	return f
 }
 
-func interval([]float64) (low, high float64) { return 0.25, 0.75 }
-
 func writeReport(t testing.TB, f *Follower) string {
 	t.Helper()
 	var b bytes.Buffer
 	var err error
-	f.View(func(s *State) { err = WriteReport(&b, s, interval) })
+	f.View(func(s *State) { err = WriteReport(&b, s) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +63,7 @@ func TestReportInABrowser(t *testing.T) {
 	browser := startChrome(t)
 	path := filepath.Join(t.TempDir(), "report.html")
 	var err error
-	reported(t).View(func(s *State) { err = SaveReport(path, s, interval) })
+	reported(t).View(func(s *State) { err = SaveReport(path, s) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +83,7 @@ func TestReportInABrowser(t *testing.T) {
 	for selector, want := range map[string]string{
 		"#run":                                   "r1",
 		"#headline":                              "Run r1: 9 of 9 steps, completed after 24s",
-		"#compared tbody tr":                     "Code LLM avg@425.0%91.7%+66.7 points+25.0 to +75.0",
+		"#compared tbody tr":                     "Code LLM avg@425.0%91.7%+66.7 points+50.0 to +75.0",
 		"#drops tbody":                           `too_large1s000009-q0003 in execution: <img src=x onerror="evil()">`,
 		"#build":                                 "test",
 		"#config":                                "seed: 7 # </pre><script>evil()</script>\n",
@@ -127,22 +125,22 @@ func TestReportInABrowser(t *testing.T) {
 		}
 	}
 	if len(requests) == 0 {
-		t.Error("the requests were not seen at all")
+		t.Error("no request was recorded")
 	}
 }
 
-// TestReportOfNothing: a run that was stopped before its first step has a
-// report too.
+// TestReportOfNothing writes the report of a run that was stopped before its
+// first step.
 func TestReportOfNothing(t *testing.T) {
 	f := NewFollower()
-	for _, want := range []string{"No event of the run was seen", "Run r1: 0 of 9 steps"} {
+	for _, want := range []string{"No event of the run was received", "Run r1: 0 of 9 steps"} {
 		text := writeReport(t, f)
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the report", want)
 		}
 		for _, absent := range []string{`id="compared"`, `id="examples"`, `id="drops"`, "NaN", "ZgotmplZ"} {
 			if body := withoutScripts(text); strings.Contains(body, absent) {
-				t.Errorf("%s in the report of nothing", absent)
+				t.Errorf("%s in the report of an empty run", absent)
 			}
 		}
 		applyTo(t, f, (&script{at: noon}).started(1, 9))
@@ -166,7 +164,7 @@ func TestReportLoadsNothing(t *testing.T) {
 		}
 	}
 	if !strings.Contains(body, "default-src &#39;none&#39;") {
-		t.Error("nothing keeps a browser from loading more")
+		t.Error("the content security policy allows a browser to load more")
 	}
 	if len(text) > 256<<10 {
 		t.Errorf("a report of %d bytes", len(text))
@@ -187,19 +185,19 @@ func TestSaveReportReplacesOrLeaves(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "report.html")
 	for range 2 {
-		if err := SaveReport(path, NewState(), nil); err != nil {
+		if err := SaveReport(path, NewState()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := SaveReport(filepath.Join(dir, "missing", "report.html"), NewState(), nil); !errors.Is(err, os.ErrNotExist) {
+	if err := SaveReport(filepath.Join(dir, "missing", "report.html"), NewState()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("have %v", err)
 	}
-	// Nothing can take the name of a directory that is not empty.
+	// A rename cannot replace a directory that is not empty.
 	taken := filepath.Join(dir, "taken")
 	if err := os.MkdirAll(filepath.Join(taken, "sub"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := SaveReport(taken, NewState(), nil); err == nil || !strings.Contains(err.Error(), taken) {
+	if err := SaveReport(taken, NewState()); err == nil || !strings.Contains(err.Error(), taken) {
 		t.Errorf("have %v, want the path named", err)
 	}
 	var names []string
@@ -217,7 +215,7 @@ func TestSaveReportReplacesOrLeaves(t *testing.T) {
 
 func TestWriteReportReportsABrokenOutput(t *testing.T) {
 	broken := errors.New("no space left")
-	if err := WriteReport(full{broken}, NewState(), nil); !errors.Is(err, broken) {
+	if err := WriteReport(full{broken}, NewState()); !errors.Is(err, broken) {
 		t.Errorf("have %v, want %v", err, broken)
 	}
 }

@@ -15,23 +15,23 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Flags are the dashboard's part of a command line.
+// Flags are the command-line flags of the dashboard.
 type Flags struct {
-	Address string `name:"dashboard-address" placeholder:"HOST:PORT" help:"Where the dashboard listens. Anyone who reaches it can read the run: keep it on loopback unless that is meant. By default 127.0.0.1:7070, or any free port when that one is taken."`
-	Off     bool   `name:"no-dashboard" help:"Serve no dashboard."`
+	Address string `name:"dashboard-address" placeholder:"HOST:PORT" help:"Address of the dashboard. Everyone with access to it can read the run, so use a loopback address unless you want that. The default is 127.0.0.1:7070, or any free port if that one is taken."`
+	Off     bool   `name:"no-dashboard" help:"Do not serve the dashboard."`
 }
 
-// addressFlag is the flag that Flags names, for messages.
+// addressFlag is the flag of Flags.Address, for messages.
 const addressFlag = "--dashboard-address"
 
-// DefaultAddress is tried first when no address is asked for.
+// DefaultAddress is the address to try first without --dashboard-address.
 const DefaultAddress = "127.0.0.1:7070"
 
 // Limits of the server.
 const (
-	maxStreams        = 32               // pages that follow at a time
-	streamEvery       = time.Second / 2  // between two snapshots to a page, at least
-	streamKeepAlive   = 15 * time.Second // between two signs of life, at most
+	maxStreams        = 32               // pages at the same time
+	streamEvery       = time.Second / 2  // shortest time between two snapshots to a page
+	streamKeepAlive   = 15 * time.Second // longest time between two messages to a page
 	writeTimeout      = 10 * time.Second // for one snapshot to one page
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = time.Minute
@@ -39,25 +39,25 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
-// ErrPortInUse is returned by Listen for a port that another process holds.
+// ErrPortInUse is returned by Listen for a port that another process uses.
 var ErrPortInUse = errors.New("port in use")
 
-// ServerConfig says what is served and where.
+// ServerConfig configures a Server.
 type ServerConfig struct {
-	Address  string              // host:port; empty for DefaultAddress or, if that is taken, any free port on loopback
-	Follower *Follower           // the run that is shown
-	Gatherer prometheus.Gatherer // what /metrics shows
+	Address  string              // host:port; empty for DefaultAddress or, if it is taken, any free port on loopback
+	Follower *Follower           // of the run to show
+	Gatherer prometheus.Gatherer // of the metrics on /metrics
 }
 
-// Server serves a run over HTTP: the page on /, its state as JSON on
-// /api/state and as server-sent events on /events, Prometheus metrics on
-// /metrics, and on /healthz whether the run is being followed.
+// Server serves a run over HTTP: the page on /, the state as JSON on /api/state
+// and as server-sent events on /events, Prometheus metrics on /metrics. /healthz
+// answers 200 while the follower reads the bus.
 type Server struct {
 	listener net.Listener
 	handler  http.Handler
 }
 
-// Listen takes the address; connections wait until Serve.
+// Listen opens the address. Connections wait until Serve.
 func Listen(ctx context.Context, config ServerConfig) (*Server, error) {
 	if config.Follower == nil || config.Gatherer == nil {
 		return nil, errors.New("dashboard: the server needs a follower and a gatherer")
@@ -82,7 +82,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		_, port, _ := net.SplitHostPort(wanted)
-		return nil, fmt.Errorf("dashboard: %w: %s is taken by another process; choose another port than %s with %s, or 0 for any free one",
+		return nil, fmt.Errorf("dashboard: %w: %s is taken by another process; set another port than %s with %s, or port 0 for any free one",
 			ErrPortInUse, wanted, port, addressFlag)
 	case err != nil:
 		return nil, fmt.Errorf("dashboard: cannot listen on %q (%s): %w", wanted, addressFlag, err)
@@ -90,7 +90,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// URL returns where the page is.
+// URL returns the URL of the page.
 func (s *Server) URL() string {
 	addr := s.listener.Addr().(*net.TCPAddr)
 	host := addr.IP.String()
@@ -100,8 +100,8 @@ func (s *Server) URL() string {
 	return "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port)) + "/"
 }
 
-// Serve answers requests until ctx ends, then ends the streams, lets other
-// requests finish, and returns nil. It is called once.
+// Serve answers requests until ctx ends. Then it ends the streams, waits for the
+// other requests, and returns nil. It is called once.
 func (s *Server) Serve(ctx context.Context) error {
 	group, serving := errgroup.WithContext(ctx)
 	server := &http.Server{
@@ -119,7 +119,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		<-serving.Done()
-		// The streams have ended with serving; what is left is short.
+		// The end of serving ends the streams. Other requests are short.
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		if err := server.Shutdown(ending); err != nil {
@@ -130,12 +130,12 @@ func (s *Server) Serve(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Close gives the address back where Serve was never called.
+// Close closes the address if Serve is never called.
 func (s *Server) Close() error { return s.listener.Close() }
 
 func newHandler(config ServerConfig, address net.Addr) http.Handler {
 	snapshots := &snapshots{follower: config.Follower}
-	streams := &streams{follower: config.Follower, snapshots: snapshots, free: make(chan struct{}, maxStreams)}
+	streams := &streams{follower: config.Follower, snapshots: snapshots, slots: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", page())
 	mux.HandleFunc("GET /api/state", snapshots.serve)
@@ -151,16 +151,16 @@ func newHandler(config ServerConfig, address net.Addr) http.Handler {
 	return guard(mux, address)
 }
 
-// guard sets what the browser may do with an answer. On loopback it also
-// refuses requests under another host's name: a web page could otherwise have
-// its own name resolve to 127.0.0.1 and read the run through the user's
-// browser (DNS rebinding).
+// guard sets the security headers of an answer. On loopback it also refuses
+// requests with another host name. Otherwise a web page could let its own name
+// resolve to 127.0.0.1 and read the run through the user's browser (DNS
+// rebinding).
 func guard(next http.Handler, address net.Addr) http.Handler {
 	tcp, ok := address.(*net.TCPAddr)
 	loopback := ok && tcp.IP.IsLoopback()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if loopback && !isLoopbackName(r.Host) {
-			http.Error(w, "this dashboard is served on loopback only", http.StatusForbidden)
+			http.Error(w, "this dashboard accepts only loopback host names", http.StatusForbidden)
 			return
 		}
 		h := w.Header()

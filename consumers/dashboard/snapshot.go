@@ -5,47 +5,46 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"codea1/events"
 )
 
-// Snapshot is a State as the page and /api/state show it. Numbers that are not
-// known are null. Times are RFC 3339, durations seconds, shares 0 to 1.
+// Snapshot is a State in the form of the page and /api/state. A number that is
+// not known is null. Times are RFC 3339, durations seconds, shares 0 to 1.
 type Snapshot struct {
-	Run             string       `json:"run"`
-	Attempt         int          `json:"attempt"`
-	Started         *time.Time   `json:"started"`
-	Last            *time.Time   `json:"last"`
-	ProblemSet      string       `json:"problem_set"`
-	Problems        int          `json:"problems"`
-	Phase           Phase        `json:"phase"`
-	Tag             string       `json:"tag"`    // the evaluation under way
-	Reason          string       `json:"reason"` // why the run finished
-	Step            int          `json:"step"`
-	Steps           int          `json:"steps"`
-	Done            int          `json:"done"`
-	Total           int          `json:"total"`
-	SecondsLeft     number       `json:"seconds_left"`
-	EventsPerSecond number       `json:"events_per_second"`
-	EventCount      int64        `json:"event_count"`
-	Unreadable      int64        `json:"unreadable"`
-	Events          []namedCount `json:"events"`
-	Rewarded        int64        `json:"rewarded"`
-	Dropped         int64        `json:"dropped"`
-	Drops           []namedCount `json:"drops"`
-	RecentDrops     []dropView   `json:"recent_drops"` // newest first
-	Book            bookView     `json:"book"`
-	Latest          means        `json:"latest"` // of the newest step with a rewarded group
-	Policies        []policyView `json:"policies"`
-	Stages          []stageView  `json:"stages"`
-	Evals           []evalView   `json:"evals"`
-	Series          series       `json:"series"`
+	Run             string        `json:"run"`
+	Attempt         int           `json:"attempt"`
+	Started         *time.Time    `json:"started"`
+	Last            *time.Time    `json:"last"`
+	ProblemSet      string        `json:"problem_set"`
+	Problems        int           `json:"problems"`
+	Phase           Phase         `json:"phase"`
+	Tag             string        `json:"tag"`    // of the running evaluation
+	Reason          string        `json:"reason"` // why the run finished
+	Step            int           `json:"step"`
+	Steps           int           `json:"steps"`
+	Done            int           `json:"done"`
+	Total           int           `json:"total"`
+	SecondsLeft     number        `json:"seconds_left"`
+	EventsPerSecond number        `json:"events_per_second"`
+	EventCount      int64         `json:"event_count"`
+	Unreadable      int64         `json:"unreadable"`
+	Events          []namedCount  `json:"events"`
+	Rewarded        int64         `json:"rewarded"`
+	Dropped         int64         `json:"dropped"`
+	Drops           []namedCount  `json:"drops"`
+	RecentDrops     []dropView    `json:"recent_drops"` // newest first
+	Book            bookView      `json:"book"`
+	Latest          latestView    `json:"latest"` // newest step with a rewarded group
+	Policies        []policyView  `json:"policies"`
+	Replicas        []replicaView `json:"replicas"`
+	Evals           []evalView    `json:"evals"`
+	Series          seriesView    `json:"series"`
 }
 
-// number is a float64 with the digits that are worth sending, null for NaN
-// and infinities, which JSON has no word for.
+// number is a float64 with five digits; null for NaN and infinities, which JSON
+// does not have.
 type number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -75,14 +74,15 @@ type bookView struct {
 	Left    int `json:"left"`
 }
 
-type means struct {
+type latestView struct {
 	Step     int    `json:"step"`
 	Code     number `json:"reward_code"`
 	Test     number `json:"reward_test"`
 	PassNew  number `json:"pass_new"`
 	PassHist number `json:"pass_hist"`
-	Valid    number `json:"valid"`
-	Invalid  number `json:"invalid"`
+	Kept     number `json:"kept"`
+
+	WrongOrDiscarded number `json:"wrong_or_discarded"`
 }
 
 type policyView struct {
@@ -98,8 +98,8 @@ type policyView struct {
 	Seconds      number `json:"seconds"`
 }
 
-type stageView struct {
-	Instance  string    `json:"instance"`
+type replicaView struct {
+	Replica   string    `json:"replica"`
 	Stage     string    `json:"stage"`
 	At        time.Time `json:"at"`
 	Handled   int64     `json:"handled"`
@@ -124,22 +124,23 @@ type evalView struct {
 	DefectFinding number `json:"defect_finding"`
 }
 
-// series holds one column per line of a chart; all are as long as Step.
-type series struct {
+// seriesView holds one column per line of a chart; all are as long as Step.
+type seriesView struct {
 	Stride   int      `json:"stride"` // steps per row
 	Step     []int    `json:"step"`   // first step of a row
 	Code     []number `json:"reward_code"`
 	Test     []number `json:"reward_test"`
 	PassNew  []number `json:"pass_new"`
 	PassHist []number `json:"pass_hist"`
-	Valid    []number `json:"valid"`
-	Invalid  []number `json:"invalid"`
+	Kept     []number `json:"kept"`
 	Size     []int    `json:"book_size"`
 	Entered  []int    `json:"book_entered"`
 	Left     []int    `json:"book_left"`
+
+	WrongOrDiscarded []number `json:"wrong_or_discarded"`
 }
 
-// Snapshot returns the state as it is shown, sharing nothing with it.
+// Snapshot returns the snapshot of the state, which shares no memory with it.
 func (s *State) Snapshot() Snapshot {
 	p := s.Progress()
 	out := Snapshot{
@@ -148,18 +149,18 @@ func (s *State) Snapshot() Snapshot {
 		Phase: p.Phase, Tag: p.Tag, Reason: s.Finished, Step: p.Step, Steps: p.Steps, Done: p.Done, Total: p.Total,
 		SecondsLeft: number(math.NaN()), EventsPerSecond: number(s.PerSecond()), EventCount: s.Total(), Unreadable: s.Unreadable,
 		Events: counts(s.Events), Rewarded: s.Rewarded, Dropped: s.Dropped, Drops: counts(s.Drops),
-		RecentDrops: []dropView{}, Policies: []policyView{}, Stages: []stageView{}, Evals: []evalView{},
+		RecentDrops: []dropView{}, Policies: []policyView{}, Replicas: []replicaView{}, Evals: []evalView{},
 		Book:   bookView{Size: s.Book.Size(), Entered: s.Book.Entered, Left: s.Book.Left},
-		Series: s.History.series(),
+		Series: s.Series.view(),
 	}
 	if p.Known {
 		out.SecondsLeft = number(p.Left.Seconds())
 	}
-	step, point := s.History.Last()
-	out.Latest = means{
+	step, point := s.Series.Last()
+	out.Latest = latestView{
 		Step: step, Code: point.Code.number(), Test: point.Test.number(),
-		PassNew: point.PassNew.number(), PassHist: s.History.LastHist().number(),
-		Valid: point.Valid.number(), Invalid: point.Invalid.number(),
+		PassNew: point.PassNew.number(), PassHist: s.Series.LastHist().number(),
+		Kept: point.Kept.number(), WrongOrDiscarded: point.WrongOrDiscarded.number(),
 	}
 	for _, d := range slices.Backward(s.RecentDrops) {
 		out.RecentDrops = append(out.RecentDrops, dropView{d.At, d.Group, d.Stage, string(d.Reason), d.Detail})
@@ -173,40 +174,55 @@ func (s *State) Snapshot() Snapshot {
 			GradNorm: number(m.GradNorm), LearningRate: number(m.LearningRate), Seconds: number(m.Seconds),
 		})
 	}
-	for source, stage := range s.Stages {
-		out.Stages = append(out.Stages, stageView{
-			Instance: source, Stage: stage.Name, At: stage.At, Handled: stage.Handled, Failed: stage.Failed,
-			InFlight: stage.InFlight, Lag: stage.Pending, Busy: number(stage.Busy), PerSecond: number(stage.PerSecond),
+	for _, source := range slices.Sorted(maps.Keys(s.Replicas)) {
+		r := s.Replicas[source]
+		out.Replicas = append(out.Replicas, replicaView{
+			Replica: source, Stage: r.Stage, At: r.At, Handled: r.Handled, Failed: r.Failed,
+			InFlight: r.InFlight, Lag: r.Lag, Busy: number(r.Busy), PerSecond: number(r.PerSecond),
 		})
 	}
-	slices.SortFunc(out.Stages, func(a, b stageView) int { return strings.Compare(a.Instance, b.Instance) })
 	for _, e := range s.evals {
 		out.Evals = append(out.Evals, evalView{
 			Tag: e.Tag, Name: e.Name(), Step: e.Step, Groups: e.Groups, Scored: e.Scored, Dropped: e.Dropped,
-			Problems: e.Problems(), Answers: e.Answers,
+			Problems: e.Problems, Answers: e.Answers,
 			Avg: number(e.Avg()), Validity: number(e.Validity()), DefectFinding: number(e.DefectFinding()),
 		})
 	}
 	return out
 }
 
-func (h *History) series() series {
-	n := len(h.points)
-	out := series{
-		Stride: h.stride, Step: make([]int, n),
-		Code: make([]number, n), Test: make([]number, n), PassNew: make([]number, n), PassHist: make([]number, n),
-		Valid: make([]number, n), Invalid: make([]number, n),
-		Size: make([]int, n), Entered: make([]int, n), Left: make([]int, n),
+func (s *Series) view() seriesView {
+	step := make([]int, len(s.points))
+	for i := range step {
+		step[i] = 1 + i*s.stride
 	}
-	for i := range h.points {
-		p := &h.points[i]
-		out.Step[i] = 1 + i*h.stride
-		out.Code[i], out.Test[i] = p.Code.number(), p.Test.number()
-		out.PassNew[i], out.PassHist[i] = p.PassNew.number(), p.PassHist.number()
-		out.Valid[i], out.Invalid[i] = p.Valid.number(), p.Invalid.number()
-		out.Size[i], out.Entered[i], out.Left[i] = p.Size, p.Entered, p.Left
+	return seriesView{
+		Stride: s.stride, Step: step,
+		Code: means(s, func(p *Point) Mean { return p.Code }),
+		Test: means(s, func(p *Point) Mean { return p.Test }),
+
+		PassNew:          means(s, func(p *Point) Mean { return p.PassNew }),
+		PassHist:         means(s, func(p *Point) Mean { return p.PassHist }),
+		Kept:             means(s, func(p *Point) Mean { return p.Kept }),
+		WrongOrDiscarded: means(s, func(p *Point) Mean { return p.WrongOrDiscarded }),
+
+		Size:    column(s, func(p *Point) int { return p.Size }),
+		Entered: column(s, func(p *Point) int { return p.Entered }),
+		Left:    column(s, func(p *Point) int { return p.Left }),
 	}
-	return out
+}
+
+// column returns a value of each point.
+func column[T any](s *Series, of func(*Point) T) []T {
+	values := make([]T, len(s.points))
+	for i := range s.points {
+		values[i] = of(&s.points[i])
+	}
+	return values
+}
+
+func means(s *Series, of func(*Point) Mean) []number {
+	return column(s, func(p *Point) number { return of(p).number() })
 }
 
 func (m Mean) number() number { return number(m.Value()) }

@@ -1,7 +1,10 @@
 package dashboard
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"codea1/events"
@@ -10,24 +13,24 @@ import (
 // Bounds of what a State keeps.
 const (
 	maxRecentDrops = 20
-	maxInstances   = 256  // stage instances with a heartbeat
-	maxOpenSteps   = 4096 // steps under way at a time
+	maxReplicas    = 256  // replicas with a heartbeat
+	maxOpenSteps   = 4096 // steps that are not trained yet
 )
 
-// State is what the user is shown of a run: a pure projection over its events
-// in the order of the bus. It reads no clock; every time in it comes from an
-// event. It is not safe for concurrent use: Follower is.
+// State is a pure projection over the events of a run in the order of the bus.
+// All views show it. It reads no clock; every time in it comes from an event. It
+// is not safe for concurrent use, but Follower is.
 type State struct {
 	Run        string
 	Attempt    int           // the latest, from 1; 0 before run.started
 	Started    time.Time     // when the latest attempt started
 	Last       time.Time     // the newest event
-	Finished   string        // why the latest attempt ended; empty while it goes on
+	Finished   string        // why the latest attempt ended; empty before that
 	Steps      int           // steps planned
-	Budget     time.Duration // how long the latest attempt may take; 0 for as long as the steps do
+	Budget     time.Duration // longest time of the latest attempt; 0 for no limit
 	ProblemSet string
 	Problems   int    // training problems in the set
-	Build      string // of the program that runs the latest attempt
+	Build      string // of the program of the latest attempt
 	Config     string // its whole configuration, YAML
 
 	Events     map[events.Type]int64 // by type
@@ -39,17 +42,17 @@ type State struct {
 	RecentDrops []Drop // oldest first
 
 	Policies map[events.Role]Policy
-	Stages   map[string]Stage // by instance
-	History  History          // means per training step
+	Replicas map[string]Replica // by the source of their events
+	Series   Series             // means per training step
 	Book     Book
 
-	evals    evals
-	examples examples
-	twoRoles bool        // the Test LLM trains too: groups have suites
-	open     map[int]int // groups ended per step that is not trained yet
-	perStep  int         // groups in a step, as planned last
-	pace     pace
-	rate     rate
+	evals         evals
+	examples      examples
+	trainsTest    bool        // the Test LLM is trained: groups have suites
+	endedGroups   map[int]int // by step; steps that are not trained yet
+	groupsPerStep int         // as planned last
+	stepTimes     stepTimes
+	rate          rate
 }
 
 // Drop is a group that left the pipeline.
@@ -69,14 +72,14 @@ type Policy struct {
 	Metrics events.PolicyMetrics
 }
 
-// Stage is the last heartbeat of a stage instance.
-type Stage struct {
-	Name      string
+// Replica is the last heartbeat of a replica of a stage.
+type Replica struct {
+	Stage     string
 	At        time.Time
 	Handled   int64
 	Failed    int64
 	InFlight  int
-	Pending   int64   // consumer lag, events
+	Lag       int64   // of the stage, in events
 	Busy      float64 // share of the last interval, 0 to 1 per slot
 	PerSecond float64 // events handled per second since the heartbeat before
 	beat      int
@@ -86,14 +89,14 @@ type Stage struct {
 func NewState() *State {
 	return &State{
 		Events: map[events.Type]int64{}, Drops: map[events.DropReason]int64{},
-		Policies: map[events.Role]Policy{}, Stages: map[string]Stage{},
-		History: newHistory(), Book: newBook(), open: map[int]int{},
+		Policies: map[events.Role]Policy{}, Replicas: map[string]Replica{},
+		Series: newSeries(), Book: newBook(), endedGroups: map[int]int{},
 		examples: newExamples(),
 	}
 }
 
-// Needs reports whether State reads the payload of a type. Events of the other
-// types, which are the large ones, are counted by their envelope.
+// Needs reports whether State reads the payload of a type. The other types are
+// the large ones; State counts them by their envelope.
 func Needs(t events.Type) bool {
 	switch t {
 	case events.TypeProblemPosed, events.TypeCodeSampled, events.TypeTestsSampled, events.TypeCodeExecuted:
@@ -102,15 +105,15 @@ func Needs(t events.Type) bool {
 	return true
 }
 
-// Hold keeps an event that was applied without its payload, in case its group
-// turns out to be an example. The message must not be changed afterwards.
-func (s *State) Hold(m *events.Message) { s.examples.hold(m) }
+// Buffer keeps an event that was applied without its payload until its group
+// ends, because the group may become an example. The message must not be changed
+// afterwards.
+func (s *State) Buffer(m *events.Message) { s.examples.add(m) }
 
-// Examples returns answers that a new test broke, of all parts of the run, by
-// step.
+// Examples returns examples of all parts of the run, by step.
 func (s *State) Examples() []Example { return s.examples.all() }
 
-// Apply folds in the next event. An event without payload is only counted.
+// Apply folds in the next event. It only counts an event without payload.
 func (s *State) Apply(e *events.Event) {
 	s.Run = e.Run
 	s.Events[e.Type]++
@@ -135,7 +138,7 @@ func (s *State) Apply(e *events.Event) {
 	case *events.EvalScored:
 		s.evaluated(e, s.evals.score(p))
 	case *events.StageHeartbeat:
-		s.beat(e, p)
+		s.heartbeat(e, p)
 	}
 }
 
@@ -144,7 +147,7 @@ func (s *State) start(e *events.Event, p *events.RunStarted) {
 	s.Steps, s.ProblemSet, s.Problems = p.Steps, p.ProblemSet, p.Problems
 	s.Build, s.Config = p.Build, p.Config
 	s.examples.plan(p.Steps)
-	s.pace.restart(e.Time) // the time a run lay still is not the pace of a step
+	s.stepTimes.restart(e.Time) // the time between two attempts belongs to no step
 }
 
 func (s *State) reward(group string, p *events.GroupRewarded) {
@@ -152,12 +155,12 @@ func (s *State) reward(group string, p *events.GroupRewarded) {
 		return
 	}
 	s.Rewarded++
-	s.perStep = p.Plan.Groups
-	s.twoRoles = s.twoRoles || p.Plan.Suites > 0
-	s.ended(p.Plan.Step)
+	s.groupsPerStep = p.Plan.Groups
+	s.trainsTest = s.trainsTest || p.Plan.Suites > 0
+	s.groupEnded(p.Plan.Step)
 	s.examples.rewarded(group, p)
 	entered, left := s.Book.apply(p.ProblemID, p.Deltas)
-	s.History.reward(p, entered, left, s.Book.Size())
+	s.Series.reward(p, entered, left, s.Book.Size())
 }
 
 func (s *State) drop(e *events.Event, p *events.GroupDropped) {
@@ -169,93 +172,82 @@ func (s *State) drop(e *events.Event, p *events.GroupDropped) {
 	}
 	switch p.Purpose {
 	case events.PurposeTrain:
-		s.perStep = max(s.perStep, p.Groups)
-		s.ended(p.Step)
+		s.groupsPerStep = max(s.groupsPerStep, p.Groups)
+		s.groupEnded(p.Step)
 		s.examples.release(e.Group)
-		s.History.drop(p.Step)
+		s.Series.drop(p.Step)
 	case events.PurposeEval:
 		s.evaluated(e, s.evals.drop(e.Group, p))
 	}
 }
 
-// ended notes that a training group left the pipeline, at its end or before.
-func (s *State) ended(step int) {
-	if step > s.Trained() && (s.open[step] > 0 || len(s.open) < maxOpenSteps) {
-		s.open[step]++
+// groupEnded counts a training group that was rewarded or dropped.
+func (s *State) groupEnded(step int) {
+	if step > s.Trained() && (s.endedGroups[step] > 0 || len(s.endedGroups) < maxOpenSteps) {
+		s.endedGroups[step]++
 	}
 }
 
 func (s *State) update(e *events.Event, p *events.PolicyUpdated) {
 	before := s.Trained()
-	s.History.update(p)
+	s.Series.update(p)
 	s.Policies[p.Role] = Policy{Version: p.Version, Step: p.Step, At: e.Time, Metrics: p.Metrics}
 	trained := s.Trained()
 	if trained <= before {
 		return
 	}
-	for step := range s.open {
-		if step <= trained {
-			delete(s.open, step)
-		}
-	}
-	s.pace.trained(e.Time, trained-before)
+	maps.DeleteFunc(s.endedGroups, func(step, _ int) bool { return step <= trained })
+	s.stepTimes.trained(e.Time, trained-before)
 }
 
-// evaluated notes that a group of an evaluation ended. One that an earlier
-// attempt began took longer than this attempt can tell.
+// evaluated records the end of a group of an evaluation. The time of an
+// evaluation that an earlier attempt began is not known.
 func (s *State) evaluated(e *events.Event, eval *Eval) {
 	if eval == nil {
 		return
 	}
-	if eval.done() == 1 {
+	if eval.ended() == 1 {
 		eval.attempt = s.Attempt
 	}
 	if !eval.Complete() {
 		return
 	}
 	if eval.attempt == s.Attempt {
-		eval.took = max(0, e.Time.Sub(s.pace.mark))
+		eval.took = max(0, e.Time.Sub(s.stepTimes.lastEnd))
 	}
-	s.pace.mark = e.Time
+	s.stepTimes.lastEnd = e.Time
 }
 
-func (s *State) beat(e *events.Event, p *events.StageHeartbeat) {
-	now := Stage{
-		Name: p.Stage, At: e.Time, Handled: p.Handled, Failed: p.Failed,
-		InFlight: p.InFlight, Pending: p.Pending, Busy: p.Busy, beat: p.Beat,
+func (s *State) heartbeat(e *events.Event, p *events.StageHeartbeat) {
+	now := Replica{
+		Stage: p.Stage, At: e.Time, Handled: p.Handled, Failed: p.Failed,
+		InFlight: p.InFlight, Lag: p.Pending, Busy: p.Busy, beat: p.Beat,
 	}
-	before, known := s.Stages[e.Source]
-	// A beat that does not count on is another process under the same name.
+	before, known := s.Replicas[e.Source]
+	// After a lower number, the process was started again under the same name.
 	if seconds := e.Time.Sub(before.At).Seconds(); known && p.Beat > before.beat && seconds > 0 {
 		now.PerSecond = float64(p.Handled-before.Handled) / seconds
 	}
-	if !known && len(s.Stages) >= maxInstances {
-		s.forgetStage()
+	if !known && len(s.Replicas) >= maxReplicas {
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(s.Replicas)), func(a, b string) int {
+			return cmp.Or(s.Replicas[a].At.Compare(s.Replicas[b].At), strings.Compare(a, b))
+		})
+		delete(s.Replicas, oldest)
 	}
-	s.Stages[e.Source] = now
+	s.Replicas[e.Source] = now
 }
 
-func (s *State) forgetStage() {
-	oldest := ""
-	for source, stage := range s.Stages {
-		if oldest == "" || stage.At.Before(s.Stages[oldest].At) || stage.At.Equal(s.Stages[oldest].At) && source < oldest {
-			oldest = source
-		}
-	}
-	delete(s.Stages, oldest)
-}
-
-// Trained returns the last step that every role has trained on. Without
-// suites, as with golden tests, only the Code LLM trains.
+// Trained returns the last step that every role was trained on. Without suites,
+// as in the Golden Tests baseline, only the Code LLM is trained.
 func (s *State) Trained() int {
 	code := s.Policies[events.RoleCode].Step
-	if !s.twoRoles {
+	if !s.trainsTest {
 		return code
 	}
 	return min(code, s.Policies[events.RoleTest].Step)
 }
 
-// Total returns the number of events seen.
+// Total returns the number of events.
 func (s *State) Total() int64 {
 	var n int64
 	for _, count := range s.Events {
@@ -264,6 +256,5 @@ func (s *State) Total() int64 {
 	return n
 }
 
-// PerSecond returns the events per second of the last seconds in which there
-// were any.
+// PerSecond returns the events per second over the last seconds with an event.
 func (s *State) PerSecond() float64 { return s.rate.perSecond() }

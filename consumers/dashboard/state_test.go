@@ -9,7 +9,6 @@ import (
 
 	"codea1/events"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -36,7 +35,7 @@ func TestGoldenRunTrainsOneRole(t *testing.T) {
 	if state.Trained() != 1 {
 		t.Errorf("%d steps trained, want 1: there is no Test LLM to wait for", state.Trained())
 	}
-	if _, p := state.History.Last(); !math.IsNaN(p.Test.Value()) {
+	if _, p := state.Series.Last(); !math.IsNaN(p.Test.Value()) {
 		t.Errorf("a mean of no suites is %v", p.Test.Value())
 	}
 }
@@ -46,27 +45,27 @@ func TestHeartbeats(t *testing.T) {
 	state.Apply(s.beat("execution-0", 1, 100, 7))
 	s.at = s.at.Add(4 * time.Second)
 	state.Apply(s.beat("execution-0", 2, 120, 3))
-	if got := state.Stages["execution-0"]; got.PerSecond != 5 || got.Pending != 3 || got.Name != "execution" {
+	if got := state.Replicas["execution-0"]; got.PerSecond != 5 || got.Lag != 3 || got.Stage != "execution" {
 		t.Errorf("have %+v, want 20 events in 4 s and a lag of 3", got)
 	}
 	s.at = s.at.Add(4 * time.Second)
 	state.Apply(s.beat("execution-0", 1, 5, 0)) // the process was started again
-	if got := state.Stages["execution-0"]; got.PerSecond != 0 || got.Handled != 5 {
+	if got := state.Replicas["execution-0"]; got.PerSecond != 0 || got.Handled != 5 {
 		t.Errorf("have %+v, want no rate across a restart", got)
 	}
-	for i := range 2 * maxInstances {
+	for i := range 2 * maxReplicas {
 		s.at = s.at.Add(time.Second)
 		state.Apply(s.beat(fmt.Sprintf("rewards-%d", i), 1, 1, 0))
 	}
-	if len(state.Stages) != maxInstances {
-		t.Errorf("%d instances are kept, want %d", len(state.Stages), maxInstances)
+	if len(state.Replicas) != maxReplicas {
+		t.Errorf("%d replicas are kept, want %d", len(state.Replicas), maxReplicas)
 	}
-	if _, ok := state.Stages[fmt.Sprintf("rewards-%d", 2*maxInstances-1)]; !ok {
-		t.Error("the newest instance is not kept")
+	if _, ok := state.Replicas[fmt.Sprintf("rewards-%d", 2*maxReplicas-1)]; !ok {
+		t.Error("the newest replica is not kept")
 	}
 }
 
-// TestStateIsBounded feeds a state what would grow without bounds.
+// TestStateIsBounded applies events that would let a state grow without bounds.
 func TestStateIsBounded(t *testing.T) {
 	s, state := &script{at: noon}, NewState()
 	state.Apply(s.started(1, 100_000))
@@ -84,10 +83,10 @@ func TestStateIsBounded(t *testing.T) {
 	if n := len(state.Evals()); n != maxEvals || state.Before() == nil || state.After().Tag != "t5999" {
 		t.Errorf("%d evaluations are kept, before %v, after %v", n, state.Before(), state.After())
 	}
-	if n := len(state.open); n > maxOpenSteps {
+	if n := len(state.endedGroups); n > maxOpenSteps {
 		t.Errorf("%d open steps are kept", n)
 	}
-	if n := len(state.History.points); n > maxPoints {
+	if n := len(state.Series.points); n > maxPoints {
 		t.Errorf("%d points are kept", n)
 	}
 	out, err := json.Marshal(state.Snapshot())
@@ -96,11 +95,11 @@ func TestStateIsBounded(t *testing.T) {
 	}
 }
 
-// TestHistoryLosesNothing: however steps are merged, the sums over all points
-// are the sums over all groups, and a step is found in the point that says so.
-func TestHistoryLosesNothing(t *testing.T) {
+// TestSeriesLosesNothing checks that merging steps keeps the sums over all
+// groups, and that the number of points follows from the last step.
+func TestSeriesLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := newHistory()
+		h := newSeries()
 		groups, sum, drops := 0, 0.0, 0
 		last := 0
 		for range rapid.IntRange(1, 60).Draw(t, "groups") {
@@ -131,10 +130,10 @@ func TestHistoryLosesNothing(t *testing.T) {
 	})
 }
 
-// TestLastHistIsTheNewestThereIs: a step that poses questions without
-// historical tests does not make what is known of them unknown.
-func TestLastHistIsTheNewestThereIs(t *testing.T) {
-	h := newHistory()
+// TestLastHistSkipsStepsWithoutHistoricalTests checks that the share of historical
+// tests passed stays known after a step without any.
+func TestLastHistSkipsStepsWithoutHistoricalTests(t *testing.T) {
+	h := newSeries()
 	if got := h.LastHist().Value(); !math.IsNaN(got) {
 		t.Errorf("have %v before there is any", got)
 	}
@@ -152,7 +151,7 @@ func TestLastHistIsTheNewestThereIs(t *testing.T) {
 	}
 }
 
-func TestHistoryOfUpdates(t *testing.T) {
+func TestSeriesOfUpdates(t *testing.T) {
 	s, state := &script{at: noon}, NewState()
 	for step := 1; step <= 2*maxPoints; step++ {
 		state.Apply(s.updated(events.RoleCode, step))
@@ -160,7 +159,7 @@ func TestHistoryOfUpdates(t *testing.T) {
 			state.Apply(s.updated(events.RoleTest, step))
 		}
 	}
-	points := state.History.points
+	points := state.Series.points
 	if len(points) != maxPoints || points[0].CodeUpdate.Entropy.n != 2 || points[maxPoints-1].TestUpdate.KL.n != 0 {
 		t.Errorf("%d points, the first of %d updates, the last of %d of the Test LLM",
 			len(points), points[0].CodeUpdate.Entropy.n, points[maxPoints-1].TestUpdate.KL.n)
@@ -168,14 +167,14 @@ func TestHistoryOfUpdates(t *testing.T) {
 	if got := points[0].TestUpdate.GradNorm.Value(); got != 0.5 {
 		t.Errorf("a gradient norm of %v, want 0.5", got)
 	}
-	data := reportSeries(state, nil)
+	data := reportSeries(state)
 	if len(data.EntropyCode) != len(data.Step) || len(data.GradNormTest) != len(data.Step) || len(data.Dropped) != len(data.Step) {
 		t.Error("the report's columns differ in length")
 	}
 }
 
-// TestBookFollowsTheRule compares sizes with a map that is changed by the
-// design's rule, one delta after another.
+// TestBookFollowsTheRule compares sizes with a map that applies the rule of the
+// Mistake Book delta by delta.
 func TestBookFollowsTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, model := newBook(), map[string]int{}
@@ -246,22 +245,5 @@ func TestTableText(t *testing.T) {
 		if got := duration(d); got != want {
 			t.Errorf("%v: have %s", d, got)
 		}
-	}
-}
-
-// TestChangesArePaired: the interval is over the same problems before and
-// after.
-func TestChangesArePaired(t *testing.T) {
-	s, state := &script{at: noon}, NewState()
-	score := func(tag string, step, slot int, correct ...bool) {
-		state.Apply(s.scored(tag, step, slot, 3, events.EvalScored{Correct: correct}))
-	}
-	score("before", 0, 0, true, false)
-	score("before", 0, 1, false, false)
-	score("before", 0, 2, true, true) // has no counterpart
-	score("after", 9, 1, true, true)
-	score("after", 9, 0, true, false)
-	if diff := cmp.Diff([]float64{0, 1}, changes(state.Before(), state.After())); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// script makes the events of a run, in order, at times it is told.
+// script makes the events of a run in order, at the time at.
 type script struct {
 	at time.Time
 }
@@ -78,8 +78,8 @@ func (s *script) beat(source string, n int, handled, pending int64) *events.Even
 	return e
 }
 
-// TestStory follows a run as its events come in. See testdata/run; `go test
-// -rewrite` rewrites what is shown.
+// TestStory applies the events of a run and shows the result of each. See
+// testdata/run; `go test -rewrite` rewrites the results.
 func TestStory(t *testing.T) {
 	state := NewState()
 	s := &script{at: noon}
@@ -110,7 +110,7 @@ func TestStory(t *testing.T) {
 			e = s.finished(steps, reason)
 		case "posed":
 			e = s.event(group, &events.ProblemPosed{})
-			e.Payload = nil // as a follower passes it on
+			e.Payload = nil // a follower does not decode it
 		case "rewarded":
 			e = s.rewarded(step, slot, groups, parse(t, code), parse(t, test), deltas(t, book)...)
 		case "dropped":
@@ -135,7 +135,7 @@ func TestStory(t *testing.T) {
 		case "beat":
 			e = s.beat(source, n, handled, pending)
 		case "table":
-			return Table(state, "runs/r1", func(changes []float64) (float64, float64) { return -0.05, 0.3 })
+			return Table(state, "runs/r1")
 		case "snapshot":
 			out, err := json.MarshalIndent(state.Snapshot(), "", "  ")
 			if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// snapshots encodes each revision of the state at most once, however many
-// pages ask for it.
+// snapshots encodes each revision of the state at most once, for any number of
+// requests.
 type snapshots struct {
 	follower *Follower
 
@@ -41,25 +41,25 @@ func (s *snapshots) serve(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(data) // a client that hung up is no one to tell
+	_, _ = w.Write(data) // the client may have disconnected
 }
 
-// streams serves the state as server-sent events: one `state` event now and
-// one whenever it has changed, no more often than streamEvery. A page that is
-// slow misses states in between, never the newest.
+// streams serves the state as server-sent events: one `state` event at the start
+// and one after a change, at most one per streamEvery. A slow page misses states
+// in between, but never the newest.
 type streams struct {
 	follower  *Follower
 	snapshots *snapshots
-	free      chan struct{} // holds a value per stream
+	slots     chan struct{} // holds a value per stream
 }
 
 func (s *streams) serve(w http.ResponseWriter, r *http.Request) {
 	select {
-	case s.free <- struct{}{}:
-		defer func() { <-s.free }()
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
 	default:
 		w.Header().Set("Retry-After", "10")
-		http.Error(w, fmt.Sprintf("%d pages follow this run already", cap(s.free)), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d pages already follow this run; close one of them", cap(s.slots)), http.StatusServiceUnavailable)
 		return
 	}
 	changes, unsubscribe := s.follower.Subscribe()
@@ -68,8 +68,8 @@ func (s *streams) serve(w http.ResponseWriter, r *http.Request) {
 
 	alive := time.NewTicker(streamKeepAlive)
 	defer alive.Stop()
-	pace := time.NewTicker(streamEvery)
-	defer pace.Stop()
+	next := time.NewTicker(streamEvery)
+	defer next.Stop()
 	for {
 		var message []byte
 		select {
@@ -90,13 +90,13 @@ func (s *streams) serve(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-pace.C:
+		case <-next.C:
 		}
 	}
 }
 
-// sseMessage frames one line of data, as the HTML standard's "Server-sent
-// events" section defines it.
+// sseMessage frames one line of data as the section "Server-sent events" of the
+// HTML standard defines it.
 func sseMessage(event string, id int64, data []byte) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "event: %s\nid: %d\ndata: ", event, id)

@@ -8,22 +8,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"codea1/consumers/evaluation"
 )
 
-// Interval returns a confidence interval of the mean of values; NaN where
-// there is none.
-type Interval func(values []float64) (low, high float64)
-
-// Table returns what a run came to, as text that ends with a newline: the
+// Table returns the results of a run as text that ends with a newline: the
 // evaluations before and after, the Mistake Book, the events, and the groups
-// that were dropped and why. The interval is taken over the problems of both
-// evaluations, of the change in each.
-func Table(s *State, runDir string, interval Interval) string {
+// that were dropped with the reasons.
+func Table(s *State, runDir string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", headline(s))
 	before, after := s.Before(), s.After()
 	if before != nil || after != nil {
-		evalTable(&b, before, after, interval)
+		evalTable(&b, before, after)
 		b.WriteByte('\n')
 	}
 	row := func(name, format string, args ...any) {
@@ -32,7 +29,7 @@ func Table(s *State, runDir string, interval Interval) string {
 	row("Mistake Book", "%s tests (%s entered, %s left)", thousands(s.Book.Size()), thousands(s.Book.Entered), thousands(s.Book.Left))
 	row("Events", "%s", thousands(s.Total()))
 	if s.Unreadable > 0 {
-		row("Events not readable", "%s", thousands(s.Unreadable))
+		row("Unreadable events", "%s", thousands(s.Unreadable))
 	}
 	row("Groups rewarded", "%s", thousands(s.Rewarded))
 	row("Groups dropped", "%s", dropped(s))
@@ -44,7 +41,7 @@ const nameWidth = 28
 
 func headline(s *State) string {
 	if s.Run == "" {
-		return "No event of the run was seen"
+		return "No event of the run was received"
 	}
 	line := fmt.Sprintf("Run %s: %d of %d steps", s.Run, s.Trained(), s.Steps)
 	if s.Finished != "" {
@@ -63,11 +60,11 @@ func headline(s *State) string {
 type comparison struct {
 	Name, Before, After string
 	Change              string // empty for a line of detail
-	Spread              string // interval of the change
-	Detail              bool   // says what a measure was taken on
+	Spread              string // 95% interval of the change over problems
+	Detail              bool   // a count behind the figures
 }
 
-func compare(before, after *Eval, interval Interval) []comparison {
+func compare(before, after *Eval) []comparison {
 	none := &Eval{}
 	if before == nil {
 		before = none
@@ -82,30 +79,31 @@ func compare(before, after *Eval, interval Interval) []comparison {
 	detail := func(name string, of func(*Eval) string) comparison {
 		return comparison{Name: name, Before: of(before), After: of(after), Detail: true}
 	}
-	answers := measure(fmt.Sprintf("Code LLM avg@%d", max(before.Answers, after.Answers)), (*Eval).Avg)
-	answers.Spread = spread(before, after, interval)
+	answers := measure(fmt.Sprintf("Code LLM avg@%d", max(before.Answers, after.Answers)), func(e *Eval) float64 { return e.Avg() })
+	answers.Spread = spread(before, after)
 	return []comparison{
 		answers,
-		measure("Test LLM validity", (*Eval).Validity),
-		measure("Test LLM defect-finding", (*Eval).DefectFinding),
+		measure("Test LLM validity", func(e *Eval) float64 { return e.Validity() }),
+		measure("Test LLM defect-finding", func(e *Eval) float64 { return e.DefectFinding() }),
 		detail("at step", func(e *Eval) string {
 			if e == none {
 				return "-"
 			}
 			return strconv.Itoa(e.Step)
 		}),
-		detail("problems", func(e *Eval) string { return thousands(e.Problems()) }),
+		detail("problems", func(e *Eval) string { return thousands(e.Problems) }),
 		detail("tests written", func(e *Eval) string { return thousands(e.Stated) }),
+		detail("tests right as stated", func(e *Eval) string { return thousands(e.Right) }),
 		detail("suites on a defect", func(e *Eval) string { return thousands(e.Defective) }),
 	}
 }
 
-func evalTable(b *strings.Builder, before, after *Eval, interval Interval) {
+func evalTable(b *strings.Builder, before, after *Eval) {
 	row := func(name, x, y, change string) {
 		b.WriteString(strings.TrimRight(fmt.Sprintf("%-*s%8s %8s   %s", nameWidth, name, x, y, change), " ") + "\n")
 	}
 	row("Held-out problems", "before", "after", "change")
-	for _, c := range compare(before, after, interval) {
+	for _, c := range compare(before, after) {
 		name, change := c.Name, c.Change
 		if c.Detail {
 			name = "  " + name
@@ -120,7 +118,7 @@ func evalTable(b *strings.Builder, before, after *Eval, interval Interval) {
 	}
 }
 
-// incomplete says of which evaluations not every group was scored.
+// incomplete names the evaluations with groups that were not scored.
 func incomplete(all ...*Eval) (lines []string) {
 	for _, e := range all {
 		if e != nil && e.Groups > 0 && e.Scored < e.Groups {
@@ -130,13 +128,10 @@ func incomplete(all ...*Eval) (lines []string) {
 	return lines
 }
 
-// spread returns the interval of the change in the share of correct answers,
+// spread returns the 95% interval of the change in the share of correct answers,
 // in points; empty if there is none.
-func spread(before, after *Eval, interval Interval) string {
-	if interval == nil {
-		return ""
-	}
-	low, high := interval(changes(before, after))
+func spread(before, after *Eval) string {
+	low, high := evaluation.Interval(evaluation.Changes(&before.Figures, &after.Figures))
 	if math.IsNaN(low) || math.IsNaN(high) {
 		return ""
 	}

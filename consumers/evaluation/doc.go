@@ -1,15 +1,15 @@
-// Package evaluation measures both policies on problems the training never
-// sees.
+// Package evaluation measures both policies on problems that are not trained
+// on.
 //
-// Groups turns held-out problems into groups to pose; each goes through the
-// same generation and execution stages as a training group. The stage here
-// turns the executed group into one eval.scored event, and Summarize folds the
-// events of one evaluation into its figures.
+// Groups turns held-out problems into groups to pose. Each group passes through
+// the same rollout and execution stages as a training group. The evaluation
+// stage turns the executed group into one eval.scored event, and Figures folds
+// the events of one evaluation.
 //
-// It owns the definitions of the figures: what a correct answer is, avg@k,
-// pass@k, the validity of tests, and what counts as having found a defect.
-// Everything but the stage's clock is pure. It must not know where problems
-// come from, when an evaluation takes place, or how figures are shown.
+// The package owns the definitions of the figures: a correct answer, avg@k,
+// pass@k, the validity of tests, and a found defect. Everything but the stage's
+// clock is pure. The package does not depend on the source of the problems, on
+// the schedule of evaluations, or on the display of the figures.
 //
-// Start reading at groups.go, then score.go and summary.go.
+// Start reading at groups.go, then score.go and figures.go.
 package evaluation

@@ -9,14 +9,14 @@ import (
 
 // Item is one held-out problem.
 type Item struct {
-	Problem events.Problem // with its golden tests: they say what is correct
-	Buggy   []string       // programs that load and fail a golden test, for the Test LLM to see through
+	Problem events.Problem // with the golden tests that decide whether an answer is correct
+	Buggy   []string       // programs that load and fail a golden test, shown to the Test LLM
 }
 
-// Config says how a held-out problem is sampled. Counts are per problem.
+// Config holds the settings of an evaluation. Counts are per problem.
 type Config struct {
-	Answers     int     // k of avg@k: answers the Code LLM samples; 0 to leave it out
-	Buggy       int     // defective programs shown to the Test LLM, at most; 0 to leave it out
+	Answers     int     // k of avg@k: answers of the Code LLM; 0 to leave this role out
+	Buggy       int     // most defective programs shown to the Test LLM; 0 to leave this role out
 	Suites      int     // suites per defective program
 	Tests       int     // K: tests wanted per suite
 	Temperature float64 // of both roles
@@ -30,17 +30,17 @@ func DefaultConfig() Config {
 	return Config{Answers: 8, Buggy: 2, Suites: 4, Tests: 8, Temperature: 1, CodeTokens: 2048, TestTokens: 2048}
 }
 
-// ErrNoGolden is returned for a problem that no golden test can judge.
+// ErrNoGolden is returned for a problem without golden tests.
 var ErrNoGolden = errors.New("the problem has no golden tests")
 
-// Groups returns the groups of one evaluation in the order of their slots:
-// per problem one group whose answers the Code LLM samples, without suites,
-// and one whose answers are the problem's defective programs, with suites the
-// Test LLM writes for them. A problem without defective programs has no second
-// group. Slots are dense over the whole evaluation and every plan says how
-// many groups there are, so that anyone can tell when it is complete.
+// Groups returns the groups of one evaluation in the order of their slots. Each
+// problem has up to two groups. In the first, the Code LLM samples the answers
+// and there are no suites. In the second, the answers are the problem's
+// defective programs, and the Test LLM samples suites for them; a problem
+// without defective programs has no second group. Every plan holds the number of
+// groups of the evaluation, so that each reader can tell when it is complete.
 //
-// Step, policy versions and seed are left to whoever poses the groups.
+// The caller sets step, policy versions and seed.
 func Groups(tag string, items []Item, config Config) ([]events.ProblemPosed, error) {
 	var groups []events.ProblemPosed
 	for i := range items {

@@ -10,15 +10,14 @@ import (
 	"codea1/events/stage"
 )
 
-// Handler is the evaluation stage: it turns an executed held-out group into a
-// scored one, and has it dropped when there is nothing to score.
+// Handler is the handler of the evaluation stage. It turns an executed held-out
+// group into a scored one, and drops a group with only masked answers.
 type Handler struct {
-	Source string           // the stage instance, as in the envelope
+	Source string           // the replica, as in the envelope
 	Now    func() time.Time // stamps events; never an input of a score
 }
 
-// Handle takes one code.executed event. Training groups are not this stage's
-// and lead to nothing.
+// Handle takes one code.executed event. It ignores training groups.
 func (h *Handler) Handle(_ context.Context, e *events.Event) ([]*events.Event, error) {
 	group, ok := e.Payload.(*events.CodeExecuted)
 	if !ok {

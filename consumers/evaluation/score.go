@@ -6,26 +6,27 @@ import (
 	"codea1/events"
 )
 
-// ErrAllMasked is returned for a group whose every answer was lost to
-// infrastructure failures: there is nothing to score.
+// ErrAllMasked is returned for a group without an answer to score: all were lost
+// to infrastructure failures.
 var ErrAllMasked = errors.New("every answer is masked by an infrastructure failure")
 
-// Score says how one held-out group went. It is pure.
+// Score returns the scores of one held-out group. It is pure.
 //
-// Code LLM: an answer that was sampled is correct when it loads and passes
-// every golden test. Given answers are not the Code LLM's and are not scored.
+// Code LLM: a sampled answer is correct if it loads and passes every golden
+// test. Given answers are not the Code LLM's and are not scored.
 //
 // Test LLM, over all suites of the group:
 //
-//   - Stated counts the tests written, Wanted what was asked for.
-//   - Valid counts the tests that were kept and stated the ground truth's
-//     value; a kept test whose value had to be corrected is not valid.
+//   - Stated counts the tests written, Wanted the tests asked for.
+//   - Valid counts the tests that are kept and right as stated. A test that is
+//     kept but wrong as stated does not count.
 //   - Defective counts the suites on an answer that loads and fails a golden
-//     test. An answer that does not load needs no test to be found out.
-//   - Found counts those of the defective in which at least one valid test
-//     fails. A test with a wrong value fails on any program and proves nothing.
+//     test. An answer that does not load needs no test to show its defect.
+//   - Found counts the defective suites with a failing test that is right as
+//     stated. A test with a wrong value also fails on a correct program, so it
+//     shows nothing.
 //
-// What was lost to infrastructure failures is left out of every count.
+// Answers and suites that were lost to infrastructure failures count nowhere.
 func Score(group *events.CodeExecuted) (*events.EvalScored, error) {
 	out := &events.EvalScored{
 		Plan: group.Plan, ProblemID: group.ProblemID,
@@ -86,8 +87,9 @@ func correct(a *events.ExecutedAnswer) bool {
 	return a.Loads
 }
 
-// defective asks for a failure that was seen: a golden test without a verdict
-// makes an answer neither correct nor defective.
+// defective reports whether the answer loads and fails a golden test. With a
+// golden test that has no verdict, an answer is neither correct nor defective
+// unless another one fails.
 func defective(a *events.ExecutedAnswer) bool {
 	for i := range a.Golden {
 		if a.Golden[i].Verdict.Failed() {

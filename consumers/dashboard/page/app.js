@@ -1,11 +1,11 @@
-// The page shows one snapshot of the state after another, as server-sent
-// events bring them. Its charts are in charts.js.
+// The page shows the newest snapshot of the state, which server-sent events
+// deliver. charts.js draws the charts.
 "use strict";
 
 const byId = (id) => document.getElementById(id);
 const setText = (id, text) => { byId(id).textContent = text; };
 
-// Numbers: null is what the run does not know yet.
+// Numbers. null is a number that is not known yet.
 const fixed = (x, digits) => (x === null ? none : x.toFixed(digits));
 const percent = (x) => (x === null ? none : (100 * x).toFixed(1) + "%");
 const whole = (n) => n.toLocaleString("en");
@@ -24,15 +24,15 @@ function duration(seconds) {
   return Math.floor(s / 3600) + "h" + pad(Math.floor((s % 3600) / 60)) + "m";
 }
 
-// Tables: rows of cells; a cell is a text, or [text, class].
-function fill(id, rows, nothing) {
+// Tables. A row is a list of cells; a cell is a text or [text, class].
+function fill(id, rows, textIfEmpty) {
   const table = byId(id);
   const body = document.createElement("tbody");
   if (rows.length === 0) {
     const cell = body.insertRow().insertCell();
     cell.colSpan = table.tHead.rows[0].cells.length;
     cell.className = "none";
-    cell.textContent = nothing;
+    cell.textContent = textIfEmpty;
   }
   for (const row of rows) {
     const tr = body.insertRow();
@@ -48,7 +48,7 @@ function fill(id, rows, nothing) {
 
 const n = (text) => [text, "n"];
 
-function where(s) {
+function progressText(s) {
   switch (s.phase) {
     case "evaluating": return `evaluating ${s.evals.at(-1).name}: ${whole(s.done)} of ${whole(s.total)} groups`;
     case "training": return `step ${whole(s.step)} of ${whole(s.steps)}`;
@@ -61,8 +61,8 @@ let updates = 0;
 
 function show(s) {
   setText("run", s.run || none);
-  document.title = s.run ? `${where(s)} – ${s.run}` : "codea1";
-  setText("where", where(s));
+  document.title = s.run ? `${progressText(s)} – ${s.run}` : "codea1";
+  setText("progress_text", progressText(s));
   setText("left", s.seconds_left === null || s.phase === "finished" ? "" : duration(s.seconds_left) + " left");
   const progress = byId("progress");
   progress.max = s.total || 1;
@@ -88,8 +88,8 @@ function show(s) {
     p.role, n(whole(p.version)), n(short(p.loss)), n(short(p.kl)), n(short(p.entropy)), n(percent(p.clip_fraction)), n(short(p.grad_norm)), n(short(p.lr)),
   ]), "no policy was updated yet");
   const now = s.last ? new Date(s.last) : null;
-  fill("stages", s.stages.map((t) => [
-    t.instance, n(whole(t.lag)), n(whole(t.in_flight)), n(fixed(t.per_second, 1)), n(whole(t.handled)),
+  fill("replicas", s.replicas.map((t) => [
+    t.replica, n(whole(t.lag)), n(whole(t.in_flight)), n(fixed(t.per_second, 1)), n(whole(t.handled)),
     [whole(t.failed), t.failed > 0 ? "n bad" : "n"], n(percent(t.busy)), n(duration(Math.max(0, (now - new Date(t.at)) / 1000)) + " ago"),
   ]), "no heartbeat yet");
   fill("drops", s.recent_drops.map((d) => [clock(d.at), d.group, d.stage, d.reason, [d.detail, "long"]]), "none");
@@ -99,7 +99,7 @@ function show(s) {
   if (s.problem_set) meta.push(`${whole(s.problems)} problems of ${s.problem_set}`);
   if (s.attempt > 1) meta.push(`attempt ${s.attempt}`);
   if (s.unreadable > 0) meta.push(`${whole(s.unreadable)} events could not be read`);
-  if (s.series.stride > 1) meta.push(`a point stands for ${s.series.stride} steps`);
+  if (s.series.stride > 1) meta.push(`each point of a chart holds ${s.series.stride} steps`);
   setText("meta", meta.length ? meta.join(" · ") + " ·" : "");
   setText("updates", String(++updates));
 }
@@ -113,4 +113,4 @@ function connection(state, text) {
 const source = new EventSource("events");
 source.addEventListener("open", () => connection("live", "live"));
 source.addEventListener("state", (message) => show(JSON.parse(message.data)));
-source.addEventListener("error", () => connection("lost", source.readyState === EventSource.CLOSED ? "disconnected: reload the page" : "connection lost, trying again"));
+source.addEventListener("error", () => connection("lost", source.readyState === EventSource.CLOSED ? "disconnected; reload the page" : "connection lost; reconnecting"));

@@ -1,17 +1,17 @@
-// The charts of the live page and of the report: every element of class
-// "chart" shows the one that its data-chart names.
+// The charts of the live page and of the report. The attribute data-chart of an
+// element with class "chart" names its chart.
 "use strict";
 
-// What is null is not known.
+// The text of a number that is not known (null).
 const none = "–";
 
-// For each chart, the columns it draws over those of its x axis. The lines of
-// a range are drawn thin, in the colour of the first.
+// The columns of each chart, drawn over the column of its x axis. Bounds are
+// thin lines in the colour of the first line.
 const tint = ["--first", "--second"];
 const charts = {
   reward: { lines: [["Code LLM", "reward_code"], ["Test LLM", "reward_test"]], digits: 3 },
   pass: { lines: [["new tests", "pass_new"], ["historical tests", "pass_hist"]], digits: 3, range: [0, 1] },
-  tests: { lines: [["valid", "valid"], ["invalid", "invalid"]], digits: 2, fromZero: true },
+  tests: { lines: [["kept", "kept"], ["wrong as stated or discarded", "wrong_or_discarded"]], digits: 2, fromZero: true },
   book: { lines: [["tests", "book_size"]], digits: 0, fromZero: true },
   changes: { lines: [["added", "book_entered"], ["removed", "book_left"]], digits: 0, fromZero: true },
   heldout: {
@@ -73,12 +73,12 @@ function drawCharts(series) {
     let plot = plots.get(element);
     if (plot) plot.setData(data);
     else plots.set(element, plot = new uPlot(chartOptions(chart, element), data, element));
-    // uPlot draws, and empties its legend, after this returns.
+    // uPlot draws and clears its legend after this function returns.
     requestAnimationFrame(() => showNewest(element));
   }
 }
 
-// showNewest has the legend tell the newest step while the pointer is nowhere.
+// showNewest shows the newest step in the legend unless the pointer selects one.
 function showNewest(element) {
   const plot = plots.get(element);
   if (plot && plot.data[0].length > 0 && (plot.cursor.left ?? -1) < 0) plot.setLegend({ idx: plot.data[0].length - 1 });

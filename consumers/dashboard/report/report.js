@@ -1,4 +1,4 @@
-// The report's data is in the page; it is drawn once.
+// The data of the charts is in the report.
 "use strict";
 
 drawCharts(JSON.parse(document.getElementById("data").textContent));

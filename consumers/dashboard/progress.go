@@ -2,11 +2,11 @@ package dashboard
 
 import "time"
 
-// Progress says where a run stands.
+// Progress is the progress of a run.
 type Progress struct {
 	Phase Phase
-	Tag   string // the evaluation under way, as its events name it
-	Step  int    // the step under way; in an evaluation, the steps trained
+	Tag   string // of the running evaluation, as in its events
+	Step  int    // the current step; in an evaluation, the steps trained
 	Steps int    // steps planned
 	Done  int    // groups of the phase that ended
 	Total int    // groups of the phase; 0 if not known yet
@@ -14,7 +14,7 @@ type Progress struct {
 	Known bool // whether Left is known
 }
 
-// Phase is what a run does.
+// Phase is the current activity of a run.
 type Phase string
 
 // The phases of a run.
@@ -25,20 +25,20 @@ const (
 	PhaseFinished   Phase = "finished"
 )
 
-// Progress returns where the run stands.
+// Progress returns the progress of the run.
 func (s *State) Progress() Progress {
 	trained := s.Trained()
 	p := Progress{Phase: PhaseStarting, Step: trained, Steps: s.Steps}
-	p.Left, p.Known = s.left()
+	p.Left, p.Known = s.timeLeft()
 	if eval := s.evaluating(); s.Finished != "" {
 		p.Phase, p.Left, p.Known = PhaseFinished, 0, true
 	} else if eval != nil {
-		p.Phase, p.Tag, p.Done, p.Total = PhaseEvaluating, eval.Tag, eval.done(), eval.Groups
-	} else if s.perStep > 0 {
+		p.Phase, p.Tag, p.Done, p.Total = PhaseEvaluating, eval.Tag, eval.ended(), eval.Groups
+	} else if s.groupsPerStep > 0 {
 		p.Phase, p.Step = PhaseTraining, min(trained+1, max(s.Steps, trained))
-		p.Total = s.Steps * s.perStep
-		p.Done = trained * s.perStep
-		for _, groups := range s.open {
+		p.Total = s.Steps * s.groupsPerStep
+		p.Done = trained * s.groupsPerStep
+		for _, groups := range s.endedGroups {
 			p.Done += groups
 		}
 		p.Done = min(p.Done, p.Total)
@@ -46,8 +46,8 @@ func (s *State) Progress() Progress {
 	return p
 }
 
-// evaluating returns the evaluation under way. Training waits for it, so it is
-// the newest one as long as it is not complete.
+// evaluating returns the running evaluation, nil if there is none. Training waits
+// for an evaluation, so only the newest one can be incomplete.
 func (s *State) evaluating() *Eval {
 	if n := len(s.evals); n > 0 && !s.evals[n-1].Complete() {
 		return s.evals[n-1]
@@ -62,8 +62,8 @@ type rate struct {
 	newest  int64
 }
 
-// rateWindow is the number of seconds a rate is taken over, long enough for a
-// step of the small preset.
+// rateWindow is the number of seconds of a rate. A step of the small preset
+// takes less.
 const rateWindow = 30
 
 func (r *rate) add(at time.Time) {
@@ -79,8 +79,8 @@ func (r *rate) add(at time.Time) {
 	r.newest = max(r.newest, second)
 }
 
-// perSecond is taken from the oldest second within the window, so that the
-// first seconds of a run show their rate.
+// perSecond divides by the seconds since the oldest event within the window, so
+// that the first seconds of a run have a rate.
 func (r *rate) perSecond() float64 {
 	var sum int64
 	oldest := r.newest

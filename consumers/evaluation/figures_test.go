@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func TestSummarize(t *testing.T) {
+func TestFigures(t *testing.T) {
 	plan := events.Plan{Purpose: events.PurposeEval, Tag: "after", Groups: 6}
 	scored := []*events.EvalScored{
 		{Plan: plan, ProblemID: "a", Correct: []bool{true, true, false, false}},
@@ -21,31 +22,66 @@ func TestSummarize(t *testing.T) {
 		{Plan: plan, ProblemID: "a", Suites: 4, Wanted: 12, Stated: 10, Valid: 6, Defective: 4, Found: 1},
 		{Plan: plan, ProblemID: "b", Suites: 4, Wanted: 12, Stated: 14, Valid: 9, Defective: 4, Found: 3},
 	}
-	got := Summarize("after", scored)
-	want := Summary{
-		Tag: "after", Groups: 6, Scored: 5,
-		Problems: 3, Answers: 11,
-		Avg: 0.5, // (0.5 + 1 + 0)/3
+	got := figures(scored...)
+	want := Figures{
+		Groups: 6, Scored: 5, Problems: 3, Answers: 4,
+		Suites: 8, Stated: 24, Right: 15, Defective: 8, Found: 4,
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Figures{})); diff != "" {
+		t.Error(diff)
+	}
+	type derived struct {
+		Avg, Validity, DefectFinding float64
+		PassAt                       []float64
+	}
+	wantDerived := derived{
+		Avg:      0.5, // (0.5 + 1 + 0)/3
+		Validity: 15.0 / 24, DefectFinding: 0.5,
 		// pass@1 is the mean share; pass@2 = (1 - C(2,2)/C(4,2) + 1 + 0)/3 = (5/6 + 1)/3;
 		// pass@3 = (1 + 1 + 0)/3, as problem a has two wrong answers only
 		PassAt: []float64{0.5, 11.0 / 18, 2.0 / 3},
-		Suites: 8, ValidOfStated: 15.0 / 24, ValidOfWanted: 15.0 / 24,
-		Defective: 8, FoundDefective: 0.5,
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12), cmpopts.IgnoreFields(Summary{}, "AvgLow", "AvgHigh")); diff != "" {
+	gotDerived := derived{got.Avg(), got.Validity(), got.DefectFinding(), got.PassAt()}
+	if diff := cmp.Diff(wantDerived, gotDerived, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Error(diff)
 	}
-	if !(got.AvgLow < 0.5 && got.AvgHigh > 0.5) {
-		t.Errorf("the interval [%v, %v] does not hold the mean", got.AvgLow, got.AvgHigh)
+	if low, high := got.AvgInterval(); !(low < 0.5 && high > 0.5) {
+		t.Errorf("the interval [%v, %v] does not hold the mean", low, high)
 	}
 }
 
-func TestSummarizeNothing(t *testing.T) {
-	s := Summarize("before", nil)
-	for name, v := range map[string]float64{"avg": s.Avg, "low": s.AvgLow, "valid": s.ValidOfStated, "found": s.FoundDefective} {
-		if v == v {
-			t.Errorf("%s is %v, want NaN: nothing was measured", name, v)
+func figures(scored ...*events.EvalScored) (f Figures) {
+	for _, e := range scored {
+		f.Add(e)
+	}
+	return f
+}
+
+func TestFiguresOfNothing(t *testing.T) {
+	var f Figures
+	low, _ := f.AvgInterval()
+	for name, v := range map[string]float64{"avg": f.Avg(), "low": low, "validity": f.Validity(), "found": f.DefectFinding()} {
+		if !math.IsNaN(v) {
+			t.Errorf("%s is %v, want NaN without a measurement", name, v)
 		}
+	}
+	if got := f.PassAt(); len(got) != 0 {
+		t.Errorf("pass@k is %v without a problem", got)
+	}
+}
+
+// TestChangesArePaired checks that only problems of both evaluations count, each
+// with its own change.
+func TestChangesArePaired(t *testing.T) {
+	before := figures(
+		&events.EvalScored{ProblemID: "h0", Correct: []bool{true, false}},
+		&events.EvalScored{ProblemID: "h1", Correct: []bool{false, false}},
+		&events.EvalScored{ProblemID: "h2", Correct: []bool{true, true}}) // is not in after
+	after := figures(
+		&events.EvalScored{ProblemID: "h1", Correct: []bool{true, true}},
+		&events.EvalScored{ProblemID: "h0", Correct: []bool{true, false}})
+	if diff := cmp.Diff([]float64{0, 1}, Changes(&before, &after)); diff != "" {
+		t.Error(diff)
 	}
 }
 

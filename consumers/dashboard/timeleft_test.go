@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTimeLeftOfARecordedRun replays when things happened in a run and looks
-// at the ends that were foretold on the way.
+// TestTimeLeftOfARecordedRun replays the times of a recorded run and checks the
+// estimates of its end.
 func TestTimeLeftOfARecordedRun(t *testing.T) {
 	recorded, err := os.ReadFile("testdata/times")
 	if err != nil {
@@ -23,7 +23,7 @@ func TestTimeLeftOfARecordedRun(t *testing.T) {
 	const steps, evalGroups = 120, 10
 	s, state := &script{at: noon}, NewState()
 	state.Apply(s.started(1, steps))
-	var foretold []time.Duration // the whole run, as guessed after each step and tenth of the last evaluation
+	var estimates []time.Duration // of the whole run, after each step and tenth of the last evaluation
 	for line := range strings.Lines(string(recorded)) {
 		var ms, step, slot int
 		var what string
@@ -42,26 +42,26 @@ func TestTimeLeftOfARecordedRun(t *testing.T) {
 			state.Apply(s.finished(steps, events.RunCompleted))
 		}
 		if p := state.Progress(); p.Known {
-			foretold = append(foretold, s.at.Sub(noon)+p.Left)
+			estimates = append(estimates, s.at.Sub(noon)+p.Left)
 		}
 	}
 	took := s.at.Sub(noon)
-	if n := len(foretold); n < steps {
+	if n := len(estimates); n < steps {
 		t.Fatalf("the time left was known %d times", n)
 	}
-	for i, whole := range foretold {
+	for i, whole := range estimates {
 		if off := math.Abs(whole.Seconds()/took.Seconds() - 1); off > 0.25 || i > steps/2 && off > 0.2 || i > steps*3/4 && off > 0.08 {
-			t.Errorf("guess %d: %v for a run of %v", i, whole.Round(time.Second), took.Round(time.Second))
+			t.Errorf("estimate %d: %v for a run of %v", i, whole.Round(time.Second), took.Round(time.Second))
 		}
-		if i > 0 && math.Abs((whole-foretold[i-1]).Seconds()) > 0.06*took.Seconds() {
-			t.Errorf("guess %d jumps from %v to %v", i, foretold[i-1].Round(time.Second), whole.Round(time.Second))
+		if i > 0 && math.Abs((whole-estimates[i-1]).Seconds()) > 0.06*took.Seconds() {
+			t.Errorf("estimate %d jumps from %v to %v", i, estimates[i-1].Round(time.Second), whole.Round(time.Second))
 		}
 	}
 }
 
-// TestTimeLeftOfASteadyRun: where every step and every evaluation takes as
-// long as the one before, what is left is known to the second, as soon as the
-// rhythm of the evaluations is.
+// TestTimeLeftOfASteadyRun checks that the estimate is exact to the second if all
+// steps take the same time, all evaluations do too, and the distance between
+// evaluations is known.
 func TestTimeLeftOfASteadyRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps := rapid.IntRange(4, 60).Draw(t, "steps")
@@ -70,16 +70,16 @@ func TestTimeLeftOfASteadyRun(t *testing.T) {
 		eval := time.Duration(rapid.IntRange(0, 100).Draw(t, "seconds a group")) * time.Second
 		groups := rapid.IntRange(1, 4).Draw(t, "groups of an evaluation")
 
-		type guess struct {
+		type estimate struct {
 			at   time.Time
 			left time.Duration
 			step int
 		}
-		var guesses []guess
+		var estimates []estimate
 		s, state := &script{at: noon}, NewState()
 		look := func() {
 			if p := state.Progress(); p.Known {
-				guesses = append(guesses, guess{s.at, p.Left, state.Trained()})
+				estimates = append(estimates, estimate{s.at, p.Left, state.Trained()})
 			}
 		}
 		evaluate := func(after int) {
@@ -98,17 +98,17 @@ func TestTimeLeftOfASteadyRun(t *testing.T) {
 			s.at = s.at.Add(step - step/2)
 			state.Apply(s.updated(events.RoleCode, i))
 			state.Apply(s.updated(events.RoleTest, i))
-			// In between, an evaluation is due that has not been seen to begin.
+			// No estimate here: an evaluation is due, but its first event is missing.
 			if due := i == steps || every > 0 && i%every == 0; due {
 				evaluate(i)
 			} else {
 				look()
 			}
 		}
-		if len(guesses) == 0 {
+		if len(estimates) == 0 {
 			t.Fatal("the time left was never known")
 		}
-		for _, g := range guesses {
+		for _, g := range estimates {
 			known := every == 0 || every >= steps || g.step > every
 			if off := (g.at.Add(g.left).Sub(s.at)).Abs(); known && off > time.Second {
 				t.Fatalf("after %d steps %v left, and it took %v", g.step, g.left, s.at.Sub(g.at))
@@ -117,7 +117,8 @@ func TestTimeLeftOfASteadyRun(t *testing.T) {
 	})
 }
 
-// TestTimeLeftForgetsAPause: the time between two attempts is nobody's pace.
+// TestTimeLeftForgetsAPause checks that the time between two attempts does not
+// count as the time of a step.
 func TestTimeLeftForgetsAPause(t *testing.T) {
 	s, state := &script{at: noon}, NewState()
 	train := func(from, to int) {
@@ -144,9 +145,9 @@ func TestTimeLeftForgetsAPause(t *testing.T) {
 	}
 }
 
-// TestTimeLeftOfABudget: a run that its budget ends before its steps do is over
-// when the budget is, but not before the step under way and the evaluation
-// after it.
+// TestTimeLeftOfABudget checks a run that its budget ends before its last step. It
+// ends with the budget, but not before the current step and the evaluation after
+// it.
 func TestTimeLeftOfABudget(t *testing.T) {
 	s, state := &script{at: noon}, NewState()
 	state.Budget = 3 * time.Minute
@@ -177,7 +178,7 @@ func TestTimeLeftOfABudget(t *testing.T) {
 	evaluate(15)
 	state.Apply(s.finished(15, events.RunStopped))
 
-	// The evaluation that the budget brought on is no rhythm.
+	// The evaluation at the end of the budget does not set the distance.
 	state.Budget = 0
 	state.Apply(s.started(2, 100))
 	train(16, 20)
