@@ -75,8 +75,8 @@ type Consumer interface {
 // Retry, Drop and DeadLetter must be called; Extend any number of times before.
 type Delivery interface {
 	Message() Message
-	// Attempt counts deliveries of this message, from 1.
-	Attempt() int
+	// Number counts the deliveries of this message, from 1.
+	Number() int
 	// Ack says that everything that follows from the message is published.
 	// It may be lost, and the message delivered again.
 	Ack(ctx context.Context) error

@@ -21,7 +21,7 @@ type DeadLetters interface {
 	// ErrNoDeadLetter.
 	DeadLetter(ctx context.Context, run, id string) (DeadLetter, Message, error)
 	// Redeliver sends the message of a dead letter back to its set of
-	// consumers, where its attempts count from 1 again; the dead letter is gone.
+	// consumers, where its deliveries count from 1 again; the dead letter is gone.
 	// It returns ErrNoDeadLetter when there is none of that ID (any more).
 	//
 	// Once the group of a dead letter has ended it returns ErrGroupEnded: a step
@@ -32,15 +32,15 @@ type DeadLetters interface {
 
 // DeadLetter says who gave up on a message, when and why.
 type DeadLetter struct {
-	ID       string // names it within its run; see DeadLetterID
-	Name     string // the set of consumers
-	EventID  string // the message, with Type and Group
-	Type     Type
-	Group    string
-	Round    int       // 1 for the first dead letter about the message, 2 for the one after its redelivery
-	Attempts int       // deliveries of the round
-	Reason   string    // why, at most MaxReasonBytes
-	Time     time.Time // when, by the clock of who gave up
+	ID         string // names it within its run; see DeadLetterID
+	Name       string // the set of consumers
+	EventID    string // the message, with Type and Group
+	Type       Type
+	Group      string
+	Round      int       // 1 for the first dead letter about the message, 2 for the one after its redelivery
+	Deliveries int       // in this round
+	Reason     string    // why, at most MaxReasonBytes
+	Time       time.Time // when, by the clock of who gave up
 }
 
 const (

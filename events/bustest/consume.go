@@ -38,8 +38,8 @@ func (s *suite) competingConsumers(t *testing.T) {
 						}
 						mu.Lock()
 						seen[d.Message().ID]++
-						if d.Attempt() != 1 {
-							t.Errorf("%s: attempt %d", d.Message().Group, d.Attempt())
+						if d.Number() != 1 {
+							t.Errorf("%s: attempt %d", d.Message().Group, d.Number())
 						}
 						if len(seen) == n {
 							done()
@@ -108,8 +108,8 @@ func (s *suite) redeliveryAfterAckWait(t *testing.T) {
 	other := consume(ctx, t, s.newBus(t), config)
 	for want := 2; want <= 3; want++ {
 		d := fetch(ctx, t, other, 1)[0]
-		if d.Message().ID != first.Message().ID || d.Attempt() != want {
-			t.Errorf("delivered %s attempt %d, want %s attempt %d", d.Message().Group, d.Attempt(), first.Message().Group, want)
+		if d.Message().ID != first.Message().ID || d.Number() != want {
+			t.Errorf("delivered %s attempt %d, want %s attempt %d", d.Message().Group, d.Number(), first.Message().Group, want)
 		}
 		if want == 3 {
 			if err := d.Ack(ctx); err != nil {
@@ -126,7 +126,7 @@ func (s *suite) retryNoSoonerThan(t *testing.T) {
 	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
 	d := fetch(ctx, t, c, 1)[0]
 	for attempt, after := range []time.Duration{0, 400 * time.Millisecond, 0} {
-		if got := d.Attempt(); got != attempt+1 {
+		if got := d.Number(); got != attempt+1 {
 			t.Errorf("attempt %d, want %d", got, attempt+1)
 		}
 		asked := time.Now()
@@ -178,7 +178,7 @@ func (s *suite) extendKeeps(t *testing.T) {
 	for range tries {
 		d := fetch(ctx, t, mine, 1)[0]
 		began := time.Now()
-		late := d.Attempt() > 1
+		late := d.Number() > 1
 		watching, stop := context.WithCancel(ctx)
 		var watch sync.WaitGroup
 		var stolen []events.Delivery
@@ -273,8 +273,8 @@ func (s *suite) cancelledFetchLosesNothing(t *testing.T) {
 			t.Fatalf("fetch: %v, want context.DeadlineExceeded", err)
 		}
 		publish(ctx, t, bus, m)
-		if d := fetch(ctx, t, c, 1)[0]; d.Message().ID != m.ID || d.Attempt() != 1 {
-			t.Errorf("delivered %s attempt %d, want %s attempt 1", d.Message().Group, d.Attempt(), m.Group)
+		if d := fetch(ctx, t, c, 1)[0]; d.Message().ID != m.ID || d.Number() != 1 {
+			t.Errorf("delivered %s attempt %d, want %s attempt 1", d.Message().Group, d.Number(), m.Group)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func letters(ctx context.Context, t *testing.T, bus events.Broker, run string) [
 func letterOf(m *events.Message, round, attempts int, reason string) events.DeadLetter {
 	return events.DeadLetter{
 		ID: events.DeadLetterID("worker", m.ID, round), Name: "worker", EventID: m.ID, Type: m.Type, Group: m.Group,
-		Round: round, Attempts: attempts, Reason: reason,
+		Round: round, Deliveries: attempts, Reason: reason,
 	}
 }
 
@@ -61,7 +61,7 @@ func (s *suite) deadLetter(t *testing.T) {
 	for i := 0; i < len(list); {
 		d := fetch(ctx, t, c, 1)[0]
 		if i++; i%2 == 0 {
-			attempts = append(attempts, d.Attempt())
+			attempts = append(attempts, d.Number())
 			bury(ctx, t, d, reason)
 		} else {
 			ack(ctx, t, d)
@@ -107,7 +107,7 @@ func (s *suite) deadLetterOnceARound(t *testing.T) {
 	second := fetch(ctx, t, consume(ctx, t, s.newBus(t), config), 1)[0]
 	bury(ctx, t, second, "second")
 	bury(ctx, t, first, "first")
-	if d := cmp.Diff([]events.DeadLetter{letterOf(&list[0], 1, second.Attempt(), "second")}, letters(ctx, t, bus, run), butTime); d != "" {
+	if d := cmp.Diff([]events.DeadLetter{letterOf(&list[0], 1, second.Number(), "second")}, letters(ctx, t, bus, run), butTime); d != "" {
 		t.Errorf("dead letters (-want +got):\n%s", d)
 	}
 	untilLag(ctx, t, bus, run, "worker", events.Lag{})
@@ -142,8 +142,8 @@ func (s *suite) redeliver(t *testing.T) {
 		}
 		untilLag(ctx, t, bus, run, "worker", events.Lag{Pending: 1})
 		d := fetch(ctx, t, c, 1)[0]
-		if diff := cmp.Diff(list[0], d.Message()); diff != "" || d.Attempt() != 1 {
-			t.Errorf("redelivered in attempt %d (-published +redelivered):\n%s", d.Attempt(), diff)
+		if diff := cmp.Diff(list[0], d.Message()); diff != "" || d.Number() != 1 {
+			t.Errorf("redelivered in attempt %d (-published +redelivered):\n%s", d.Number(), diff)
 		}
 		if round == 3 {
 			ack(ctx, t, d)

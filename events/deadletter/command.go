@@ -59,21 +59,21 @@ func (f *flags) open(ctx context.Context, logger *slog.Logger) (events.Broker, e
 
 // letterJSON is the JSON form of a dead letter.
 type letterJSON struct {
-	ID       string      `json:"id"`
-	Stage    string      `json:"stage"`
-	Event    string      `json:"event"`
-	Type     events.Type `json:"type"`
-	Group    string      `json:"group"`
-	Round    int         `json:"round"`
-	Attempts int         `json:"attempts"`
-	Reason   string      `json:"reason"`
-	Time     time.Time   `json:"time"`
+	ID         string      `json:"id"`
+	Stage      string      `json:"stage"`
+	Event      string      `json:"event"`
+	Type       events.Type `json:"type"`
+	Group      string      `json:"group"`
+	Round      int         `json:"round"`
+	Deliveries int         `json:"deliveries"`
+	Reason     string      `json:"reason"`
+	Time       time.Time   `json:"time"`
 }
 
 func newLetterJSON(l *events.DeadLetter) letterJSON {
 	return letterJSON{
 		ID: l.ID, Stage: l.Name, Event: l.EventID, Type: l.Type, Group: l.Group,
-		Round: l.Round, Attempts: l.Attempts, Reason: l.Reason, Time: l.Time.UTC(),
+		Round: l.Round, Deliveries: l.Deliveries, Reason: l.Reason, Time: l.Time.UTC(),
 	}
 }
 
@@ -110,9 +110,9 @@ func (d *List) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err
 			continue
 		}
 		if shown++; shown == 1 {
-			fmt.Fprintln(table, "STAGE\tGROUP\tTYPE\tATTEMPTS\tTIME\tREASON\tDEAD LETTER")
+			fmt.Fprintln(table, "STAGE\tGROUP\tTYPE\tDELIVERIES\tTIME\tREASON\tDEAD LETTER")
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Name, l.Group, l.Type, l.Attempts, clock(l.Time), summary(l.Reason), l.ID)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Name, l.Group, l.Type, l.Deliveries, clock(l.Time), summary(l.Reason), l.ID)
 	}
 	if d.JSON {
 		return nil

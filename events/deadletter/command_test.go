@@ -144,7 +144,7 @@ func codea1(ctx context.Context, t *testing.T, args []string) string {
 // It holds its dead letters for longer than the test lasts.
 func runWorker(t *testing.T, bus events.Broker, name string, fail func(slot int) error) {
 	s, err := stage.New(stage.Config{
-		Bus: bus, Run: name, Name: "worker", Types: []events.Type{events.TypeProblemPosed}, MaxAttempts: 2, HoldDeadLetters: time.Hour,
+		Bus: bus, Run: name, Name: "worker", Types: []events.Type{events.TypeProblemPosed}, MaxTries: 2, HoldDeadLetters: time.Hour,
 		Backoff: stage.Backoff{Initial: time.Millisecond, Max: time.Millisecond},
 		Handler: stage.Each(func(_ context.Context, e *events.Event) ([]*events.Event, error) {
 			if err := fail(e.Payload.(*events.ProblemPosed).Plan.Slot); err != nil {

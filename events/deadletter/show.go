@@ -80,7 +80,7 @@ const maxDump = 256
 
 func (e *eventJSON) print(out io.Writer, l *events.DeadLetter) error {
 	fmt.Fprintf(out, "dead letter  %s\n", l.ID)
-	fmt.Fprintf(out, "stage        %s, after %d deliveries in round %d, at %s\n", l.Name, l.Attempts, l.Round, clock(l.Time))
+	fmt.Fprintf(out, "stage        %s, after %d deliveries in round %d, at %s\n", l.Name, l.Deliveries, l.Round, clock(l.Time))
 	fmt.Fprintf(out, "event        %s of %s, made by %s at %s\n", l.Type, l.Group, e.Source, clock(e.Time))
 	fmt.Fprintf(out, "reason       %s\n", strings.ReplaceAll(strings.TrimSpace(l.Reason), "\n", "\n             "))
 	if e.Malformed != "" {

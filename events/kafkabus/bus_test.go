@@ -247,7 +247,7 @@ func TestSetOutlivesItsMembers(t *testing.T) {
 		}
 		for _, want := range list[attempt-1:] {
 			got, err := consumer.Fetch(ctx, 1, 0)
-			if err != nil || got[0].Message().ID != want.ID || got[0].Attempt() != attempt {
+			if err != nil || got[0].Message().ID != want.ID || got[0].Number() != attempt {
 				t.Fatalf("fetch %d: %v, %v, want %s", attempt, got, err, want.Group)
 			}
 			if want.ID == list[attempt-1].ID {

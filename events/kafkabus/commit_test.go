@@ -192,8 +192,8 @@ func crash(t *testing.T, u *tool) {
 	}
 	u.await("the member is dead", behind)
 	for _, d := range fetch(ctx, t, consumer, len(what)-2) {
-		if d.Attempt() != 2 {
-			t.Errorf("attempt %d of %s", d.Attempt(), d.Message().ID)
+		if d.Number() != 2 {
+			t.Errorf("attempt %d of %s", d.Number(), d.Message().ID)
 		}
 		if err := d.Ack(ctx); err != nil {
 			t.Fatal(err)

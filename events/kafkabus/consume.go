@@ -293,8 +293,8 @@ var _ events.Delivery = (*delivery)(nil)
 // Message implements events.Delivery.
 func (d *delivery) Message() events.Message { return d.message }
 
-// Attempt implements events.Delivery.
-func (d *delivery) Attempt() int { return d.attempt }
+// Number implements events.Delivery.
+func (d *delivery) Number() int { return d.attempt }
 
 // Ack implements events.Delivery. The answer is queued, not stored yet.
 func (d *delivery) Ack(ctx context.Context) error { return d.say(ctx, note{Verb: verbFinish}) }

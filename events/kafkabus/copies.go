@@ -15,10 +15,10 @@ import (
 // Headers of a copy in the topic of dead letters or in one of retries, beside
 // those of the message.
 const (
-	headerDeadID   = "codea1_deadletter" // what the dead letter is called; see events.DeadLetterID
-	headerSet      = "codea1_set"
-	headerAttempts = "codea1_attempts"
-	headerError    = "codea1_error"
+	headerDeadID     = "codea1_deadletter" // what the dead letter is called; see events.DeadLetterID
+	headerSet        = "codea1_set"
+	headerDeliveries = "codea1_deliveries"
+	headerError      = "codea1_error"
 )
 
 const (
@@ -47,7 +47,7 @@ func (d *delivery) copyDead(ctx context.Context, n *note) error {
 	_, err := c.journal.copy(ctx, deadTopic(c.journal.run), &d.message,
 		copyHeader(headerDeadID, events.DeadLetterID(c.config.Name, d.message.ID, d.round)),
 		copyHeader(headerSet, c.config.Name),
-		copyHeader(headerAttempts, strconv.Itoa(d.attempt)),
+		copyHeader(headerDeliveries, strconv.Itoa(d.attempt)),
 		copyHeader(headerError, n.Reason),
 	)
 	return err
@@ -71,7 +71,7 @@ func (d *delivery) copyRetry(ctx context.Context, n *note) error {
 	}
 	var err error
 	n.Copy, err = c.journal.copy(ctx, retryTopic(c.journal.run, c.config.Name), &d.message,
-		copyHeader(headerSet, c.config.Name), copyHeader(headerAttempts, strconv.Itoa(d.attempt)))
+		copyHeader(headerSet, c.config.Name), copyHeader(headerDeliveries, strconv.Itoa(d.attempt)))
 	return err
 }
 

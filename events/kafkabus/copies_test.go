@@ -54,8 +54,8 @@ func deadTopic(t *testing.T, u *tool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := []string{c.header("codea1_set"), c.header("codea1_attempts"), c.header("codea1_error")}
-		if d := cmp.Diff([]string{letter.Name, strconv.Itoa(letter.Attempts), letter.Reason}, said); d != "" {
+		said := []string{c.header("codea1_set"), c.header("codea1_deliveries"), c.header("codea1_error")}
+		if d := cmp.Diff([]string{letter.Name, strconv.Itoa(letter.Deliveries), letter.Reason}, said); d != "" {
 			t.Errorf("(-letter +copy):\n%s", d)
 		}
 	}
@@ -91,8 +91,8 @@ func retryTopic(t *testing.T, u *tool) {
 	u.awaitOffset("all put off wait", topic, 0)
 	again := fetch(ctx, t, consumer, len(want))
 	for i, d := range again {
-		if diff := cmp.Diff(want[i], d.Message()); diff != "" || d.Attempt() != 2 {
-			t.Errorf("attempt %d (-put off +delivered):\n%s", d.Attempt(), diff)
+		if diff := cmp.Diff(want[i], d.Message()); diff != "" || d.Number() != 2 {
+			t.Errorf("attempt %d (-put off +delivered):\n%s", d.Number(), diff)
 		}
 	}
 	if err := again[0].Ack(ctx); err != nil {
@@ -121,7 +121,7 @@ func retryTopic(t *testing.T, u *tool) {
 		if d := cmp.Diff(want[i], c.message); d != "" {
 			t.Errorf("(-put off +copied):\n%s", d)
 		}
-		if d := cmp.Diff([]string{"worker", "1"}, []string{c.header("codea1_set"), c.header("codea1_attempts")}); d != "" {
+		if d := cmp.Diff([]string{"worker", "1"}, []string{c.header("codea1_set"), c.header("codea1_deliveries")}); d != "" {
 			t.Errorf("(-delivery +copy):\n%s", d)
 		}
 	}

@@ -100,7 +100,7 @@ func (j *journal) letter(ctx context.Context, l *buried, ahead []record) (events
 		Round: l.round, Reason: n.Reason, Time: n.Time,
 	}
 	if len(n.Items) == 1 {
-		found.Attempts = n.Items[0].Turn
+		found.Deliveries = n.Items[0].Turn
 	}
 	return found, ahead[1:], nil
 }

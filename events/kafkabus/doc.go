@@ -57,9 +57,9 @@
 // Two more kinds of topic, of one partition each, are made by the first message
 // that needs them. It is copied there, with its key, headers and payload:
 //
-//	codea1.retry.<run>.<set>  put off, or redelivered: codea1_set, _attempts
+//	codea1.retry.<run>.<set>  put off, or redelivered: codea1_set, _deliveries
 //	                          of the first time, or _deadletter
-//	codea1.dead.<run>         given up: codea1_set, _attempts, _error and
+//	codea1.dead.<run>         given up: codea1_set, _deliveries, _error and
 //	                          _deadletter
 //
 // From the retry topic the message is delivered until it is finished or given

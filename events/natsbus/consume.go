@@ -194,7 +194,7 @@ func (c *consumer) request(live context.Context) error {
 func (c *consumer) deliver(msg jetstream.Msg, into []events.Delivery) []events.Delivery {
 	meta, err := msg.Metadata()
 	if err == nil {
-		d := &delivery{bus: c.bus, msg: msg, name: c.name, round: 1, attempt: int(meta.NumDelivered)}
+		d := &delivery{bus: c.bus, msg: msg, name: c.name, round: 1, number: int(meta.NumDelivered)}
 		if isRedelivery(c.run, msg.Subject()) {
 			d.message, d.round, err = c.bus.redelivered(c.ctx, c.run, msg)
 		} else {
@@ -258,7 +258,7 @@ type delivery struct {
 	message events.Message
 	name    string // the set
 	round   int    // 1, or one more than the dead letter that was redelivered
-	attempt int
+	number  int
 }
 
 var _ events.Delivery = (*delivery)(nil)
@@ -266,8 +266,8 @@ var _ events.Delivery = (*delivery)(nil)
 // Message implements events.Delivery.
 func (d *delivery) Message() events.Message { return d.message }
 
-// Attempt implements events.Delivery.
-func (d *delivery) Attempt() int { return d.attempt }
+// Number implements events.Delivery.
+func (d *delivery) Number() int { return d.number }
 
 // Ack implements events.Delivery. The answer is written, not confirmed.
 func (d *delivery) Ack(ctx context.Context) error { return d.answer(ctx, "ack", d.msg.Ack) }

@@ -18,11 +18,11 @@ import (
 // letter is what the message of a dead letter, and that of its redelivery, say
 // beside their subject: which event they are about.
 type letter struct {
-	Type     events.Type `json:"type"`
-	Group    string      `json:"group"`
-	Attempts int         `json:"attempts,omitempty"`
-	Reason   string      `json:"reason,omitempty"`
-	Time     time.Time   `json:"time"`
+	Type       events.Type `json:"type"`
+	Group      string      `json:"group"`
+	Deliveries int         `json:"deliveries,omitempty"`
+	Reason     string      `json:"reason,omitempty"`
+	Time       time.Time   `json:"time"`
 }
 
 // putLetter stores a message on a subject that holds at most one; the error isTaken when
@@ -146,7 +146,7 @@ func parseLetter(msg *jetstream.RawStreamMsg) (events.DeadLetter, error) {
 	}
 	return events.DeadLetter{
 		ID: events.DeadLetterID(name, eventID, round), Name: name, EventID: eventID, Type: l.Type, Group: l.Group,
-		Round: round, Attempts: l.Attempts, Reason: l.Reason, Time: l.Time,
+		Round: round, Deliveries: l.Deliveries, Reason: l.Reason, Time: l.Time,
 	}, nil
 }
 
@@ -261,7 +261,7 @@ func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
 	err := client.Ended(ctx, d.bus.ctx)
 	if err == nil {
 		err = d.bus.putLetter(ctx, letterSubject(m.Run, deadToken, id), &letter{
-			Type: m.Type, Group: m.Group, Attempts: d.attempt, Reason: events.ClipReason(reason), Time: time.Now().UTC(),
+			Type: m.Type, Group: m.Group, Deliveries: d.number, Reason: events.ClipReason(reason), Time: time.Now().UTC(),
 		})
 	}
 	if err != nil && !isTaken(err) {

@@ -53,7 +53,7 @@ func Example() {
 		panic(err)
 	}
 	for _, d := range deliveries {
-		fmt.Println("delivered", d.Message().Type, d.Message().Group, "attempt", d.Attempt())
+		fmt.Println("delivered", d.Message().Type, d.Message().Group, "delivery", d.Number())
 		if err := d.Ack(ctx); err != nil {
 			panic(err)
 		}
@@ -69,6 +69,6 @@ func Example() {
 	}
 	fmt.Println("read", m.Type, m.Group, "position", position)
 	// Output:
-	// delivered problem.posed s000001-q0003 attempt 1
+	// delivered problem.posed s000001-q0003 delivery 1
 	// read problem.posed s000001-q0003 position 1
 }

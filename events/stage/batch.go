@@ -17,7 +17,7 @@ func (s *Stage) handle(ctx context.Context, deliveries []events.Delivery) {
 	began := s.config.Now()
 	redelivered := 0
 	for _, d := range deliveries {
-		if d.Attempt() > 1 {
+		if d.Number() > 1 {
 			redelivered++
 		}
 	}

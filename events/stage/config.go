@@ -37,12 +37,12 @@ type Config struct {
 	// instance handles at once if that is more.
 	MaxInFlight int
 
-	// MaxAttempts is how often this instance lets an event fail before it makes
+	// MaxTries is how often this instance lets an event fail before it makes
 	// a dead letter of it and drops the group; 5 by default. It counts failures
 	// it has seen itself, not deliveries: a snooze, a crash of the process, a
 	// lost acknowledgement or an outage of the bus deliver an event again
 	// without anything being wrong with it.
-	MaxAttempts int
+	MaxTries int
 	// HoldDeadLetters is how long the group of a dead letter is kept from being
 	// dropped, so that it can be tried again with a better build and still be
 	// part of its step, which waits for it. 0, the default, drops it at once.
@@ -71,7 +71,7 @@ type Config struct {
 const (
 	defaultAckWait       = 30 * time.Second
 	defaultMaxInFlight   = 1024
-	defaultMaxAttempts   = 5
+	defaultMaxTries      = 5
 	defaultHandleTimeout = 10 * time.Minute
 	defaultDrainTimeout  = 30 * time.Second
 	defaultLagEvery      = 5 * time.Second
@@ -99,8 +99,8 @@ func (c Config) withDefaults() Config {
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = max(defaultMaxInFlight, 4*c.Concurrency*c.Batch)
 	}
-	if c.MaxAttempts == 0 {
-		c.MaxAttempts = defaultMaxAttempts
+	if c.MaxTries == 0 {
+		c.MaxTries = defaultMaxTries
 	}
 	if c.Backoff == (Backoff{}) {
 		c.Backoff = defaultBackoff
@@ -155,8 +155,8 @@ func (c Config) validate() error {
 	if c.Batch < 1 || c.Batch > maxBatch {
 		return fail("batch %d is outside 1 to %d", c.Batch, maxBatch)
 	}
-	if c.MaxInFlight < 1 || c.MaxAttempts < 1 {
-		return fail("max in flight %d and max attempts %d must be positive", c.MaxInFlight, c.MaxAttempts)
+	if c.MaxInFlight < 1 || c.MaxTries < 1 {
+		return fail("max in flight %d and max attempts %d must be positive", c.MaxInFlight, c.MaxTries)
 	}
 	for _, d := range []time.Duration{c.AckWait, c.HandleTimeout, c.DrainTimeout, c.LagEvery} {
 		if d <= 0 {

@@ -36,7 +36,7 @@ func letters(t *testing.T, bus events.DeadLetters, n int) map[string]string {
 			t.Errorf("dead letter %+v", l)
 		}
 		first, _, _ := strings.Cut(l.Reason, "\n")
-		reasons[l.Group] = fmt.Sprintf("%d: %s", l.Attempts, first)
+		reasons[l.Group] = fmt.Sprintf("%d: %s", l.Deliveries, first)
 	}
 	return reasons
 }
@@ -83,7 +83,7 @@ func TestDeadLetters(t *testing.T) {
 		return answer(ctx, e)
 	}))
 	registry := prometheus.NewRegistry()
-	c.MaxAttempts, c.Concurrency, c.Registerer = 3, 6, registry
+	c.MaxTries, c.Concurrency, c.Registerer = 3, 6, registry
 	stop := start(t, c)
 	post(t, bus, 4)
 	got := letters(t, bus, 4)
@@ -140,7 +140,7 @@ func TestHeldDeadLetterIsTriedAgain(t *testing.T) {
 		}
 		return answer(ctx, e)
 	}))
-	c.MaxAttempts, c.HoldDeadLetters = 2, time.Hour
+	c.MaxTries, c.HoldDeadLetters = 2, time.Hour
 	start(t, c)
 	post(t, bus, 2)
 	letters(t, bus, 2)
@@ -169,7 +169,7 @@ func TestHeldDeadLetterIsReleased(t *testing.T) {
 	}
 	post(t, bus, 1)
 	c := config(bus, stage.Each(func(context.Context, *events.Event) ([]*events.Event, error) { return nil, errors.New("a bug") }))
-	c.MaxAttempts, c.HoldDeadLetters = 1, time.Hour
+	c.MaxTries, c.HoldDeadLetters = 1, time.Hour
 	stop := start(t, c)
 	letters(t, bus, 2)
 	if err := stop(); err != nil {

@@ -32,11 +32,11 @@ const (
 // rules are the settings that decisions depend on. Decisions are pure: the
 // same rules, input and result give the same decision.
 type rules struct {
-	stage       string
-	source      string
-	maxAttempts int
-	backoff     Backoff
-	hold        bool // the group of a dead letter is not dropped yet
+	stage    string
+	source   string
+	maxTries int
+	backoff  Backoff
+	hold     bool // the group of a dead letter is not dropped yet
 }
 
 // input is a delivered message: decoded, or with the reason why it is not.
@@ -83,7 +83,7 @@ func (r rules) decide(in input, result Result) decision {
 // fail retries until the event has failed too often.
 func (r rules) fail(in input, err error) decision {
 	failures := in.failures + 1
-	if failures >= r.maxAttempts {
+	if failures >= r.maxTries {
 		return r.giveUp(in, events.DropRetries, fmt.Sprintf("failed %d times, last: %v", failures, err), err)
 	}
 	return decision{answer: answerRetry, after: r.backoff.delay(in.message.ID, failures), failure: err}

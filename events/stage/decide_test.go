@@ -17,7 +17,7 @@ import (
 
 // TestDecide runs the transcript testdata/decide; -rewrite writes its answers.
 func TestDecide(t *testing.T) {
-	r := rules{stage: "worker", source: "worker-0", maxAttempts: 3, backoff: Backoff{Initial: time.Second, Max: 5 * time.Second}}
+	r := rules{stage: "worker", source: "worker-0", maxTries: 3, backoff: Backoff{Initial: time.Second, Max: 5 * time.Second}}
 	datadriven.RunTest(t, "testdata/decide", func(t *testing.T, d *datadriven.TestData) string {
 		if d.Cmd != "decide" {
 			t.Fatalf("unknown command %q", d.Cmd)
@@ -127,7 +127,7 @@ func describe(t *testing.T, d decision) string {
 // The same input and result give the same events: a redelivery repeats
 // nothing.
 func TestDecisionsRepeat(t *testing.T) {
-	r := rules{stage: "worker", source: "worker-0", maxAttempts: 1, backoff: defaultBackoff}
+	r := rules{stage: "worker", source: "worker-0", maxTries: 1, backoff: defaultBackoff}
 	m := eventstest.Encode(eventstest.Posed("r1", 2, 3))
 	e, err := m.Decode()
 	if err != nil {

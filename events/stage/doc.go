@@ -3,7 +3,7 @@
 //
 // A Stage owns when and how often a handler is called; the handler owns what
 // an event means. Between them there are four answers: the events that follow,
-// an error (try again, with backoff, until MaxAttempts), Snooze (try again
+// an error (try again, with backoff, until MaxTries), Snooze (try again
 // later; nothing is wrong) and Drop (the group leaves the pipeline, and why).
 // A group that the stage gives up on becomes a group.dropped event: nothing
 // vanishes silently. An event that the stage itself could not get done (it

@@ -28,7 +28,7 @@ func TestServerRestarts(t *testing.T) {
 	const n, restarts = 120, 3
 	c := config(nil, stage.Each(answer))
 	registry := prometheus.NewRegistry()
-	c.AckWait, c.Concurrency, c.Batch, c.MaxAttempts, c.Registerer = 2*time.Second, 2, 3, 1, registry
+	c.AckWait, c.Concurrency, c.Batch, c.MaxTries, c.Registerer = 2*time.Second, 2, 3, 1, registry
 	for i := range 2 {
 		c.Bus, c.Instance = server.Connect(t, natsbus.Config{}), fmt.Sprint(i)
 		start(t, c)

@@ -41,7 +41,7 @@ func TestWhatBecomesOfAnEvent(t *testing.T) {
 		}
 		return answer(ctx, e)
 	}))
-	c.Concurrency, c.MaxAttempts, c.HandleTimeout = 8, 4, 200*time.Millisecond
+	c.Concurrency, c.MaxTries, c.HandleTimeout = 8, 4, 200*time.Millisecond
 	registry := prometheus.NewRegistry()
 	c.Registerer = registry
 	stop := start(t, c)
@@ -138,7 +138,7 @@ func TestABatchThatFailsAsAWhole(t *testing.T) {
 				}
 				return stage.Each(answer)(ctx, batch)
 			})
-			c.Batch, c.MaxAttempts = n, 2
+			c.Batch, c.MaxTries = n, 2
 			start(t, c)
 			if got := collect(t, bus, n-1, events.TypeCodeSampled); len(got) != n-1 {
 				t.Errorf("%d events were answered", len(got))

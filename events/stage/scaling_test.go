@@ -39,7 +39,7 @@ func TestScalingDocument(t *testing.T) {
 		}
 		return answer(ctx, e)
 	}))
-	c.Registerer, c.MaxAttempts = registry, 1
+	c.Registerer, c.MaxTries = registry, 1
 	start(t, c)
 	post(t, bus, 3)
 	collect(t, bus, 3, events.TypeCodeSampled, events.TypeGroupDropped)

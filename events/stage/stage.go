@@ -40,7 +40,7 @@ func New(config Config) (*Stage, error) {
 		config: config,
 		logger: config.Logger.With("stage", config.source()),
 		rules: rules{
-			stage: config.Name, source: config.source(), maxAttempts: config.MaxAttempts, backoff: config.Backoff,
+			stage: config.Name, source: config.source(), maxTries: config.MaxTries, backoff: config.Backoff,
 			hold: config.HoldDeadLetters > 0,
 		},
 		metrics: m,

@@ -205,7 +205,7 @@ func TestDrainTimeout(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}))
-	c.DrainTimeout, c.MaxAttempts, c.AckWait = 20*time.Millisecond, 1, time.Hour
+	c.DrainTimeout, c.MaxTries, c.AckWait = 20*time.Millisecond, 1, time.Hour
 	post(t, bus, 1)
 	stop := start(t, c)
 	<-entered
@@ -268,7 +268,7 @@ func TestConfigErrors(t *testing.T) {
 		"Run":         func(c *stage.Config) { c.Run = "" },
 		"Concurrency": func(c *stage.Config) { c.Concurrency = -1 },
 		"Batch":       func(c *stage.Config) { c.Batch = 1 << 20 },
-		"MaxAttempts": func(c *stage.Config) { c.MaxAttempts = -1 },
+		"MaxTries":    func(c *stage.Config) { c.MaxTries = -1 },
 		"AckWait":     func(c *stage.Config) { c.AckWait = -1 },
 		"Hold":        func(c *stage.Config) { c.HoldDeadLetters = -1 },
 		"HoldOnABus":  func(c *stage.Config) { c.Bus, c.HoldDeadLetters = struct{ events.Bus }{bus}, 1 },

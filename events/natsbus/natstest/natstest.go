@@ -19,14 +19,14 @@ type Server struct {
 	server *natsbus.Server
 }
 
-const attempts = 20
+const tries = 20
 
 // Start starts a server that ends with the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{t: t, config: natsbus.ServerConfig{StoreDir: t.TempDir(), SyncInterval: time.Minute}}
 	var err error
-	for range attempts {
+	for range tries {
 		s.config.Port = freePort(t)
 		if s.server, err = natsbus.StartServer(s.config); err == nil {
 			t.Cleanup(s.Stop)
@@ -83,7 +83,7 @@ func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
 	var err error
-	for range attempts {
+	for range tries {
 		if s.server, err = natsbus.StartServer(s.config); err == nil {
 			return
 		}
