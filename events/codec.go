@@ -268,27 +268,6 @@ func (m *Message) DecodeAny() (map[string]any, error) {
 	return v, nil
 }
 
-func upcast(t Type, from, to int, raw []byte) ([]byte, error) {
-	if from == to {
-		return raw, nil
-	}
-	var v map[string]any
-	if err := unmarshal(raw, &v); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	for ; from < to; from++ {
-		up, ok := upcasters[t][from]
-		if !ok {
-			return nil, fmt.Errorf("no upcaster from version %d", from)
-		}
-		var err error
-		if v, err = up(v); err != nil {
-			return nil, fmt.Errorf("upcast from version %d: %w", from, err)
-		}
-	}
-	return marshal(v)
-}
-
 // appendPayload appends a payload's msgpack bytes to b.
 func appendPayload(b []byte, p Payload) ([]byte, error) {
 	if p, ok := p.(wired); ok {

@@ -161,39 +161,6 @@ func viewable(v any) any {
 	return v
 }
 
-func TestUpcasterChain(t *testing.T) {
-	typ := TypeStageHeartbeat
-	entry := registry[typ]
-	defer func() { registry[typ] = entry; delete(upcasters, typ) }()
-
-	m, err := Encode(sampleEvent(&StageHeartbeat{Stage: "execution", Beat: 1}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	newer := entry
-	newer.version = 3
-	registry[typ] = newer
-	if _, err := m.Decode(); err == nil || !strings.Contains(err.Error(), "no upcaster from version 1") {
-		t.Errorf("without upcasters: %v", err)
-	}
-	upcasters[typ] = map[int]upcaster{
-		1: func(v map[string]any) (map[string]any, error) { v["beat"] = 41; return v, nil },
-		2: func(v map[string]any) (map[string]any, error) { v["beat"] = v["beat"].(int) + 1; return v, nil },
-	}
-	e, err := m.Decode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := e.Payload.(*StageHeartbeat).Beat; got != 42 || e.SchemaVersion != 3 {
-		t.Errorf("beat %d at version %d, want 42 at version 3", got, e.SchemaVersion)
-	}
-	registry[typ] = entry
-	m.SchemaVersion = 2
-	if _, err := m.Decode(); !errors.Is(err, ErrNewerSchema) {
-		t.Errorf("a newer schema: %v", err)
-	}
-}
-
 func TestDecodeRefuses(t *testing.T) {
 	good, err := Encode(sampleEvent(samples()[0]))
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
@@ -76,67 +75,5 @@ func TestSplitThatDoesNotFit(t *testing.T) {
 		if p, err := m.Payload(); err == nil {
 			t.Errorf("split %d: %+v", split, p)
 		}
-	}
-}
-
-// Version 1 said everything, and what it did not say was empty.
-func TestExecutedOfVersion1(t *testing.T) {
-	type testV1 struct {
-		Source   string     `msgpack:"src"`
-		Status   TestStatus `msgpack:"status"`
-		Call     string     `msgpack:"call,omitempty"`
-		Stated   string     `msgpack:"stated,omitempty"`
-		Expected string     `msgpack:"expect,omitempty"`
-		Wrong    bool       `msgpack:"wrong,omitempty"`
-		Verdict  Verdict    `msgpack:"verdict"`
-		Detail   string     `msgpack:"detail,omitempty"`
-	}
-	tests := []ExecutedTest{
-		{Source: "assert f(1) == 1", Status: StatusKept, Call: "f(1)", Stated: "1", Expected: "1", Verdict: VerdictPass},
-		{Source: "assert f(1) == 2", Status: StatusKept, Call: "f(1)", Stated: "2", Expected: "1", Wrong: true, Verdict: VerdictFail},
-		{Source: "assert f( 3 ) == 3", Status: StatusKept, Call: "f(3)", Stated: "3", Expected: "3", Verdict: VerdictPass},
-		{Source: "assert f(0) == 3", Status: StatusRaised, Call: "f(0)", Stated: "3", Verdict: VerdictNotRun, Detail: "ZeroDivisionError"},
-		{Source: "f(", Status: StatusUnparsable, Verdict: VerdictNotRun},
-	}
-	old := []any{}
-	for _, test := range tests {
-		old = append(old, testV1(test))
-	}
-	p := executedWith(tests...)
-	current, err := marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := messageOf(TypeCodeExecuted, current)
-	generic, err := m.DecodeAny()
-	if err != nil {
-		t.Fatal(err)
-	}
-	suite := generic["answers"].([]any)[0].(map[string]any)["suites"].([]any)[0].(map[string]any)
-	suite["tests"] = old
-	raw, err := marshal(generic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m = messageOf(TypeCodeExecuted, raw)
-	m.SchemaVersion = 1
-	e, err := m.Decode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(p, e.Payload, cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("(-sent +received):\n%s", d)
-	}
-	if e.Hash() != hashOf(raw) {
-		t.Error("the hash is not that of the bytes as they were written")
-	}
-	// A kept test without an expected value is as invalid as it was.
-	old[0] = testV1{Source: "assert f(1) == 1", Status: StatusKept, Call: "f(1)", Stated: "1", Verdict: VerdictPass}
-	if raw, err = marshal(generic); err != nil {
-		t.Fatal(err)
-	}
-	m.Data = raw
-	if p, err := m.Payload(); err == nil {
-		t.Errorf("read as %+v", p)
 	}
 }

@@ -38,9 +38,9 @@ var registry = map[Type]struct {
 }{
 	TypeRunStarted:     {1, func() Payload { return new(RunStarted) }},
 	TypeProblemPosed:   {1, func() Payload { return new(ProblemPosed) }},
-	TypeCodeSampled:    {2, func() Payload { return new(CodeSampled) }},
-	TypeTestsSampled:   {2, func() Payload { return new(TestsSampled) }},
-	TypeCodeExecuted:   {2, func() Payload { return new(CodeExecuted) }},
+	TypeCodeSampled:    {1, func() Payload { return new(CodeSampled) }},
+	TypeTestsSampled:   {1, func() Payload { return new(TestsSampled) }},
+	TypeCodeExecuted:   {1, func() Payload { return new(CodeExecuted) }},
 	TypeGroupRewarded:  {1, func() Payload { return new(GroupRewarded) }},
 	TypeGroupDropped:   {1, func() Payload { return new(GroupDropped) }},
 	TypePolicyUpdated:  {1, func() Payload { return new(PolicyUpdated) }},

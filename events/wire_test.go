@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -122,56 +120,6 @@ func TestOtherFormsAreRead(t *testing.T) {
 	}
 }
 
-// Version 1 had whole completions, and token ids with their bytes side by side.
-func TestVersion1OfTheSampledPayloads(t *testing.T) {
-	for _, p := range samples() {
-		typ := p.EventType()
-		if typ != TypeCodeSampled && typ != TypeTestsSampled {
-			continue
-		}
-		raw, err := os.ReadFile(filepath.Join("testdata", "golden", string(typ)+".v1.msgpack"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := messageOf(typ, raw)
-		m.SchemaVersion = 1
-		e, err := m.Decode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(p, e.Payload, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-written +read):\n%s", typ, diff)
-		}
-		if e.Hash() != hashOf(raw) || e.SchemaVersion != CurrentVersion(typ) {
-			t.Errorf("%s: hash %s at version %d, want that of the bytes of version 1", typ, e.Hash(), e.SchemaVersion)
-		}
-		again, err := m.Again()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if sent, err := EncodeOnce(again); err != nil || cmp.Diff(m, sent) != "" {
-			t.Errorf("%s: published again as version %d, %d bytes, %v", typ, sent.SchemaVersion, len(sent.Data), err)
-		}
-		var v map[string]any
-		if err := unmarshal(raw, &v); err != nil {
-			t.Fatal(err)
-		}
-		for _, broken := range []any{[]byte{1, 2, 3}, "no bin"} {
-			if typ == TypeCodeSampled {
-				v["prompt"] = broken
-			} else {
-				v["prompts"] = []any{broken, []byte{}}
-			}
-			if m.Data, err = marshal(v); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := m.Decode(); !errors.Is(err, ErrMalformed) {
-				t.Errorf("%s: token ids of %v: %v", typ, broken, err)
-			}
-		}
-	}
-}
-
 // Columns of different lengths belong to no completions.
 func TestColumnsMatch(t *testing.T) {
 	for _, p := range samples() {
@@ -195,6 +143,38 @@ func TestColumnsMatch(t *testing.T) {
 			m.Encoding = EncodingNone
 			if _, err := m.Decode(); !errors.Is(err, ErrMalformed) {
 				t.Errorf("%s with one of %s missing: %v", m.Type, column, err)
+			}
+		}
+	}
+}
+
+// Packed values that are no bin, or whose bytes are not a multiple of four, are
+// malformed.
+func TestPackedThatDoesNotFit(t *testing.T) {
+	for _, p := range samples() {
+		for _, broken := range []any{[]byte{1, 2, 3}, "no bin"} {
+			m, err := Encode(sampleEvent(p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			generic, err := m.DecodeAny()
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch m.Type {
+			case TypeCodeSampled:
+				generic["prompt"] = broken
+			case TypeTestsSampled:
+				generic["prompts"] = []any{broken, []byte{}}
+			default:
+				continue
+			}
+			if m.Data, err = marshal(generic); err != nil {
+				t.Fatal(err)
+			}
+			m.Encoding = EncodingNone
+			if _, err := m.Decode(); !errors.Is(err, ErrMalformed) {
+				t.Errorf("%s: token ids of %v: %v", m.Type, broken, err)
 			}
 		}
 	}
