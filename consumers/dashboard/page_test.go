@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +22,30 @@ const drawn = `(() => {
 	}
 	return n;
 })()`
+
+// stageRows returns the text of the page's table of stages, given the numbers of
+// the stages with replicas.
+func stageRows(numbers map[string]string) string {
+	var b strings.Builder
+	types := func(list []events.Type, ifEmpty string) {
+		for i, t := range list {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(string(t))
+		}
+		if len(list) == 0 {
+			b.WriteString(ifEmpty)
+		}
+	}
+	for _, s := range events.Stages {
+		b.WriteString(s.Name)
+		types(s.Consumes, "all events")
+		types(s.Makes, "–")
+		b.WriteString(cmp.Or(numbers[s.Name], "––––"))
+	}
+	return b.String()
+}
 
 // TestPageFollowsARun opens the page in a real browser and publishes events of a
 // run on a real bus.
@@ -66,8 +92,9 @@ func TestPageFollowsARun(t *testing.T) {
 		}
 	}
 	for table, want := range map[string]string{
-		"evals": "step 01/1" + "25.0%––", "replicas": "execution-0420.15050.0%0s ago",
-		"events": "eval.scored1group.dropped1group.rewarded5policy.updated10run.started1stage.heartbeat5",
+		"evals": "step 01/1" + "25.0%––", "stages": stageRows(map[string]string{events.StageExecution: "1420.1"}),
+		"replicas": "execution-0420.15050.0%0s ago",
+		"events":   "eval.scored1group.dropped1group.rewarded5policy.updated10run.started1stage.heartbeat5",
 	} {
 		if got := browser.eval(fmt.Sprintf("document.querySelector('#%s tbody').textContent", table)); got != want {
 			t.Errorf("table %s: the page says %q, want %q", table, got, want)

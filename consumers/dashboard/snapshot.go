@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -38,7 +39,8 @@ type Snapshot struct {
 	Book            bookView      `json:"book"`
 	Latest          latestView    `json:"latest"` // newest step with a rewarded group
 	Policies        []policyView  `json:"policies"`
-	Replicas        []replicaView `json:"replicas"`
+	Stages          []stageView   `json:"stages"`
+	Replicas        []replicaView `json:"replicas"` // in the order of Stages
 	Evals           []evalView    `json:"evals"`
 	Series          seriesView    `json:"series"`
 }
@@ -98,6 +100,17 @@ type policyView struct {
 	Seconds      number `json:"seconds"`
 }
 
+// stageView is a stage of events.Stages with the sums over its replicas.
+type stageView struct {
+	Stage     string        `json:"stage"`
+	Consumes  []events.Type `json:"consumes"` // empty for all
+	Makes     []events.Type `json:"makes"`
+	Replicas  int           `json:"replicas"` // replicas with a heartbeat
+	InFlight  int           `json:"in_flight"`
+	PerSecond number        `json:"per_second"`
+	Lag       int64         `json:"lag"` // of the newest heartbeat
+}
+
 type replicaView struct {
 	Replica   string    `json:"replica"`
 	Stage     string    `json:"stage"`
@@ -149,7 +162,7 @@ func (s *State) Snapshot() Snapshot {
 		Phase: p.Phase, Tag: p.Tag, Reason: s.Finished, Step: p.Step, Steps: p.Steps, Done: p.Done, Total: p.Total,
 		SecondsLeft: number(math.NaN()), EventsPerSecond: number(s.PerSecond()), EventCount: s.Total(), Unreadable: s.Unreadable,
 		Events: counts(s.Events), Rewarded: s.Rewarded, Dropped: s.Dropped, Drops: counts(s.Drops),
-		RecentDrops: []dropView{}, Policies: []policyView{}, Replicas: []replicaView{}, Evals: []evalView{},
+		RecentDrops: []dropView{}, Policies: []policyView{}, Evals: []evalView{},
 		Book:   bookView{Size: s.Book.Size(), Entered: s.Book.Entered, Left: s.Book.Left},
 		Series: s.Series.view(),
 	}
@@ -174,13 +187,7 @@ func (s *State) Snapshot() Snapshot {
 			GradNorm: number(m.GradNorm), LearningRate: number(m.LearningRate), Seconds: number(m.Seconds),
 		})
 	}
-	for _, source := range slices.Sorted(maps.Keys(s.Replicas)) {
-		r := s.Replicas[source]
-		out.Replicas = append(out.Replicas, replicaView{
-			Replica: source, Stage: r.Stage, At: r.At, Handled: r.Handled, Failed: r.Failed,
-			InFlight: r.InFlight, Lag: r.Lag, Busy: number(r.Busy), PerSecond: number(r.PerSecond),
-		})
-	}
+	out.Stages, out.Replicas = stageViews(s.Replicas)
 	for _, e := range s.evals {
 		out.Evals = append(out.Evals, evalView{
 			Tag: e.Tag, Name: e.Name(), Step: e.Step, Groups: e.Groups, Scored: e.Scored, Dropped: e.Dropped,
@@ -189,6 +196,42 @@ func (s *State) Snapshot() Snapshot {
 		})
 	}
 	return out
+}
+
+// stageViews returns the stages in the order of events.Stages and their replicas
+// in the same order. Replicas of unknown stages come last.
+func stageViews(replicas map[string]Replica) (stages []stageView, all []replicaView) {
+	for _, s := range events.Stages {
+		stages = append(stages, stageView{Stage: s.Name, Consumes: s.Consumes, Makes: s.Makes})
+	}
+	index := func(name string) int {
+		if i := slices.IndexFunc(stages, func(s stageView) bool { return s.Stage == name }); i >= 0 {
+			return i
+		}
+		return len(stages)
+	}
+	all = []replicaView{}
+	newest := map[string]time.Time{}
+	for _, source := range slices.Sorted(maps.Keys(replicas)) {
+		r := replicas[source]
+		all = append(all, replicaView{
+			Replica: source, Stage: r.Stage, At: r.At, Handled: r.Handled, Failed: r.Failed,
+			InFlight: r.InFlight, Lag: r.Lag, Busy: number(r.Busy), PerSecond: number(r.PerSecond),
+		})
+		i := index(r.Stage)
+		if i == len(stages) {
+			continue
+		}
+		s := &stages[i]
+		s.Replicas++
+		s.InFlight += r.InFlight
+		s.PerSecond += number(r.PerSecond)
+		if !r.At.Before(newest[r.Stage]) {
+			newest[r.Stage], s.Lag = r.At, r.Lag
+		}
+	}
+	slices.SortStableFunc(all, func(a, b replicaView) int { return cmp.Compare(index(a.Stage), index(b.Stage)) })
+	return stages, all
 }
 
 func (s *Series) view() seriesView {

@@ -9,6 +9,7 @@ import (
 
 	"codea1/events"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -244,6 +245,43 @@ func TestTableText(t *testing.T) {
 	} {
 		if got := duration(d); got != want {
 			t.Errorf("%v: have %s", d, got)
+		}
+	}
+}
+
+// TestStagesSumTheirReplicas checks the order of the stages, the sums over their
+// replicas, and that an unknown stage has replicas only.
+func TestStagesSumTheirReplicas(t *testing.T) {
+	s, state := &script{at: noon}, NewState()
+	for n := 1; n <= 2; n++ {
+		state.Apply(s.beat("rewards-0", n, int64(10*n), 1))
+		state.Apply(s.beat("unknown-0", n, 1, 9))
+		state.Apply(s.beat("execution-1", n, int64(8*n), 7))
+		s.at = s.at.Add(time.Second)
+		state.Apply(s.beat("execution-0", n, int64(4*n), 5))
+		s.at = s.at.Add(3 * time.Second)
+	}
+	got := state.Snapshot()
+	var replicas []string
+	for _, r := range got.Replicas {
+		replicas = append(replicas, r.Replica)
+	}
+	if diff := cmp.Diff([]string{"execution-0", "execution-1", "rewards-0", "unknown-0"}, replicas); diff != "" {
+		t.Error(diff)
+	}
+	if n := len(got.Stages); n != len(events.Stages) {
+		t.Fatalf("%d stages, want %d", n, len(events.Stages))
+	}
+	for i, stage := range got.Stages {
+		want := stageView{Stage: events.Stages[i].Name, Consumes: events.Stages[i].Consumes, Makes: events.Stages[i].Makes}
+		switch stage.Stage {
+		case events.StageExecution:
+			want.Replicas, want.InFlight, want.PerSecond, want.Lag = 2, 4, 3, 5
+		case events.StageRewards:
+			want.Replicas, want.InFlight, want.PerSecond, want.Lag = 1, 2, 2.5, 1
+		}
+		if diff := cmp.Diff(want, stage); diff != "" {
+			t.Errorf("%s: %s", stage.Stage, diff)
 		}
 	}
 }

@@ -88,6 +88,14 @@ function show(s) {
     p.role, n(whole(p.version)), n(short(p.loss)), n(short(p.kl)), n(short(p.entropy)), n(percent(p.clip_fraction)), n(short(p.grad_norm)), n(short(p.lr)),
   ]), "no policy was updated yet");
   const now = s.last ? new Date(s.last) : null;
+  fill("stages", s.stages.map((t) => {
+    const live = t.replicas > 0;
+    const types = (list, ifEmpty) => [list?.length ? list.join(", ") : ifEmpty, "long"];
+    return [
+      t.stage, types(t.consumes, "all events"), types(t.makes, none), n(live ? whole(t.replicas) : none),
+      n(live ? whole(t.lag) : none), n(live ? whole(t.in_flight) : none), n(live ? fixed(t.per_second, 1) : none),
+    ];
+  }), "none");
   fill("replicas", s.replicas.map((t) => [
     t.replica, n(whole(t.lag)), n(whole(t.in_flight)), n(fixed(t.per_second, 1)), n(whole(t.handled)),
     [whole(t.failed), t.failed > 0 ? "n bad" : "n"], n(percent(t.busy)), n(duration(Math.max(0, (now - new Date(t.at)) / 1000)) + " ago"),
