@@ -13,7 +13,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/connect"
-	"codea1/gpuworker"
+	"codea1/gpuworker/checkpoint"
 	"codea1/replay"
 )
 
@@ -151,7 +151,7 @@ func (h *host) WorkSets() []replay.WorkSet {
 
 // Checkpoints implements replay.Host.
 func (h *host) Checkpoints(dir string, role events.Role) ([]int, error) {
-	return gpuworker.Versions(checkpointPath(dir, role))
+	return checkpoint.Folder{Path: checkpointPath(dir, role)}.Versions()
 }
 
 // PlaceCheckpoint implements replay.Host.
@@ -160,11 +160,10 @@ func (h *host) PlaceCheckpoint(ctx context.Context, p replay.Placement) error {
 	if p.Made {
 		from = p.From
 	}
-	place := gpuworker.Placement{
-		From: from, To: checkpointPath(p.To, p.Role), FromRun: p.FromRun, Run: p.Run,
-		Role: p.Role, Version: p.Version, Position: p.Position,
-	}
-	return place.Place(ctx)
+	return checkpoint.Copy(ctx,
+		checkpoint.Folder{Path: from, Run: p.FromRun, Role: p.Role},
+		checkpoint.Folder{Path: checkpointPath(p.To, p.Role), Run: p.Run, Role: p.Role},
+		p.Version, p.Position)
 }
 
 // PlaceStart implements replay.Host.
@@ -174,7 +173,7 @@ func (h *host) PlaceStart(from, to string) error {
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return err
 		}
-		if err := gpuworker.PlaceInitial(startPath(from, role), target); err != nil {
+		if err := checkpoint.CopyInitial(startPath(from, role), target); err != nil {
 			return err
 		}
 	}
@@ -183,5 +182,5 @@ func (h *host) PlaceStart(from, to string) error {
 
 // RemoveCheckpoint implements replay.Host.
 func (h *host) RemoveCheckpoint(dir string, role events.Role, version int) error {
-	return gpuworker.RemoveVersion(checkpointPath(dir, role), version)
+	return checkpoint.Folder{Path: checkpointPath(dir, role)}.Remove(version)
 }

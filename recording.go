@@ -12,7 +12,7 @@ import (
 
 	"codea1/consumers/evaluation"
 	"codea1/events"
-	"codea1/gpuworker"
+	"codea1/gpuworker/checkpoint"
 	"codea1/gpuworker/tiny"
 	"codea1/producers/curriculum"
 	"codea1/producers/problems"
@@ -282,7 +282,7 @@ func (r *recording) posable(p *problems.Problem) events.Problem {
 func (r *recording) startingPoint(ctx context.Context, role events.Role, from string) (events.Checkpoint, error) {
 	dir := startPath(r.dir, role)
 	if _, err := os.Stat(dir); err == nil {
-		return gpuworker.DescribeCheckpoint(ctx, dir)
+		return checkpoint.Describe(ctx, dir)
 	}
 	source, err := checkpointFiles(role, from)
 	if err != nil {
@@ -299,7 +299,7 @@ func (r *recording) startingPoint(ctx context.Context, role events.Role, from st
 	if err := os.Rename(partial, dir); err != nil {
 		return events.Checkpoint{}, fmt.Errorf("starting checkpoint: %w", err)
 	}
-	return gpuworker.DescribeCheckpoint(ctx, dir)
+	return checkpoint.Describe(ctx, dir)
 }
 
 // checkpointFiles returns the files of a checkpoint that the engine can open.

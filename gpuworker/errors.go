@@ -1,16 +1,11 @@
 package gpuworker
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 var (
 	// ErrPromptTooLong is returned by an engine for a prompt that does not fit
 	// the model. The group is dropped; the worker goes on.
 	ErrPromptTooLong = errors.New("prompt is longer than the model's context")
-	// ErrCorruptCheckpoint is wrapped by every CheckpointError.
-	ErrCorruptCheckpoint = errors.New("corrupt checkpoint")
 	// ErrDiverged is returned when an update gives a loss or a gradient that is
 	// not a finite number. Nothing is saved.
 	ErrDiverged = errors.New("training diverged")
@@ -32,19 +27,3 @@ func engineError(op string, err error) error {
 	}
 	return &EngineError{Op: op, Err: err}
 }
-
-// CheckpointError names the file that makes a checkpoint unusable and says
-// what to do about it.
-type CheckpointError struct {
-	Dir    string // the checkpoint directory
-	File   string // the file at fault, within Dir
-	Reason string
-	Remedy string
-}
-
-func (e *CheckpointError) Error() string {
-	return fmt.Sprintf("checkpoint %s: file %s %s; %s", e.Dir, e.File, e.Reason, e.Remedy)
-}
-
-// Is makes every CheckpointError an ErrCorruptCheckpoint.
-func (e *CheckpointError) Is(target error) bool { return target == ErrCorruptCheckpoint }

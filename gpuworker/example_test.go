@@ -30,9 +30,3 @@ func ExampleTestPrompt() {
 	//     return xs[-1]
 	// ```
 }
-
-func ExampleCheckpointURI() {
-	uri, err := gpuworker.CheckpointURI("/runs/first try/checkpoints/code/v000012")
-	fmt.Println(uri, err)
-	// Output: file:///runs/first%20try/checkpoints/code/v000012 <nil>
-}

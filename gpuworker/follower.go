@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"codea1/events"
+	"codea1/gpuworker/checkpoint"
 )
 
 // FollowerConfig says which policy a Follower keeps up with.
@@ -231,18 +231,9 @@ func (f *Follower) loadOrSkip(ctx context.Context, p *events.PolicyUpdated, newe
 // loadVersion loads a checkpoint after checking that it is the one the event
 // names.
 func (f *Follower) loadVersion(ctx context.Context, p *events.PolicyUpdated) error {
-	dir, err := LocateCheckpoint(p.Checkpoint.URI, f.config.Checkpoints)
-	if err != nil {
-		return err
-	}
-	sum, err := fileSHA256(ctx, filepath.Join(dir, weightsFile))
+	dir, err := checkpoint.Find(ctx, p.Checkpoint, f.config.Checkpoints)
 	if err != nil {
 		return fmt.Errorf("version %d: %w", p.Version, err)
-	}
-	if sum != p.Checkpoint.SHA256 {
-		return &CheckpointError{Dir: dir, File: weightsFile,
-			Reason: fmt.Sprintf("has SHA-256 %.12s..., but policy.updated of version %d says %.12s...", sum, p.Version, p.Checkpoint.SHA256),
-			Remedy: "delete directory " + dir + " so that the trainer makes it again"}
 	}
 	started := time.Now()
 	if err := f.acquire(ctx); err != nil {

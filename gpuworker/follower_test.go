@@ -15,11 +15,12 @@ import (
 
 	"codea1/events"
 	"codea1/gpuworker"
+	"codea1/gpuworker/checkpoint"
 	"codea1/gpuworker/enginetest"
 )
 
-// checkpoint saves an engine as a version and returns the event that names it.
-func checkpoint(t *testing.T, dir string, role events.Role, version int) events.Message {
+// savedVersion saves an engine as a version and returns the event that names it.
+func savedVersion(t *testing.T, dir string, role events.Role, version int) events.Message {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -27,7 +28,7 @@ func checkpoint(t *testing.T, dir string, role events.Role, version int) events.
 	if err := enginetest.NewBigram(uint64(version)).Save(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	described, err := gpuworker.DescribeCheckpoint(t.Context(), dir)
+	described, err := checkpoint.Describe(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +75,14 @@ func TestFollowerSamplesFromTheNewestVersion(t *testing.T) {
 	bus := connect(t, server(t))
 	dir := t.TempDir()
 	publish(t, bus, []events.Message{
-		checkpoint(t, filepath.Join(dir, "code 1"), events.RoleCode, 1),
-		checkpoint(t, filepath.Join(dir, "test 5"), events.RoleTest, 5), // the other role's
+		savedVersion(t, filepath.Join(dir, "code 1"), events.RoleCode, 1),
+		savedVersion(t, filepath.Join(dir, "test 5"), events.RoleTest, 5), // the other role's
 	})
 	f := follower(t, bus, enginetest.NewBigram(0), time.Minute)
 	stop := background(t, f.Run)
 	for _, version := range []int{1, 2} {
 		if version == 2 {
-			publish(t, bus, []events.Message{checkpoint(t, filepath.Join(dir, "code 2"), events.RoleCode, 2)})
+			publish(t, bus, []events.Message{savedVersion(t, filepath.Join(dir, "code 2"), events.RoleCode, 2)})
 		}
 		wait(t, f, version)
 		got, from, err := f.Sample(t.Context(), oneRequest, sampling)
@@ -106,7 +107,7 @@ func TestFollowerSkipsVersionsThatAreGone(t *testing.T) {
 	dir := t.TempDir()
 	var messages []events.Message
 	for version := 1; version <= 4; version++ {
-		messages = append(messages, checkpoint(t, filepath.Join(dir, string(rune('0'+version))), events.RoleCode, version))
+		messages = append(messages, savedVersion(t, filepath.Join(dir, string(rune('0'+version))), events.RoleCode, version))
 	}
 	for _, old := range []string{"1", "2", "3"} {
 		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
@@ -122,7 +123,7 @@ func TestFollowerSkipsVersionsThatAreGone(t *testing.T) {
 func TestFollowerWaitsForACheckpointThatIsMadeAgain(t *testing.T) {
 	bus := connect(t, server(t))
 	dir := filepath.Join(t.TempDir(), "v000001")
-	publish(t, bus, []events.Message{checkpoint(t, dir, events.RoleCode, 1)})
+	publish(t, bus, []events.Message{savedVersion(t, dir, events.RoleCode, 1)})
 	aside := dir + "-aside"
 	if err := os.Rename(dir, aside); err != nil {
 		t.Fatal(err)
@@ -145,12 +146,12 @@ func TestFollowerRefusesWhatTheEventDoesNotName(t *testing.T) {
 		needs string
 	}{
 		{"other weights", func(t *testing.T, dir string) events.Message {
-			m := checkpoint(t, dir, events.RoleCode, 1)
-			checkpoint(t, dir, events.RoleCode, 2)
+			m := savedVersion(t, dir, events.RoleCode, 1)
+			savedVersion(t, dir, events.RoleCode, 2)
 			return m
 		}, "model.safetensors has SHA-256"},
 		{"a missing directory", func(t *testing.T, dir string) events.Message {
-			m := checkpoint(t, dir, events.RoleCode, 1)
+			m := savedVersion(t, dir, events.RoleCode, 1)
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -166,7 +167,7 @@ func TestFollowerRefusesWhatTheEventDoesNotName(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("x"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			described, err := gpuworker.DescribeCheckpoint(t.Context(), dir)
+			described, err := checkpoint.Describe(t.Context(), dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +237,7 @@ func TestFollowerLoadsBetweenSamples(t *testing.T) {
 		})
 	}
 	<-s.inCall
-	publish(t, bus, []events.Message{checkpoint(t, filepath.Join(t.TempDir(), "v1"), events.RoleCode, 1)})
+	publish(t, bus, []events.Message{savedVersion(t, filepath.Join(t.TempDir(), "v1"), events.RoleCode, 1)})
 	// A waiting call can give up.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	if _, _, err := f.Sample(ctx, oneRequest, sampling); !errors.Is(err, context.DeadlineExceeded) {

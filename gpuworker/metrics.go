@@ -1,6 +1,10 @@
 package gpuworker
 
-import "time"
+import (
+	"time"
+
+	"codea1/gpuworker/checkpoint"
+)
 
 // metricsMean averages the statistics of a version's optimizer steps, each
 // weighted by its response tokens.
@@ -23,9 +27,9 @@ func (m *metricsMean) add(s *UpdateStats, rate float64) {
 	m.rate = rate
 }
 
-func (m *metricsMean) record(l *lesson, optimizerSteps int, took time.Duration) metricsRecord {
+func (m *metricsMean) record(l *lesson, optimizerSteps int, took time.Duration) checkpoint.Metrics {
 	w := max(m.weight, 1) // without an optimizer step all sums are 0
-	return metricsRecord{
+	return checkpoint.Metrics{
 		Loss: m.sum.Loss / w, KL: m.sum.KL / w, ClipFraction: m.sum.ClipFraction / w,
 		RatioMean: m.sum.RatioMean / w, Entropy: m.sum.Entropy / w, GradNorm: m.sum.GradNorm / w,
 		LearningRate: m.rate, RewardMean: l.rewardMean, Sequences: l.sequences, Tokens: m.sum.Tokens,

@@ -56,7 +56,7 @@ func TestBothRolesOnABus(t *testing.T) {
 		background(t, rolloutStage(t, bus, r, openOutbox(t, t.TempDir()), string(role)+"-rollout").Run)
 	}
 	publish(t, bus, []events.Message{
-		checkpoint(t, filepath.Join(t.TempDir(), "test"), events.RoleTest, 2),
+		savedVersion(t, filepath.Join(t.TempDir(), "test"), events.RoleTest, 2),
 	})
 	for slot := range groups {
 		m, err := events.Encode(pose(t, slot, func(p *events.ProblemPosed) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/gpuworker/checkpoint"
 )
 
 // Trainer makes one role's policy versions: version s by training version s-1
@@ -18,7 +19,7 @@ import (
 // goes on from the newest one, trains no step twice and skips none.
 type Trainer struct {
 	config TrainerConfig
-	store  checkpoints
+	store  checkpoint.Folder
 
 	collector      *collector
 	version        int
@@ -32,7 +33,7 @@ func NewTrainer(config TrainerConfig) (*Trainer, error) {
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("trainer: %w", err)
 	}
-	return &Trainer{config: config, store: checkpoints{folder: config.Checkpoints, run: config.Run, role: config.Role}}, nil
+	return &Trainer{config: config, store: checkpoint.Folder{Path: config.Checkpoints, Run: config.Run, Role: config.Role}}, nil
 }
 
 // Run restores the newest checkpoint, publishes it once more, and trains step
@@ -86,17 +87,17 @@ func (t *Trainer) run(ctx context.Context) (err error) {
 // restore brings learner, collector and position to where the newest
 // checkpoint stands.
 func (t *Trainer) restore(ctx context.Context) error {
-	versions, err := t.store.open()
+	versions, err := t.store.Open()
 	if err != nil {
 		return err
 	}
 	t.version, t.optimizerSteps, t.position = 0, 0, events.Start
 	dir := t.config.Initial
-	var record *trainerRecord
-	if n := len(versions); n > 0 && versions[n-1] > 0 {
+	var record *checkpoint.Record
+	if n := len(versions); n > 0 {
 		t.version = versions[n-1]
-		dir = t.store.dir(t.version)
-		if record, err = t.store.read(ctx, t.version); err != nil {
+		dir = t.store.Dir(t.version)
+		if record, err = t.store.Read(ctx, t.version); err != nil {
 			return err
 		}
 		t.optimizerSteps, t.position = record.OptimizerSteps, events.Position(record.Position)
@@ -161,15 +162,15 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 	}
 	t.version = step.number
 	ended := t.config.Now()
-	record := &trainerRecord{
-		Format: checkpointFormat, Run: t.config.Run, Role: t.config.Role,
+	record := &checkpoint.Record{
+		Format: checkpoint.Format, Run: t.config.Run, Role: t.config.Role,
 		Version: t.version, Step: step.number, OptimizerSteps: t.optimizerSteps,
 		Position: string(t.collector.finish(t.position)),
 		Groups:   lesson.groups, Dropped: lesson.dropped,
 		Metrics: metrics.record(lesson, t.optimizerSteps, ended.Sub(started)),
 		Source:  t.config.Source, Time: ended.UTC(),
 	}
-	if err := t.store.write(ctx, record, func(dir string) error {
+	if err := t.store.Write(ctx, record, func(dir string) error {
 		return engineError("save", t.config.Learner.Save(ctx, dir))
 	}); err != nil {
 		return err
@@ -182,7 +183,7 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 		"sequences", lesson.sequences, "tokens", record.Metrics.Tokens,
 		"reward", record.Metrics.RewardMean, "loss", record.Metrics.Loss, "seconds", record.Metrics.Seconds)
 	// Only now: no event names an older version as the newest any more.
-	return t.store.retain(t.config.KeepLast, t.config.KeepEvery)
+	return t.store.Retain(t.config.KeepLast, t.config.KeepEvery)
 }
 
 func (t *Trainer) update(ctx context.Context, sequences []Sequence, config UpdateConfig) (UpdateStats, error) {
@@ -214,8 +215,8 @@ func (t *Trainer) update(ctx context.Context, sequences []Sequence, config Updat
 
 // publish says that a version is there. It goes on trying while the bus is
 // away: the version is on disk, and nothing else can be done before it is known.
-func (t *Trainer) publish(ctx context.Context, record *trainerRecord) error {
-	e, err := record.updated(t.store.dir(record.Version))
+func (t *Trainer) publish(ctx context.Context, record *checkpoint.Record) error {
+	e, err := record.Event(t.store.Dir(record.Version))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"codea1/events"
 	"codea1/gpuworker"
+	"codea1/gpuworker/checkpoint"
 	"codea1/gpuworker/enginetest"
 	"codea1/gpuworker/internal/runtest"
 )
@@ -100,11 +101,11 @@ func TestTrainerMakesOneVersionPerStep(t *testing.T) {
 					t.Errorf("version %d has the weights of the one before", u.Version)
 				}
 				before = u.Checkpoint.SHA256
-				dir, err := gpuworker.CheckpointDir(u.Checkpoint.URI)
+				dir, err := checkpoint.DirOf(u.Checkpoint.URI)
 				if err != nil {
 					t.Fatal(err)
 				}
-				described, err := gpuworker.DescribeCheckpoint(t.Context(), dir)
+				described, err := checkpoint.Describe(t.Context(), dir)
 				if err != nil || described != u.Checkpoint {
 					t.Errorf("version %d: %+v on disk, %v, %+v published", u.Version, described, err, u.Checkpoint)
 				}
@@ -251,7 +252,8 @@ func TestCorruptCheckpointIsOneClearSentence(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = run(t, trainerConfig(bus, events.RoleCode, dir, start))
-		if !errors.Is(err, gpuworker.ErrCorruptCheckpoint) {
+		var damaged *checkpoint.Error
+		if !errors.As(err, &damaged) {
 			t.Fatalf("%s: %v", c.file, err)
 		}
 		for _, need := range []string{newest, c.file, "delete directory " + newest} {
@@ -274,7 +276,7 @@ func TestCorruptCheckpointIsOneClearSentence(t *testing.T) {
 	if err := run(t, trainerConfig(bus, events.RoleCode, dir, start)); err != nil {
 		t.Fatal(err)
 	}
-	described, err := gpuworker.DescribeCheckpoint(t.Context(), newest)
+	described, err := checkpoint.Describe(t.Context(), newest)
 	if err != nil || described != updates(t, bus, sampleRun.Steps)[3].Checkpoint {
 		t.Errorf("made again: %+v, %v", described, err)
 	}

@@ -1,8 +1,8 @@
-package gpuworker
+package checkpoint
 
-// expired returns which of the versions, in ascending order, are not kept:
-// kept are version 0, the last keepLast, and every multiple of keepEvery
-// unless that is 0.
+// expired returns the versions that are not kept, in ascending order. It keeps
+// the last keepLast and, unless keepEvery is 0, each multiple of keepEvery.
+// Version 0 is a multiple of every number and is always kept.
 func expired(versions []int, keepLast, keepEvery int) []int {
 	var old []int
 	for _, v := range versions[:max(0, len(versions)-keepLast)] {

@@ -1,4 +1,4 @@
-package gpuworker
+package checkpoint
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// fileSHA256 returns a file's SHA-256 in hex; ctx ends it early.
+// fileSHA256 returns the SHA-256 of a file in hex. It stops when ctx ends.
 func fileSHA256(ctx context.Context, path string) (sum string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
