@@ -2,7 +2,6 @@ package problems
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +64,7 @@ func (c *CheckCommand) Run(ctx context.Context, out io.Writer, log *slog.Logger,
 	}
 	report := Report{Set: c.Set, Problems: len(set), Passed: len(set) - len(failures), SkippedRows: skipped, Failures: failures}
 	if c.JSON {
-		err = json.NewEncoder(out).Encode(report)
+		err = jsonEncoder(out).Encode(report)
 	} else {
 		err = report.print(out)
 	}

@@ -2,7 +2,6 @@ package problems
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -34,8 +33,7 @@ type ListCommand struct {
 // Run prints one line per problem.
 func (c *ListCommand) Run(ctx context.Context, out io.Writer, log *slog.Logger) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
+	encoder := jsonEncoder(out)
 	if !c.JSON {
 		fmt.Fprintln(table, "ID\tSOURCE\tDIFFICULTY\tTESTS\tQUESTION")
 	}

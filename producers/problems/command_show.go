@@ -2,7 +2,6 @@ package problems
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,8 +30,7 @@ func (c *ShowCommand) Run(ctx context.Context, out io.Writer, log *slog.Logger) 
 			continue
 		}
 		if c.JSON {
-			encoder := json.NewEncoder(out)
-			encoder.SetEscapeHTML(false)
+			encoder := jsonEncoder(out)
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(p)
 		}

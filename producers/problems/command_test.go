@@ -175,8 +175,7 @@ func TestList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, heldOut := Builtin()
-	if diff := cmp.Diff(heldOut, again); diff != "" {
+	if diff := cmp.Diff(builtinSet(t, BuiltinHeldOut), again); diff != "" {
 		t.Errorf("the built-in set does not read back:\n%s", diff)
 	}
 }
@@ -229,7 +228,7 @@ func TestCorpusCommand(t *testing.T) {
 		}
 		rows = append(rows, row)
 	}
-	if diff := cmp.Diff(corpus(t, "test", 1, 50, DefaultMix()), rows); diff != "" {
+	if diff := cmp.Diff(corpusRows(t, "test", 1, 50, Mix{}), rows); diff != "" {
 		t.Errorf("the command's rows (-want +got):\n%s", diff)
 	}
 	if _, _, err := codea1(t, nil, "corpus", "--role", "code", "--out", t.TempDir()); err == nil {

@@ -1,61 +1,75 @@
 package problems
 
 import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"math/rand/v2"
-	"strings"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 
-	"codea1/producers/problems/internal/grammar"
-	"codea1/producers/problems/internal/minipy"
-	"codea1/producers/problems/internal/mutant"
+	"github.com/klauspost/compress/zstd"
 )
 
-// Row is one example of supervised fine-tuning.
+// Row is one example for supervised fine-tuning.
 type Row struct {
 	Prompt   string `json:"prompt"`
 	Response string `json:"response"`
 }
 
-// Mix sets how flawed a corpus is: a checkpoint that is to improve by
-// reinforcement must be good enough to answer and wrong often enough to learn.
-type Mix struct {
-	BugRate    float64 `help:"Share of code answers that are a realistic mistake." default:"0.5"`
-	DefectRate float64 `help:"Share of test prompts that show code with a defect." default:"0.5"`
-	TargetRate float64 `help:"Share of suites shown a defect that aim an input at it; the others avoid it where they can." default:"0.3"`
-	WrongRate  float64 `help:"Share of asserts that state a wrong answer." default:"0.3"`
-	SimpleRate float64 `help:"Share of asserts on an input that is easy to work out." default:"0.5"`
-	Asserts    int     `help:"Asserts per suite." default:"3"`
+// Corpus is training text about the built-in training problems. Held-out
+// problems do not occur in it. The same settings give the same rows.
+type Corpus struct {
+	Role   string `help:"Role that the text is for: code or test." enum:"code,test" required:""`
+	Rows   int    `help:"Number of rows." default:"60000"`
+	Seed   uint64 `help:"Seed of the random choices; the same seed gives the same rows." default:"1"`
+	Mix    Mix    `embed:""`
+	Python string `help:"CPython 3.9 or newer that computes the values." default:"python3" env:"CODEA1_PYTHON"`
 }
 
-// DefaultMix is the mix of the shipped checkpoints.
-func DefaultMix() Mix {
-	return Mix{BugRate: 0.5, DefectRate: 0.5, TargetRate: 0.3, WrongRate: 0.3, SimpleRate: 0.5, Asserts: 3}
+// Mix sets how flawed a corpus is. A checkpoint that is to improve by
+// reinforcement must be good enough to answer and wrong often enough to learn.
+type Mix struct {
+	BugRate    float64 `json:"bug_rate" help:"Share of code answers with a realistic mistake." default:"0.5"`
+	DefectRate float64 `json:"defect_rate" help:"Share of test prompts that show code with a defect." default:"0.5"`
+	TargetRate float64 `json:"target_rate" help:"Share of suites for code with a defect that aim an input at it; the others avoid it where they can." default:"0.3"`
+	WrongRate  float64 `json:"wrong_rate" help:"Share of asserts that state a wrong value." default:"0.3"`
+	SimpleRate float64 `json:"simple_rate" help:"Share of asserts on an input that is easy to work out." default:"0.5"`
+	Asserts    int     `json:"asserts" help:"Asserts per suite." default:"3"`
 }
 
 const (
 	maxAsserts = 16
 	maxRows    = 10_000_000
-	// maxInputDraws bounds the search for an input with some property.
-	maxInputDraws = 40
 )
 
-var errMix = errors.New("corpus mix")
+var errCorpus = errors.New("corpus")
 
-func (m Mix) validate() error {
+func (c *Corpus) validate() error {
+	if c.Role != "code" && c.Role != "test" {
+		return fmt.Errorf("%w: role %q is neither code nor test", errCorpus, c.Role)
+	}
+	if c.Rows < 0 || c.Rows > maxRows {
+		return fmt.Errorf("%w: %d rows is not between 0 and %d", errCorpus, c.Rows, maxRows)
+	}
 	for _, rate := range []struct {
 		name  string
 		value float64
 	}{
-		{"bug", m.BugRate}, {"defect", m.DefectRate}, {"target", m.TargetRate}, {"wrong", m.WrongRate}, {"simple", m.SimpleRate},
+		{"bug", c.Mix.BugRate}, {"defect", c.Mix.DefectRate}, {"target", c.Mix.TargetRate},
+		{"wrong", c.Mix.WrongRate}, {"simple", c.Mix.SimpleRate},
 	} {
 		if !(rate.value >= 0 && rate.value <= 1) { // NaN too
-			return fmt.Errorf("%w: %s rate %v is not between 0 and 1", errMix, rate.name, rate.value)
+			return fmt.Errorf("%w: %s rate %v is not between 0 and 1", errCorpus, rate.name, rate.value)
 		}
 	}
-	if m.Asserts < 1 || m.Asserts > maxAsserts {
-		return fmt.Errorf("%w: %d asserts per suite is not between 1 and %d", errMix, m.Asserts, maxAsserts)
+	if c.Mix.Asserts < 1 || c.Mix.Asserts > maxAsserts {
+		return fmt.Errorf("%w: %d asserts per suite is not between 1 and %d", errCorpus, c.Mix.Asserts, maxAsserts)
 	}
 	return nil
 }
@@ -68,142 +82,118 @@ func TestPrompt(question, code string) string { return question + "\n" + fence(c
 
 func fence(code string) string { return "```python\n" + code + "\n```" }
 
-// Corpus returns examples for the role "code" or "test", made from the built-in
-// training problems alone. The same arguments give the same rows.
-func Corpus(role string, seed uint64, rows int, mix Mix) (iter.Seq[Row], error) {
-	if err := mix.validate(); err != nil {
+// The corpus is written by the Python program that made the built-in sets: it
+// runs programs on random inputs.
+var (
+	//go:embed generator/*.py
+	generator embed.FS
+	//go:embed builtin/corpus.jsonl.zst
+	builtinCorpus []byte
+)
+
+// Each calls visit with each row in order. It ends with the first error of
+// visit. Rows depend on their number alone, so one process per CPU makes every
+// n-th row.
+func (c *Corpus) Each(ctx context.Context, visit func(Row) error) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	defer decoder.Close()
+	data, err := decoder.DecodeAll(builtinCorpus, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errCorpus, err)
+	}
+	dir, err := os.MkdirTemp("", "codea1-corpus-")
+	if err != nil {
+		return fmt.Errorf("%w: %w", errCorpus, err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(dir, generator); err != nil {
+		return fmt.Errorf("%w: %w", errCorpus, err)
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	authors := make([]*author, min(runtime.GOMAXPROCS(0), c.Rows))
+	defer func() {
+		cancel()
+		for _, a := range authors {
+			a.wait()
+		}
+	}()
+	for i := range authors {
+		authors[i], err = c.start(ctx, filepath.Join(dir, "generator"), data, i, len(authors))
+		if err != nil {
+			return fmt.Errorf("%w: %w", errCorpus, err)
+		}
+	}
+	for i := range c.Rows {
+		row, err := authors[i%len(authors)].next(ctx)
+		if err != nil {
+			return fmt.Errorf("%w: row %d: %w", errCorpus, i+1, err)
+		}
+		if err := visit(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// author is a Python process that writes rows.
+type author struct {
+	command *exec.Cmd
+	rows    *json.Decoder
+	stderr  bytes.Buffer
+	waited  bool
+}
+
+// start starts the process that writes every step-th row from the given one.
+func (c *Corpus) start(ctx context.Context, program string, data []byte, first, step int) (*author, error) {
+	options, err := json.Marshal(map[string]any{
+		"role": c.Role, "seed": c.Seed, "rows": c.Rows, "first": first, "step": step, "mix": c.Mix,
+	})
+	if err != nil {
 		return nil, err
 	}
-	if rows < 0 || rows > maxRows {
-		return nil, fmt.Errorf("corpus: %d rows is not between 0 and %d", rows, maxRows)
+	a := &author{command: exec.CommandContext(ctx, c.Python, "-I", "-B", program, "corpus")}
+	a.command.Stdin = io.MultiReader(bytes.NewReader(append(options, '\n')), bytes.NewReader(data))
+	a.command.Stderr = &a.stderr
+	stdout, err := a.command.StdoutPipe()
+	if err != nil {
+		return nil, err
 	}
-	write := map[string]func(*author) Row{"code": (*author).answer, "test": (*author).suite}[role]
-	if write == nil {
-		return nil, fmt.Errorf("corpus: role %q is neither code nor test", role)
-	}
-	return func(yield func(Row) bool) {
-		training, _ := grammar.Sets()
-		for i := range rows {
-			r := rand.New(rand.NewPCG(seed, uint64(i)))
-			if !yield(write(&author{r, mix, training[r.IntN(len(training))]})) {
-				return
-			}
-		}
-	}, nil
+	a.rows = json.NewDecoder(stdout)
+	return a, a.command.Start()
 }
 
-// author writes one row about one problem.
-type author struct {
-	*rand.Rand
-	mix     Mix
-	problem *grammar.Problem
+// next reads a row: a question and an answer, or a question, code and a suite.
+func (a *author) next(ctx context.Context) (Row, error) {
+	var texts []string
+	err := a.rows.Decode(&texts)
+	switch {
+	case err == nil && len(texts) == 2:
+		return Row{Prompt: CodePrompt(texts[0]), Response: fence(texts[1])}, nil
+	case err == nil && len(texts) == 3:
+		return Row{Prompt: TestPrompt(texts[0], texts[1]), Response: fence(texts[2])}, nil
+	case ctx.Err() != nil:
+		return Row{}, ctx.Err()
+	case err == nil:
+		return Row{}, fmt.Errorf("%v wrote %d texts", a.command, len(texts))
+	}
+	if exit := a.wait(); exit != nil {
+		err = exit
+	}
+	return Row{}, fmt.Errorf("%v: %w\n%s", a.command, err, a.stderr.Bytes())
 }
 
-func (a *author) chance(rate float64) bool { return a.Float64() < rate }
-
-func (a *author) mutant() mutant.Mutant {
-	mutants := a.problem.Mutants()
-	return mutants[a.IntN(len(mutants))]
-}
-
-// answer is the ground truth or, at the bug rate, a mistake.
-func (a *author) answer() Row {
-	question := a.problem.Say.Say(a.IntN)
-	code := a.problem.Solution()
-	if a.chance(a.mix.BugRate) {
-		code = a.mutant().Func.Source()
+// wait waits until the process has ended.
+func (a *author) wait() error {
+	if a == nil || a.waited {
+		return nil
 	}
-	return Row{Prompt: CodePrompt(question), Response: fence(code)}
-}
-
-// suite is a handful of asserts about the ground truth or a mistake.
-func (a *author) suite() Row {
-	question := a.problem.Say.Say(a.IntN)
-	code := a.problem.Solution()
-	wants := make([]wanted, a.mix.Asserts)
-	if a.chance(a.mix.DefectRate) {
-		shown := a.mutant()
-		code = shown.Func.Source()
-		shows := func(input []minipy.Value) bool {
-			return a.problem.Telling(shown, [][]minipy.Value{input}) != nil
-		}
-		if a.chance(a.mix.TargetRate) {
-			wants[a.IntN(len(wants))] = shows
-		} else {
-			for i := range wants {
-				wants[i] = func(input []minipy.Value) bool { return !shows(input) }
-			}
-		}
-	}
-	used := map[string]bool{}
-	var asserts []string
-	for _, want := range wants {
-		asserts = append(asserts, a.assert(a.input(used, want)))
-	}
-	return Row{Prompt: TestPrompt(question, code), Response: fence(strings.Join(asserts, "\n"))}
-}
-
-// wanted says what an assert's input should be like; nil wants any.
-type wanted func(input []minipy.Value) bool
-
-// input draws one that is new to the suite and, if the draws allow, wanted.
-func (a *author) input(used map[string]bool, want wanted) []minipy.Value {
-	simple := a.chance(a.mix.SimpleRate)
-	var input []minipy.Value
-	for range maxInputDraws {
-		input = a.problem.Domain.Draw(a.Rand, simple)
-		key := minipy.Literal(minipy.List(input))
-		if !used[key] && (want == nil || want(input)) {
-			used[key] = true
-			break
-		}
-		if a.IntN(4) == 0 { // perhaps there is none of this size
-			simple = !simple
-		}
-	}
-	return input
-}
-
-// assert states the truth or, at the wrong rate, a plausible other value.
-func (a *author) assert(input []minipy.Value) string {
-	truth, err := a.problem.Func.Call(input...)
-	if err != nil { // the random inputs of a domain are all defined
-		panic(fmt.Sprintf("corpus: %s raises %v on %s", a.problem.ID, err, minipy.Literal(minipy.List(input))))
-	}
-	value := truth
-	if a.chance(a.mix.WrongRate) {
-		value = a.misjudge(input, truth)
-	}
-	return grammar.Assert(input, value)
-}
-
-// misjudge returns what someone who makes a mistake would expect: the result of
-// a mutant, or the truth with a small slip.
-func (a *author) misjudge(input []minipy.Value, truth minipy.Value) minipy.Value {
-	if a.IntN(2) == 0 {
-		value, err := a.mutant().Func.Call(input...)
-		if _, stream := value.(minipy.Stream); err == nil && !stream && !minipy.Equal(value, truth) {
-			return value
-		}
-	}
-	switch v := truth.(type) {
-	case minipy.Bool:
-		return !v
-	case minipy.Int:
-		return v + minipy.Int(1-2*a.IntN(2))
-	case minipy.Str:
-		if len(v) > 0 {
-			at := a.IntN(len(v))
-			return v[:at] + v[at+1:]
-		}
-		return minipy.Str("a")
-	case minipy.List:
-		if len(v) > 0 {
-			at := a.IntN(len(v))
-			return append(append(minipy.List{}, v[:at]...), v[at+1:]...)
-		}
-		return minipy.List{minipy.Int(0)}
-	default:
-		return minipy.Int(0)
-	}
+	a.waited = true
+	return a.command.Wait()
 }

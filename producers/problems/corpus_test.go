@@ -1,23 +1,48 @@
 package problems
 
 import (
-	"slices"
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
-
-	"codea1/producers/problems/internal/minipy"
 )
 
-func corpus(t *testing.T, role string, seed uint64, rows int, mix Mix) []Row {
+// defaultCorpus has the values that the flags have when they are not given.
+func defaultCorpus(t *testing.T, role string) Corpus {
 	t.Helper()
-	sequence, err := Corpus(role, seed, rows, mix)
+	var corpus Corpus
+	parser, err := kong.New(&corpus)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.Collect(sequence)
+	if _, err := parser.Parse([]string{"--role", role}); err != nil {
+		t.Fatal(err)
+	}
+	return corpus
+}
+
+func corpusRows(t *testing.T, role string, seed uint64, rows int, mix Mix) []Row {
+	t.Helper()
+	corpus := defaultCorpus(t, role)
+	corpus.Seed, corpus.Rows = seed, rows
+	if mix != (Mix{}) {
+		corpus.Mix = mix
+	}
+	var all []Row
+	err := corpus.Each(t.Context(), func(row Row) error {
+		all = append(all, row)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != rows {
+		t.Fatalf("%d rows, want %d", len(all), rows)
+	}
+	return all
 }
 
 func unfence(t *testing.T, text string) string {
@@ -31,17 +56,12 @@ func unfence(t *testing.T, text string) string {
 }
 
 func TestCorpusNeverShowsHeldOutProblems(t *testing.T) {
-	_, heldOut := Builtin()
 	questions, solutions := map[string]bool{}, map[string]bool{}
-	for _, p := range heldOut {
-		solutions[p.Solution] = true
-		p := builtin().byID[p.ID]
-		for i := range 50 { // the wordings of a held-out question
-			questions[p.Say.Say(func(n int) int { return i % n })] = true
-		}
+	for _, p := range builtinSet(t, BuiltinHeldOut) {
+		questions[p.Question], solutions[p.Solution] = true, true
 	}
 	for _, role := range []string{"code", "test"} {
-		for _, row := range corpus(t, role, 7, 8000, DefaultMix()) {
+		for _, row := range corpusRows(t, role, 7, 4000, Mix{}) {
 			question, shown, _ := strings.Cut(row.Prompt, "\n")
 			if questions[question] {
 				t.Errorf("role %s is shown the held-out question %q", role, question)
@@ -57,16 +77,38 @@ func TestCorpusNeverShowsHeldOutProblems(t *testing.T) {
 	}
 }
 
+// judgeSuites counts, for each suite, the asserts that state a wrong value and
+// those on which the code shown differs from the ground truth.
+const judgeSuites = `
+from functools import lru_cache
+from values import function, outcome
+function = lru_cache(maxsize=None)(function)
+def judge(truth, code, asserts):
+    wrong = caught = 0
+    for line in asserts:
+        call, stated = line[len("assert solve("):].split(") == ")
+        arguments = eval("[" + call + "]")
+        value = outcome(function(truth), arguments)
+        assert value is not None, "the truth raises on " + line
+        wrong += value != outcome(lambda: eval(stated), [])
+        caught += value != outcome(function(code), arguments)
+    return {"wrong": wrong, "caught": caught}
+answer = [judge(**suite) for suite in job]`
+
 func TestCorpusMix(t *testing.T) {
-	const rows = 4000
-	solutions := map[string]string{} // by question, in any wording
-	for _, mix := range []Mix{DefaultMix(), {BugRate: 0, DefectRate: 0, WrongRate: 0, SimpleRate: 1, Asserts: 2}, {BugRate: 1, DefectRate: 1, TargetRate: 1, WrongRate: 0, Asserts: 4}} {
-		clean := corpus(t, "code", 5, rows, Mix{Asserts: 1})
+	const rows = 1500
+	for _, mix := range []Mix{
+		defaultCorpus(t, "code").Mix,
+		{BugRate: 0, DefectRate: 0, WrongRate: 0, SimpleRate: 1, Asserts: 2},
+		{BugRate: 1, DefectRate: 1, TargetRate: 1, WrongRate: 0, Asserts: 4},
+	} {
+		clean := corpusRows(t, "code", 5, rows, Mix{Asserts: 1})
+		solutions := map[string]string{} // by question, in any wording
 		for _, row := range clean {
 			solutions[row.Prompt] = unfence(t, row.Response)
 		}
 		buggy := 0
-		for i, row := range corpus(t, "code", 5, rows, mix) {
+		for i, row := range corpusRows(t, "code", 5, rows, mix) {
 			if row.Prompt != clean[i].Prompt {
 				t.Fatalf("row %d asks %q under one mix and %q under another", i, row.Prompt, clean[i].Prompt)
 			}
@@ -76,36 +118,32 @@ func TestCorpusMix(t *testing.T) {
 		}
 		share(t, "buggy answers", buggy, rows, mix.BugRate)
 
-		wrong, defects, targeted, asserts := 0, 0, 0, 0
-		for _, row := range corpus(t, "test", 5, rows, mix) {
+		type suite struct {
+			Truth   string   `json:"truth"`
+			Code    string   `json:"code"`
+			Asserts []string `json:"asserts"`
+		}
+		var suites []suite
+		asserts := 0
+		for _, row := range corpusRows(t, "test", 5, rows, mix) {
 			question, shown, _ := strings.Cut(row.Prompt, "\n")
-			truth, code := parse(t, solutions[question]), parse(t, unfence(t, shown))
-			defect := truth.Source() != code.Source()
-			caught := false
-			lines := strings.Split(unfence(t, row.Response), "\n")
-			if len(lines) != mix.Asserts {
-				t.Fatalf("%d asserts, want %d: %q", len(lines), mix.Asserts, row.Response)
+			s := suite{solutions[question], unfence(t, shown), strings.Split(unfence(t, row.Response), "\n")}
+			if len(s.Asserts) != mix.Asserts {
+				t.Fatalf("%d asserts, want %d: %q", len(s.Asserts), mix.Asserts, row.Response)
 			}
-			for _, line := range lines {
-				input, stated := readAssert(t, line)
-				value, err := truth.Call(input...)
-				if err != nil {
-					t.Fatalf("the truth raises %v on %s", err, line)
-				}
-				if !minipy.Equal(value, stated) {
-					wrong++
-				}
-				got, err := code.Call(input...)
-				caught = caught || err != nil || !minipy.Equal(got, value)
+			suites, asserts = append(suites, s), asserts+len(s.Asserts)
+		}
+		var judged []struct{ Wrong, Caught int }
+		runPython(t, judgeSuites, suites, &judged)
+		wrong, defects, targeted := 0, 0, 0
+		for i, s := range suites {
+			wrong += judged[i].Wrong
+			if s.Code == s.Truth {
+				continue
 			}
-			asserts += len(lines)
-			if defect {
-				defects++
-				if caught {
-					targeted++
-				}
-			} else if caught {
-				t.Errorf("the truth does not agree with itself: %s", row.Response)
+			defects++
+			if judged[i].Caught > 0 {
+				targeted++
 			}
 		}
 		share(t, "wrong asserts", wrong, asserts, mix.WrongRate)
@@ -128,73 +166,62 @@ func share(t *testing.T, what string, part, whole int, want float64) {
 	}
 }
 
-func parse(t *testing.T, source string) *minipy.Func {
-	t.Helper()
-	f, err := minipy.Parse(source)
-	if err != nil {
-		t.Fatalf("%v in %q", err, source)
-	}
-	return f
-}
-
-// readAssert takes "assert solve(arguments) == value" apart.
-func readAssert(t *testing.T, line string) (input []minipy.Value, stated minipy.Value) {
-	t.Helper()
-	call, want, ok := strings.Cut(strings.TrimPrefix(line, "assert solve("), ") == ")
-	if !ok {
-		t.Fatalf("no assert: %q", line)
-	}
-	both, err := parse(t, "def read(none):\n    return [["+call+"], "+want+"]").Call(minipy.None{})
-	if err != nil {
-		t.Fatalf("%q: %v", line, err)
-	}
-	parts := both.(minipy.List)
-	return parts[0].(minipy.List), parts[1]
-}
-
 func TestCorpusIsDeterministic(t *testing.T) {
 	for _, role := range []string{"code", "test"} {
-		first := corpus(t, role, 1, 300, DefaultMix())
-		if diff := cmp.Diff(first, corpus(t, role, 1, 300, DefaultMix())); diff != "" {
+		first := corpusRows(t, role, 1, 300, Mix{})
+		if diff := cmp.Diff(first, corpusRows(t, role, 1, 300, Mix{})); diff != "" {
 			t.Errorf("role %s: the same seed gives other rows:\n%s", role, diff)
 		}
-		if diff := cmp.Diff(first[:100], corpus(t, role, 1, 100, DefaultMix())); diff != "" {
+		if diff := cmp.Diff(first[:99], corpusRows(t, role, 1, 99, Mix{})); diff != "" {
 			t.Errorf("role %s: the number of rows changes the first ones:\n%s", role, diff)
 		}
-		if cmp.Equal(first, corpus(t, role, 2, 300, DefaultMix())) {
+		if cmp.Equal(first, corpusRows(t, role, 2, 300, Mix{})) {
 			t.Errorf("role %s: another seed gives the same rows", role)
 		}
 	}
 }
 
 func TestCorpusRefuses(t *testing.T) {
-	good := DefaultMix()
-	bad := good
-	bad.WrongRate = 1.5
-	none := good
-	none.Asserts = 0
-	for name, call := range map[string]func() error{
-		"role":    func() error { _, err := Corpus("judge", 1, 1, good); return err },
-		"rate":    func() error { _, err := Corpus("test", 1, 1, bad); return err },
-		"asserts": func() error { _, err := Corpus("test", 1, 1, none); return err },
-		"rows":    func() error { _, err := Corpus("test", 1, -1, good); return err },
+	for name, spoil := range map[string]func(*Corpus){
+		"role":    func(c *Corpus) { c.Role = "judge" },
+		"rate":    func(c *Corpus) { c.Mix.WrongRate = 1.5 },
+		"asserts": func(c *Corpus) { c.Mix.Asserts = 0 },
+		"rows":    func(c *Corpus) { c.Rows = -1 },
+		"python":  func(c *Corpus) { c.Python = "no-such-python" },
+		"program": func(c *Corpus) { c.Python = "false" },
 	} {
-		if call() == nil {
-			t.Errorf("a bad %s is accepted", name)
+		corpus := defaultCorpus(t, "test")
+		corpus.Rows = 1
+		spoil(&corpus)
+		if err := corpus.Each(t.Context(), func(Row) error { return nil }); !errors.Is(err, errCorpus) {
+			t.Errorf("a bad %s ends with %v", name, err)
 		}
 	}
 }
 
-func TestDefaultMixIsTheCommandsDefault(t *testing.T) {
-	var command CorpusCommand
-	parser, err := kong.New(&command)
-	if err != nil {
-		t.Fatal(err)
+func TestCorpusEndsEarly(t *testing.T) {
+	corpus := defaultCorpus(t, "code")
+	enough := errors.New("enough")
+	if err := corpus.Each(t.Context(), func(Row) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("the visitor's error is %v", err)
 	}
-	if _, err := parser.Parse([]string{"--role", "code"}); err != nil {
-		t.Fatal(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := corpus.Each(ctx, func(Row) error {
+		cancel()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled corpus ends with %v", err)
 	}
-	if diff := cmp.Diff(DefaultMix(), command.Mix); diff != "" {
-		t.Errorf("the flags' defaults are not DefaultMix:\n%s", diff)
+}
+
+func BenchmarkCorpus(b *testing.B) {
+	for _, role := range []string{"code", "test"} {
+		b.Run(role, func(b *testing.B) {
+			corpus := Corpus{Role: role, Rows: b.N, Python: "python3", Mix: Mix{0.5, 0.5, 0.3, 0.3, 0.5, 3}}
+			if err := corpus.Each(b.Context(), func(Row) error { return nil }); err != nil {
+				b.Fatal(err)
+			}
+		})
 	}
 }

@@ -30,15 +30,15 @@ func ExampleLoad() {
 	// 3346 golden tests
 }
 
-// Training text is made row by row; every row is about a training problem.
-func ExampleCorpus() {
-	rows, err := problems.Corpus("test", 1, 1, problems.DefaultMix())
+// Every row of a corpus is about a training problem.
+func ExampleCorpus_Each() {
+	corpus := problems.Corpus{Role: "test", Rows: 1, Seed: 1, Python: "python3", Mix: problems.Mix{Asserts: 3}}
+	err := corpus.Each(context.Background(), func(row problems.Row) error {
+		fmt.Println(strings.Count(row.Response, "assert"), "asserts")
+		return nil
+	})
 	if err != nil {
 		fmt.Println(err)
-		return
-	}
-	for row := range rows {
-		fmt.Println(strings.Count(row.Response, "assert"), "asserts")
 	}
 	// Output: 3 asserts
 }

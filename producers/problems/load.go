@@ -154,24 +154,16 @@ func ReadAll(ctx context.Context, ref string, options LoadOptions) (set []Proble
 
 // open returns the reader of a reference.
 func open(ref string) (rows, error) {
-	training, heldOut := []Problem(nil), []Problem(nil)
 	switch ref {
 	case BuiltinAll:
-		training, heldOut = Builtin()
+		return builtinRows(builtinTraining, builtinHeldOut), nil
 	case BuiltinTraining:
-		training, _ = Builtin()
+		return builtinRows(builtinTraining), nil
 	case BuiltinHeldOut:
-		_, heldOut = Builtin()
+		return builtinRows(builtinHeldOut), nil
 	default:
 		return openFile(ref)
 	}
-	return func(yield func(row, error) bool) {
-		for i, p := range append(training, heldOut...) {
-			if !yield(row{number: i + 1, problem: p}, nil) {
-				return
-			}
-		}
-	}, nil
 }
 
 func openFile(path string) (rows, error) {

@@ -1,0 +1,43 @@
+"""Makes the built-in problems, and training text about them.
+
+    python3 generator sets DIRECTORY    writes train.jsonl, heldout.jsonl and corpus.jsonl
+    python3 generator corpus            writes training text; standard input has a line of options, then corpus.jsonl
+
+Needs CPython 3.9 or newer and nothing else.
+"""
+
+import json
+import os
+import sys
+
+
+def write_sets(directory):
+    from checks import check
+    from sets import make_sets
+
+    training, held_out = make_sets()
+    check(training, held_out)
+    write_rows(directory, "train.jsonl", (p.row([]) for p in training))
+    write_rows(directory, "heldout.jsonl", (p.row(p.mutants) for p in held_out))
+    write_rows(directory, "corpus.jsonl", (p.corpus_row() for p in training))
+
+
+def write_rows(directory, name, rows):
+    with open(os.path.join(directory, name), "w", encoding="ascii", newline="\n") as file:
+        for row in rows:
+            file.write(json.dumps(row, separators=(",", ":")) + "\n")
+
+
+def main():
+    if sys.argv[1:] == ["corpus"]:
+        import corpus
+
+        options, *problems = sys.stdin.read().splitlines()
+        corpus.write(json.loads(options), problems, sys.stdout)
+    elif len(sys.argv) == 3 and sys.argv[1] == "sets":
+        write_sets(sys.argv[2])
+    else:
+        sys.exit(__doc__)
+
+
+main()
