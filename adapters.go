@@ -10,6 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"codea1/consumers/execution"
+	"codea1/consumers/execution/sandbox"
+	"codea1/consumers/execution/sandboxfusion"
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/producers/problems"
@@ -20,12 +22,12 @@ import (
 // more than ten seconds and a gigabyte. The command bounds a problem as a whole.
 const (
 	checkCallTimeout = time.Minute
-	checkMemoryBytes = 2 << 30
+	checkMemoryMiB   = 2 << 10
 )
 
 // checker opens the sandbox when the first problem is checked.
 type checker struct {
-	open func() (*execution.Pool, error)
+	open func() (*sandbox.Pool, error)
 }
 
 // Check implements problems.Checker.
@@ -34,19 +36,19 @@ func (c *checker) Check(ctx context.Context, code, entryPoint string, tests []st
 	if err != nil {
 		return nil, err
 	}
-	return pool.CheckTruth(ctx, code, entryPoint, tests)
+	return execution.New(pool).CheckTruth(ctx, code, entryPoint, tests)
 }
 
 // newChecker returns the sandbox as package problems wants it, and what closes
 // it.
 func newChecker(ctx context.Context, logger *slog.Logger) (problems.Checker, func() error) {
-	var opened *execution.Pool
-	open := sync.OnceValues(func() (*execution.Pool, error) {
+	var opened *sandbox.Pool
+	open := sync.OnceValues(func() (*sandbox.Pool, error) {
 		var err error
-		opened, err = execution.Open(ctx, execution.Config{
-			Python: os.Getenv(envName("python")), Level: execution.Level(os.Getenv(envName("sandbox-level"))), Server: os.Getenv(envName("sandbox")),
-			CallTimeout: checkCallTimeout, MemoryBytes: checkMemoryBytes, Logger: logger,
-		})
+		opened, err = sandboxfusion.Open(ctx, &sandbox.Flags{
+			Python: os.Getenv(envName("python")), SandboxLevel: os.Getenv(envName("sandbox-level")), Sandbox: os.Getenv(envName("sandbox")),
+			CallTimeout: checkCallTimeout, MemoryMiB: checkMemoryMiB,
+		}, logger)
 		return opened, err
 	})
 	return &checker{open}, func() error {

@@ -24,12 +24,21 @@ import (
 	"golang.org/x/term"
 
 	"codea1/consumers/dashboard"
-	"codea1/consumers/execution"
+	"codea1/consumers/execution/grading"
+	"codea1/consumers/execution/sandbox"
+	"codea1/consumers/execution/sandboxfusion"
 	"codea1/events/deadletter"
 	"codea1/gpuworker/tiny"
 	"codea1/producers/problems"
 	"codea1/replay"
 )
+
+// SandboxCommand is the command line of the sandbox by itself.
+type SandboxCommand struct {
+	Check sandbox.CheckCommand       `cmd:"" help:"Show how this machine isolates candidates, and try to break out."`
+	Grade grading.Command            `cmd:"" help:"Run the tests of problems on answers, one JSON line each, and print which pass."`
+	Serve sandboxfusion.ServeCommand `cmd:"" help:"Run programs for others over HTTP, as SandboxFusion's /run_code does."`
+}
 
 // CLI is the command line's grammar.
 type CLI struct {
@@ -40,7 +49,7 @@ type CLI struct {
 	DeadLetter deadLetterCommand `cmd:"" name:"deadletter" help:"List, show and retry the events that stages gave up on."`
 	Config     ConfigCommand     `cmd:"" help:"Print a commented configuration file for train."`
 	Problems   problems.Command  `cmd:"" help:"List, show and check problem sets."`
-	Sandbox    execution.Command `cmd:"" help:"Check the sandbox, and use it by itself."`
+	Sandbox    SandboxCommand    `cmd:"" help:"Check the sandbox, and use it by itself."`
 	Mistakes   replay.Mistakes   `cmd:"" help:"Read the Mistake Book of a run."`
 	Replay     replay.Command    `cmd:"" help:"Question, check and re-score the event log of a run."`
 	TrainSFT   tiny.SFTCommand   `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`

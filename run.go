@@ -15,7 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"codea1/consumers/dashboard"
-	"codea1/consumers/execution"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 	"codea1/events/connect"
 	"codea1/events/natsbus"
@@ -27,7 +27,7 @@ const stopTimeout = 30 * time.Second
 // trainingRun is a run with all its stages in this process.
 type trainingRun struct {
 	*recording
-	pool   *execution.Pool
+	pool   *sandbox.Pool
 	views  *dashboard.Follower
 	page   *dashboard.Server // nil without a live page
 	server *natsbus.Server   // nil with an external bus

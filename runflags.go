@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v4"
 
-	"codea1/consumers/execution"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events/connect"
 )
 
@@ -39,10 +39,10 @@ type RunFlags struct {
 	KeepEvery       int `help:"Also keep the checkpoints of steps that this divides; 0 for none." default:"0"`
 	KeepTokens      int `help:"Newest trained steps whose token ids and log-probs the log keeps, which take most of its space; 0 for all. Without them a step cannot be retrained." default:"0"`
 
-	Bus             connect.Flags   `embed:"" group:"Message bus"`
-	HoldDeadLetters time.Duration   `help:"How long the group of an event that a stage gave up on waits for codea1 deadletter retry before it is dropped." default:"0s" group:"Message bus"`
-	AckWait         time.Duration   `help:"How long an event whose worker has died waits for another one." default:"5s" group:"Message bus"`
-	Sandbox         execution.Flags `embed:"" group:"Sandbox"`
+	Bus             connect.Flags `embed:"" group:"Message bus"`
+	HoldDeadLetters time.Duration `help:"How long the group of an event that a stage gave up on waits for codea1 deadletter retry before it is dropped." default:"0s" group:"Message bus"`
+	AckWait         time.Duration `help:"How long an event whose worker has died waits for another one." default:"5s" group:"Message bus"`
+	Sandbox         sandbox.Flags `embed:"" group:"Sandbox"`
 
 	Hyper
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"codea1/consumers/dashboard"
-	"codea1/consumers/execution"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 	"codea1/events/connect"
 	"codea1/events/stage"
@@ -254,7 +254,7 @@ func unlessEnded(ctx context.Context, err error) error {
 // ExecutionStage is the execution stage with what is this machine's about it.
 type ExecutionStage struct {
 	WorkerStage
-	Sandbox execution.Flags `embed:"" group:"Sandbox"`
+	Sandbox sandbox.Flags `embed:"" group:"Sandbox"`
 }
 
 // DashboardStage shows a run.

@@ -13,6 +13,8 @@ import (
 
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
+	"codea1/consumers/execution/sandbox"
+	"codea1/consumers/execution/sandboxfusion"
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/outbox"
@@ -81,8 +83,8 @@ func (s *station) publish(ctx context.Context, group string, payload events.Payl
 }
 
 // openPool starts the sandbox.
-func (s *station) openPool(ctx context.Context) (*execution.Pool, error) {
-	pool, err := execution.Open(ctx, s.flags.Sandbox.Config(s.logger.With("stage", events.StageExecution)))
+func (s *station) openPool(ctx context.Context) (*sandbox.Pool, error) {
+	pool, err := sandboxfusion.Open(ctx, &s.flags.Sandbox, s.logger.With("stage", events.StageExecution))
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ func (s *station) openPool(ctx context.Context) (*execution.Pool, error) {
 }
 
 // startExecution starts the stage that runs tests on answers.
-func (s *station) startExecution(c *circle, pool *execution.Pool) error {
+func (s *station) startExecution(c *circle, pool *sandbox.Pool) error {
 	workers := s.flags.Sandbox.Sandboxes
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -100,7 +102,7 @@ func (s *station) startExecution(c *circle, pool *execution.Pool) error {
 	if err != nil {
 		return err
 	}
-	handler := &execution.Handler{Pool: pool, Source: s.source(events.StageExecution), Now: time.Now}
+	handler := &execution.Handler{Executor: execution.New(pool), Source: s.source(events.StageExecution), Now: time.Now}
 	return s.start(c, stage.Config{
 		Name: events.StageExecution, TextsOnly: true,
 		Concurrency: workers + 1, // one group waits for disk and bus

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"codea1/consumers/execution"
+	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/gpuworker"
@@ -77,7 +78,7 @@ type stepRole struct {
 
 type stepBench struct {
 	code, test stepRole
-	pool       *execution.Pool
+	pool       *sandbox.Pool
 	recipe     rewards.Recipe
 	problems   []problems.Problem
 	allSuites  bool
@@ -94,7 +95,7 @@ func newStepBench(b *testing.B, hidden, layers, mlp int) *stepBench {
 	if s.recipe, err = rewards.New("a1", 0.5); err != nil {
 		b.Fatal(err)
 	}
-	if s.pool, err = execution.Open(b.Context(), execution.Config{Level: execution.LevelOpen}); err != nil {
+	if s.pool, err = sandbox.Open(b.Context(), sandbox.Config{Level: sandbox.LevelOpen}); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
@@ -256,7 +257,7 @@ func (s *stepBench) execute(b *testing.B, groups []*stepGroup) {
 			for _, r := range g.suites {
 				sampled.Prompts = append(sampled.Prompts, r.Prompt)
 			}
-			executed, err := s.pool.Execute(b.Context(), sampled)
+			executed, err := execution.New(s.pool).Execute(b.Context(), sampled)
 			if err != nil {
 				return err
 			}

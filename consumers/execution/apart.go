@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"codea1/consumers/execution/literal"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
 
@@ -23,7 +24,7 @@ type scriptPass struct {
 // tryScripts finds out which scripts can run apart from the program and which
 // calls they begin with. No program has a part in it, so none can talk its
 // tests into its own process.
-func (p *Pool) tryScripts(ctx context.Context, entry string, scripts []goldenScript) error {
+func (x *Executor) tryScripts(ctx context.Context, entry string, scripts []goldenScript) error {
 	if len(scripts) == 0 || entry == "" {
 		return nil
 	}
@@ -31,13 +32,13 @@ func (p *Pool) tryScripts(ctx context.Context, entry string, scripts []goldenScr
 	for i := range scripts {
 		all[i] = i
 	}
-	passes, err := p.passScripts(ctx, entry, scripts, all, nil)
+	passes, err := x.passScripts(ctx, entry, scripts, all, nil)
 	if err != nil {
 		return err
 	}
 	for i, pass := range passes {
 		// A value as long as a very long test would not be carried over.
-		short := len(scripts[i].source) <= p.config.ValueBytes/2
+		short := len(scripts[i].source) <= x.config.ValueBytes/2
 		scripts[i].fit = short && pass.End != "unfit" && pass.End != saidTimeout
 		if scripts[i].fit {
 			scripts[i].calls = pass.Asked
@@ -55,11 +56,11 @@ const (
 
 // passScripts runs the scripts at the given places once, with the outcomes that
 // are known of their calls.
-func (p *Pool) passScripts(ctx context.Context, entry string, scripts []goldenScript, places []int, known map[string]Outcome) ([]scriptPass, error) {
+func (x *Executor) passScripts(ctx context.Context, entry string, scripts []goldenScript, places []int, known map[string]sandbox.Outcome) ([]scriptPass, error) {
 	passes, items, bytes := make([]scriptPass, len(places)), []string(nil), 0
 	first := 0 // of the scripts that the items are of
 	flush := func(next int) error {
-		err := p.passItems(ctx, entry, items, passes[first:next])
+		err := x.passItems(ctx, entry, items, passes[first:next])
 		first, items, bytes = next, nil, 0
 		return err
 	}
@@ -91,7 +92,7 @@ const overweight = `["raise RuntimeError('the values of the calls are over the s
 
 // item writes the script, with what is known of its calls, as harness/proxies.py
 // reads it.
-func (s *goldenScript) item(known map[string]Outcome) (string, error) {
+func (s *goldenScript) item(known map[string]sandbox.Outcome) (string, error) {
 	facts := map[string][2]string{}
 	for _, call := range s.calls {
 		if outcome, ok := known[call]; ok {
@@ -106,41 +107,41 @@ func (s *goldenScript) item(known map[string]Outcome) (string, error) {
 }
 
 // passItems runs some of the scripts and notes what became of them.
-func (p *Pool) passItems(ctx context.Context, entry string, items []string, passes []scriptPass) error {
+func (x *Executor) passItems(ctx context.Context, entry string, items []string, passes []scriptPass) error {
 	if len(items) == 0 {
 		return nil
 	}
-	s, err := p.run(ctx, job{kind: jobProxies, entry: entry, items: items})
+	s, err := x.pool.Do(ctx, sandbox.Job{Kind: sandbox.JobProxies, Entry: entry, Items: items})
 	if err != nil {
 		return err
 	}
 	for i := range passes {
 		switch {
-		case i >= len(s.replies):
+		case i >= len(s.Replies):
 			passes[i] = scriptPass{End: saidNotRun, Detail: "the script was not reached within the job's time"}
-		case s.replies[i].tag == tagValue:
-			if err := json.Unmarshal([]byte(s.replies[i].text), &passes[i]); err != nil {
+		case s.Replies[i].Tag == sandbox.TagValue:
+			if err := json.Unmarshal([]byte(s.Replies[i].Text), &passes[i]); err != nil {
 				passes[i] = scriptPass{End: saidTimeout, Detail: fmt.Sprintf("the script itself: its answer is no JSON: %v", err)}
 			}
 		default:
-			passes[i] = scriptPass{End: saidTimeout, Detail: "the script itself: " + p.outcome(s.replies[i]).Detail}
+			passes[i] = scriptPass{End: saidTimeout, Detail: "the script itself: " + x.pool.Outcome(s.Replies[i]).Detail}
 		}
 	}
 	return nil
 }
 
 // describeOutcome writes an outcome as harness/proxies.py reads it.
-func describeOutcome(o Outcome) [2]string {
+func describeOutcome(o sandbox.Outcome) [2]string {
 	switch {
-	case o.Kind == Returned && o.Value != nil:
+	case o.Kind == sandbox.Returned && o.Value != nil:
 		return [2]string{"value", literal.Text(o.Value)}
-	case o.Kind == Returned:
+	case o.Kind == sandbox.Returned:
 		return [2]string{"opaque", o.Detail}
-	case o.Kind == Raised:
+	case o.Kind == sandbox.Raised:
 		return [2]string{"raised", o.Detail}
-	case o.Kind == TimedOut:
+	case o.Kind == sandbox.TimedOut:
 		return [2]string{saidTimeout, o.Detail}
-	case o.Kind == Crashed:
+	case o.Kind == sandbox.Crashed:
 		return [2]string{saidCrashed, o.Detail}
 	}
 	return [2]string{saidNotRun, o.Detail}
@@ -148,7 +149,7 @@ func describeOutcome(o Outcome) [2]string {
 
 // runApart runs the scripts that are fit for it until none asks for a call that
 // has not been run on the program.
-func (p *Pool) runApart(ctx context.Context, program Program, all []goldenScript, report Report, known map[string]Outcome, verdicts []events.GoldenVerdict) error {
+func (x *Executor) runApart(ctx context.Context, program sandbox.Program, all []goldenScript, report sandbox.Report, known map[string]sandbox.Outcome, verdicts []events.GoldenVerdict) error {
 	scripts := append([]goldenScript(nil), all...) // their calls grow for this program only
 	var open []int
 	for i, s := range scripts {
@@ -161,7 +162,7 @@ func (p *Pool) runApart(ctx context.Context, program Program, all []goldenScript
 		}
 	}
 	for pass := 0; len(open) > 0; pass++ {
-		passes, err := p.passScripts(ctx, program.EntryPoint, scripts, open, known)
+		passes, err := x.passScripts(ctx, program.EntryPoint, scripts, open, known)
 		if err != nil {
 			return err
 		}
@@ -185,7 +186,7 @@ func (p *Pool) runApart(ctx context.Context, program Program, all []goldenScript
 		if len(asked.list) == 0 {
 			continue
 		}
-		more, err := p.Run(ctx, program, asked.list)
+		more, err := x.pool.Run(ctx, program, asked.list)
 		if err != nil {
 			return err
 		}
@@ -197,7 +198,7 @@ func (p *Pool) runApart(ctx context.Context, program Program, all []goldenScript
 }
 
 func (s *scriptPass) verdict() events.GoldenVerdict {
-	v := events.GoldenVerdict{Detail: clip(s.Detail)}
+	v := events.GoldenVerdict{Detail: sandbox.Clip(s.Detail)}
 	if len(s.Asked) > 0 {
 		return events.GoldenVerdict{Verdict: events.VerdictNotRun, Detail: fmt.Sprintf("the script asks for new calls after %d runs", maxPasses)}
 	}

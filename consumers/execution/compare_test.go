@@ -12,12 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"codea1/consumers/execution/internal/sandboxtest"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
 
@@ -50,7 +51,7 @@ const importHeader = "import math\nimport re\nimport heapq\nimport itertools\nfr
 func BenchmarkAnswerJobs(b *testing.B) {
 	for name, header := range map[string]string{"plain": "", "imports": importHeader} {
 		b.Run(name, func(b *testing.B) {
-			p := openPool(b, Config{CacheBytes: -1})
+			x := openExecutor(b, sandbox.Config{CacheBytes: -1})
 			in := answerGroup(header)
 			group := map[string]any{"truth": in.Posed.Problem.Solution, "codes": in.Codes}
 			var suites [][]string
@@ -66,7 +67,7 @@ func BenchmarkAnswerJobs(b *testing.B) {
 				historical = append(historical, [2]string{h.Call, h.Expected})
 			}
 			group["suites"], group["historical"] = suites, historical
-			reference := startRunner(b, "reference.py", p.python.Executable, group)
+			reference := startRunner(b, "reference.py", x.pool.Describe().Python, group)
 			var ours, theirs effort
 			for b.Loop() {
 				theirs.add(b, reference.cpu, func() {
@@ -75,8 +76,8 @@ func BenchmarkAnswerJobs(b *testing.B) {
 						b.Fatalf("valid and passed: %d, want %d", got, want)
 					}
 				})
-				ours.add(b, func() time.Duration { return cpuOfPool(b, p) }, func() {
-					out, err := p.Execute(b.Context(), in)
+				ours.add(b, func() time.Duration { return sandboxtest.ChildrenCPU(b) }, func() {
+					out, err := x.Execute(b.Context(), in)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -112,7 +113,7 @@ func answerGroup(header string) *events.TestsSampled {
 		}
 		rows = append(rows, row)
 	}
-	return sampled(truth, historical, codes, rows)
+	return sandboxtest.Sampled(truth, historical, codes, rows)
 }
 
 func requireAllKept(b *testing.B, out *events.CodeExecuted) {
@@ -142,7 +143,7 @@ func requireAllKept(b *testing.B, out *events.CodeExecuted) {
 func BenchmarkSmallJobs(b *testing.B) {
 	for name, header := range map[string]string{"plain": "", "imports": importHeader} {
 		b.Run(name, func(b *testing.B) {
-			p := openPool(b, Config{CacheBytes: -1})
+			x := openExecutor(b, sandbox.Config{CacheBytes: -1})
 			const batch = 64
 			definition := header + "def f(x):\n    return [x] * 3\n"
 			source := definition
@@ -151,12 +152,12 @@ func BenchmarkSmallJobs(b *testing.B) {
 				tests = append(tests, fmt.Sprintf("assert f(%d) == [%d, %d, %d]", i, i, i, i))
 				source += tests[i] + "\n"
 			}
-			program := Program{Code: definition, EntryPoint: "f"}
-			plan, err := p.PlanGolden(b.Context(), program, tests)
+			program := sandbox.Program{Code: definition, EntryPoint: "f"}
+			plan, err := x.PlanGolden(b.Context(), program, tests)
 			if err != nil {
 				b.Fatal(err)
 			}
-			fusion := startRunner(b, "fusion.py", p.python.Executable, source)
+			fusion := startRunner(b, "fusion.py", x.pool.Describe().Python, source)
 			var ours, theirs effort
 			for b.Loop() {
 				theirs.add(b, fusion.cpu, func() {
@@ -164,19 +165,19 @@ func BenchmarkSmallJobs(b *testing.B) {
 						b.Fatalf("%d of %d jobs succeeded", succeeded, batch)
 					}
 				})
-				ours.add(b, func() time.Duration { return cpuOfPool(b, p) }, func() { runSmall(b, p, program, plan, batch) })
+				ours.add(b, func() time.Duration { return sandboxtest.ChildrenCPU(b) }, func() { runSmall(b, x, program, plan, batch) })
 			}
 			report(b, "jobs", batch, &ours, &theirs)
 		})
 	}
 }
 
-func runSmall(b *testing.B, p *Pool, program Program, plan *GoldenPlan, jobs int) {
+func runSmall(b *testing.B, x *Executor, program sandbox.Program, plan *GoldenPlan, jobs int) {
 	var running errgroup.Group
 	running.SetLimit(2 * runtime.GOMAXPROCS(0)) // one runs, one is judged
 	for range jobs {
 		running.Go(func() error {
-			verdicts, err := p.Grade(b.Context(), program, plan)
+			verdicts, err := x.Grade(b.Context(), program, plan)
 			if err != nil {
 				return err
 			}
@@ -271,10 +272,10 @@ type effort struct{ wall, cpu time.Duration }
 
 // add does work. used returns the CPU time of the other processes concerned.
 func (e *effort) add(b *testing.B, used func() time.Duration, work func()) {
-	cpu, began := used()+cpuOf(b, syscall.RUSAGE_SELF), time.Now()
+	cpu, began := used()+sandboxtest.CPU(b), time.Now()
 	work()
 	e.wall += time.Since(began)
-	e.cpu += used() + cpuOf(b, syscall.RUSAGE_SELF) - cpu
+	e.cpu += used() + sandboxtest.CPU(b) - cpu
 }
 
 func report(b *testing.B, unit string, batch int, ours, theirs *effort) {
@@ -285,36 +286,34 @@ func report(b *testing.B, unit string, batch int, ours, theirs *effort) {
 	b.ReportMetric(theirs.cpu.Seconds()/ours.cpu.Seconds(), "x-cpu")
 }
 
-func cpuOf(b *testing.B, who int) time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(who, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-// cpuOfPool returns what the fork servers and their ended children have used.
-func cpuOfPool(b *testing.B, p *Pool) time.Duration {
-	const tick = 10 * time.Millisecond // of /proc, on every Linux
-	var free []*slot
-	for range cap(p.slots) {
-		free = append(free, <-p.slots)
-	}
-	var total time.Duration
-	for _, s := range free {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.zygote.command.Process.Pid))
-		if err != nil {
-			b.Skip("CPU time cannot be read:", err)
-		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		for _, field := range fields[11:15] { // utime, stime, cutime, cstime
-			ticks, err := strconv.Atoi(field)
-			if err != nil {
-				b.Fatal(err)
+// BenchmarkExecute is a group of a training step: ground truth, answers and
+// suites.
+func BenchmarkExecute(b *testing.B) {
+	for _, size := range []struct{ answers, suites, tests int }{{4, 4, 3}, {8, 8, 8}} {
+		b.Run(fmt.Sprintf("M=%d,N=%d,K=%d", size.answers, size.suites, size.tests), func(b *testing.B) {
+			x := openExecutor(b, sandbox.Config{CacheBytes: -1})
+			var codes []string
+			var suites [][]string
+			for i := range size.answers {
+				codes = append(codes, fmt.Sprintf("def f(x):\n    return sorted(x)[::-1] if len(x) != %d else x\n", i))
+				var row []string
+				for j := range size.suites {
+					text := "```python\n"
+					for k := range size.tests {
+						text += fmt.Sprintf("assert f(list(range(%d))) == %d\n", i*j+k, k)
+					}
+					row = append(row, text+"```\n")
+				}
+				suites = append(suites, row)
 			}
-			total += time.Duration(ticks) * tick
-		}
-		p.slots <- s
+			in := sandboxtest.Sampled("def f(x):\n    return sorted(x, reverse=True)\n", []events.HistoricalTest{{Call: "f([])", Expected: "[]", Count: 1}}, codes, suites)
+			b.ResetTimer()
+			for b.Loop() {
+				if _, err := x.Execute(b.Context(), in); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "groups/s")
+		})
 	}
-	return total
 }

@@ -7,12 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"codea1/consumers/execution/literal"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
 
@@ -71,7 +74,7 @@ func readRows(t testing.TB, name string) []row {
 }
 
 // generous lets a slow ground truth finish on a busy machine.
-var generous = Config{CallTimeout: 60 * time.Second, JobTimeout: 120 * time.Second, MemoryBytes: 2 << 30}
+var generous = sandbox.Config{CallTimeout: 60 * time.Second, JobTimeout: 120 * time.Second, MemoryBytes: 2 << 30}
 
 // TestDataSets runs ground truths on their own golden tests, one row of every
 // so many, to stay quick; `problems check` runs them all.
@@ -89,9 +92,13 @@ func TestDataSets(t *testing.T) {
 	} {
 		t.Run(set.file, func(t *testing.T) {
 			rows := readRows(t, set.file)
-			p := openPool(t, generous)
-			if p.python.Version[1] < set.since {
-				t.Skipf("its solutions are for Python 3.%d", set.since)
+			x := openExecutor(t, generous)
+			version, err := x.pool.Run(t.Context(), sandbox.Program{Code: "import sys"}, []string{"sys.version_info[1]"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if minor, err := strconv.Atoi(literal.Text(version.Outcomes[0].Value)); err != nil || minor < set.since {
+				t.Skipf("its solutions are for Python 3.%d: %v", set.since, err)
 			}
 			var inProcess, total atomic.Int64
 			var group errgroup.Group
@@ -99,7 +106,7 @@ func TestDataSets(t *testing.T) {
 			for i := 0; i < len(rows); i += set.every {
 				r := rows[i]
 				group.Go(func() error {
-					verdicts, err := p.Check(t.Context(), r.Solution, r.EntryPoint, r.Tests)
+					verdicts, err := x.Check(t.Context(), r.Solution, r.EntryPoint, r.Tests)
 					if err != nil {
 						return err
 					}
@@ -128,14 +135,14 @@ func TestDataSets(t *testing.T) {
 func TestBuggySolutionsAreCaught(t *testing.T) {
 	t.Parallel()
 	rows := readRows(t, "humanevalpack_fix.jsonl.gz")
-	p := openPool(t, Config{CallTimeout: time.Second, JobTimeout: 2 * time.Second})
+	x := openExecutor(t, sandbox.Config{CallTimeout: time.Second, JobTimeout: 2 * time.Second})
 	var group errgroup.Group
 	group.SetLimit(4)
 	for i := 0; i < len(rows); i += 3 {
 		r := rows[i]
 		for _, buggy := range r.Buggy {
 			group.Go(func() error {
-				verdicts, err := p.Check(t.Context(), buggy.Code, r.EntryPoint, r.Tests)
+				verdicts, err := x.Check(t.Context(), buggy.Code, r.EntryPoint, r.Tests)
 				if err != nil {
 					return err
 				}

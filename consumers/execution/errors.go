@@ -1,36 +1,7 @@
 package execution
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
-var (
-	// ErrClosed is returned by every call on a closed Pool.
-	ErrClosed = errors.New("sandbox pool is closed")
-	// ErrGroundTruth is returned for a group whose ground truth does not load
-	// or whose historical tests cannot be read: no retry helps.
-	ErrGroundTruth = errors.New("ground truth")
-	// ErrNotIsolated is returned where the machine does not give the least level
-	// of isolation that was asked for.
-	ErrNotIsolated = errors.New("this machine does not isolate candidates as asked")
-	// ErrNoPython is returned when there is no Python to run.
-	ErrNoPython = errors.New("no usable Python 3")
-)
-
-// SandboxError is a failure of the sandbox itself: it says nothing about the
-// program that was to run.
-type SandboxError struct {
-	Op     string // what the pool was doing
-	Stderr string // what the fork server last wrote to standard error
-	Err    error
-}
-
-func (e *SandboxError) Error() string {
-	if e.Stderr == "" {
-		return fmt.Sprintf("sandbox: %s: %v", e.Op, e.Err)
-	}
-	return fmt.Sprintf("sandbox: %s: %v; it wrote: %s", e.Op, e.Err, e.Stderr)
-}
-
-func (e *SandboxError) Unwrap() error { return e.Err }
+// ErrGroundTruth is returned for a group whose ground truth does not load or
+// whose historical tests cannot be read: no retry helps.
+var ErrGroundTruth = errors.New("ground truth")

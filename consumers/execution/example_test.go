@@ -7,17 +7,18 @@ import (
 
 	"codea1/consumers/execution"
 	"codea1/consumers/execution/literal"
+	"codea1/consumers/execution/sandbox"
 )
 
 func Example() {
 	ctx := context.Background()
-	pool, err := execution.Open(ctx, execution.Config{Workers: 1})
+	pool, err := sandbox.Open(ctx, sandbox.Config{Workers: 1})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer func() { _ = pool.Close() }()
 
-	program := execution.Program{Code: "def half(n):\n    return n / 2\n", EntryPoint: "half"}
+	program := sandbox.Program{Code: "def half(n):\n    return n / 2\n", EntryPoint: "half"}
 	report, err := pool.Run(ctx, program, []string{"half(3)", "half('a')"})
 	if err != nil {
 		log.Fatal(err)
@@ -26,7 +27,7 @@ func Example() {
 	fmt.Println(literal.Text(report.Outcomes[0].Value))
 	fmt.Println(report.Outcomes[1].Detail)
 
-	verdicts, err := pool.Check(ctx, program.Code, "half", []string{"assert half(4) == 2", "assert half(4) == 3"})
+	verdicts, err := execution.New(pool).Check(ctx, program.Code, "half", []string{"assert half(4) == 2", "assert half(4) == 3"})
 	if err != nil {
 		log.Fatal(err)
 	}

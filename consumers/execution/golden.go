@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"codea1/consumers/execution/literal"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
 
@@ -40,12 +41,12 @@ type goldenScript struct {
 // truth is the ground truth. Its Code may be empty; with it, a script that it
 // passes only inside, say since a value is too large to be carried over, runs
 // inside whatever the program.
-func (p *Pool) PlanGolden(ctx context.Context, truth Program, tests []string) (*GoldenPlan, error) {
+func (x *Executor) PlanGolden(ctx context.Context, truth sandbox.Program, tests []string) (*GoldenPlan, error) {
 	entry, plan := truth.EntryPoint, &GoldenPlan{tests: len(tests)}
 	if len(tests) == 0 {
 		return plan, nil
 	}
-	parsed, err := p.parseSuites(ctx, entry, tests, true, p.config.JobTimeout)
+	parsed, err := x.parseSuites(ctx, entry, tests, true, x.config.JobTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -57,19 +58,19 @@ func (p *Pool) PlanGolden(ctx context.Context, truth Program, tests []string) (*
 		st := statements[0]
 		plan.checks = append(plan.checks, goldenCheck{i, expectation{st.call, st.stated}})
 	}
-	if err := p.tryScripts(ctx, entry, plan.scripts); err != nil {
+	if err := x.tryScripts(ctx, entry, plan.scripts); err != nil {
 		return nil, err
 	}
-	return plan, p.settle(ctx, truth, plan)
+	return plan, x.settle(ctx, truth, plan)
 }
 
 // settle finds the scripts that the ground truth passes only inside its process.
-func (p *Pool) settle(ctx context.Context, truth Program, plan *GoldenPlan) error {
+func (x *Executor) settle(ctx context.Context, truth sandbox.Program, plan *GoldenPlan) error {
 	isFit := func(s goldenScript) bool { return s.fit }
 	if truth.Code == "" || !slices.ContainsFunc(plan.scripts, isFit) {
 		return nil
 	}
-	apart, err := p.Grade(ctx, truth, plan)
+	apart, err := x.Grade(ctx, truth, plan)
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (p *Pool) settle(ctx context.Context, truth Program, plan *GoldenPlan) erro
 		}
 	}
 	inside := make([]events.GoldenVerdict, plan.tests)
-	if err := p.runInside(ctx, truth, doubtful, inside); err != nil {
+	if err := x.runInside(ctx, truth, doubtful, inside); err != nil {
 		return err
 	}
 	for i, s := range plan.scripts {
@@ -93,21 +94,21 @@ func (p *Pool) settle(ctx context.Context, truth Program, plan *GoldenPlan) erro
 }
 
 // Grade runs golden tests on a program and returns one verdict per test. The
-// error is ctx's, ErrClosed or a *SandboxError.
-func (p *Pool) Grade(ctx context.Context, program Program, plan *GoldenPlan) ([]events.GoldenVerdict, error) {
-	_, verdicts, err := p.gradeLoaded(ctx, program, plan)
+// error is ctx's, ErrClosed or a *sandbox.Error.
+func (x *Executor) Grade(ctx context.Context, program sandbox.Program, plan *GoldenPlan) ([]events.GoldenVerdict, error) {
+	_, verdicts, err := x.GradeWithReport(ctx, program, plan)
 	return verdicts, err
 }
 
-// gradeLoaded is Grade with the report on the program.
-func (p *Pool) gradeLoaded(ctx context.Context, program Program, plan *GoldenPlan) (Report, []events.GoldenVerdict, error) {
+// GradeWithReport is Grade with the report on the program.
+func (x *Executor) GradeWithReport(ctx context.Context, program sandbox.Program, plan *GoldenPlan) (sandbox.Report, []events.GoldenVerdict, error) {
 	asked := newCalls()
 	plan.ask(asked)
-	report, err := p.Run(ctx, program, asked.list)
+	report, err := x.pool.Run(ctx, program, asked.list)
 	if err != nil {
-		return Report{}, nil, err
+		return sandbox.Report{}, nil, err
 	}
-	verdicts, err := p.gradeReport(ctx, program, plan, asked, report)
+	verdicts, err := x.judgeReport(ctx, program, plan, asked, report)
 	return report, verdicts, err
 }
 
@@ -123,9 +124,9 @@ func (g *GoldenPlan) ask(asked *calls) {
 	}
 }
 
-// gradeReport judges the checks by a report on the calls that were asked for,
+// judgeReport judges the checks by a report on the calls that were asked for,
 // and runs the scripts.
-func (p *Pool) gradeReport(ctx context.Context, program Program, plan *GoldenPlan, asked *calls, report Report) ([]events.GoldenVerdict, error) {
+func (x *Executor) judgeReport(ctx context.Context, program sandbox.Program, plan *GoldenPlan, asked *calls, report sandbox.Report) ([]events.GoldenVerdict, error) {
 	if plan.tests == 0 {
 		return nil, nil
 	}
@@ -134,20 +135,20 @@ func (p *Pool) gradeReport(ctx context.Context, program Program, plan *GoldenPla
 		v := &verdicts[c.test]
 		v.Verdict, v.Detail = judge(report.Outcomes[asked.index[c.call]], c.want)
 	}
-	known := make(map[string]Outcome, len(asked.list))
+	known := make(map[string]sandbox.Outcome, len(asked.list))
 	for i, call := range asked.list {
 		known[call] = report.Outcomes[i]
 	}
-	if err := p.runApart(ctx, program, plan.scripts, report, known, verdicts); err != nil {
+	if err := x.runApart(ctx, program, plan.scripts, report, known, verdicts); err != nil {
 		return nil, err
 	}
-	return verdicts, p.runInside(ctx, program, plan.scripts, verdicts)
+	return verdicts, x.runInside(ctx, program, plan.scripts, verdicts)
 }
 
 // runInside runs the scripts that are not fit for another way in the program's
 // own process: another child than the checks', because a script holds
 // expectations.
-func (p *Pool) runInside(ctx context.Context, program Program, scripts []goldenScript, verdicts []events.GoldenVerdict) error {
+func (x *Executor) runInside(ctx context.Context, program sandbox.Program, scripts []goldenScript, verdicts []events.GoldenVerdict) error {
 	var inside []goldenScript
 	var sources []string
 	for _, s := range scripts {
@@ -159,18 +160,18 @@ func (p *Pool) runInside(ctx context.Context, program Program, scripts []goldenS
 	if len(inside) == 0 {
 		return nil
 	}
-	s, err := p.run(ctx, job{kind: jobScripts, code: program.Code, entry: program.EntryPoint, items: sources})
+	s, err := x.pool.Do(ctx, sandbox.Job{Kind: sandbox.JobScripts, Code: program.Code, Entry: program.EntryPoint, Items: sources})
 	if err != nil {
 		return err
 	}
 	for i, script := range inside {
-		v := events.GoldenVerdict{Verdict: events.VerdictNotRun, InProcess: true, Detail: s.loadError}
+		v := events.GoldenVerdict{Verdict: events.VerdictNotRun, InProcess: true, Detail: s.LoadError}
 		switch {
-		case i >= len(s.replies):
-		case s.replies[i].tag == tagAssertion:
-			v.Verdict, v.Detail = events.VerdictFail, clip(s.replies[i].text)
+		case i >= len(s.Replies):
+		case s.Replies[i].Tag == sandbox.TagAssertion:
+			v.Verdict, v.Detail = events.VerdictFail, sandbox.Clip(s.Replies[i].Text)
 		default:
-			v.Verdict, v.Detail = judge(p.outcome(s.replies[i]), literal.Bool(true))
+			v.Verdict, v.Detail = judge(x.pool.Outcome(s.Replies[i]), literal.Bool(true))
 		}
 		verdicts[script.test] = v
 	}
@@ -179,21 +180,21 @@ func (p *Pool) runInside(ctx context.Context, program Program, scripts []goldenS
 
 // Check runs golden tests on a program: PlanGolden, without a ground truth, and
 // Grade in one.
-func (p *Pool) Check(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
-	plan, err := p.PlanGolden(ctx, Program{EntryPoint: entry}, tests)
+func (x *Executor) Check(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
+	plan, err := x.PlanGolden(ctx, sandbox.Program{EntryPoint: entry}, tests)
 	if err != nil {
 		return nil, err
 	}
-	return p.Grade(ctx, Program{Code: code, EntryPoint: entry}, plan)
+	return x.Grade(ctx, sandbox.Program{Code: code, EntryPoint: entry}, plan)
 }
 
 // CheckTruth runs golden tests on the ground truth that they were written for:
 // a script that it passes only inside its process is run there.
-func (p *Pool) CheckTruth(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
-	truth := Program{Code: code, EntryPoint: entry}
-	plan, err := p.PlanGolden(ctx, truth, tests)
+func (x *Executor) CheckTruth(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
+	truth := sandbox.Program{Code: code, EntryPoint: entry}
+	plan, err := x.PlanGolden(ctx, truth, tests)
 	if err != nil {
 		return nil, err
 	}
-	return p.Grade(ctx, truth, plan)
+	return x.Grade(ctx, truth, plan)
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	p := openPool(t, quick)
+	x := openExecutor(t, quick)
 	const code = "def f(x):\n if x == 'loop':\n  while True: pass\n if x == 'exit': import os; os._exit(0)\n return x\ndef check(x): return 'mine'\n"
 	for _, c := range []struct {
 		name, test string
@@ -54,7 +55,7 @@ func TestCheck(t *testing.T) {
 		{"no Python", "assert f(1) = 1", "raised", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := p.Check(t.Context(), code, "f", []string{"assert f(0) == 0", c.test, "assert f(3) == 3"})
+			got, err := x.Check(t.Context(), code, "f", []string{"assert f(0) == 0", c.test, "assert f(3) == 3"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,8 +69,8 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckUnloadable(t *testing.T) {
-	p := openPool(t, quick)
-	got, err := p.Check(t.Context(), "1/0", "f", []string{"assert f(1) == 1", "assert f(1)"})
+	x := openExecutor(t, quick)
+	got, err := x.Check(t.Context(), "1/0", "f", []string{"assert f(1) == 1", "assert f(1)"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,9 +83,9 @@ func TestCheckUnloadable(t *testing.T) {
 
 // TestLongScript: a value over the limit on values is compared inside.
 func TestLongScript(t *testing.T) {
-	p := openPool(t, generous)
+	x := openExecutor(t, generous)
 	test := "assert f(2_000_000) == '" + strings.Repeat("x", 2_000_000) + "'"
-	got, err := p.Check(t.Context(), "def f(n): return 'x' * n", "f", []string{test})
+	got, err := x.Check(t.Context(), "def f(n): return 'x' * n", "f", []string{test})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestLongScript(t *testing.T) {
 	}
 	// Its text is below the limit, but not by what a value's parts weigh.
 	test = "assert f(90_000) == [" + strings.Repeat("'xxxx', ", 90_000) + "]"
-	got, err = p.Check(t.Context(), "def f(n): return ['xxxx'] * n", "f", []string{test})
+	got, err = x.Check(t.Context(), "def f(n): return ['xxxx'] * n", "f", []string{test})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +107,10 @@ func TestLongScript(t *testing.T) {
 // a set, which agrees with nothing. All calls come up nevertheless.
 func TestManyCallsBehindConversions(t *testing.T) {
 	t.Parallel()
-	p := openPool(t, quick)
+	x := openExecutor(t, quick)
 	const test = "def check(candidate):\n for i in range(100):\n  out = set(candidate(i))\n  assert out == {i, i + 1}, out\n  assert sum(candidate(-i)) == 1 - 2 * i"
 	for code, want := range map[string]events.Verdict{"def f(n): return [n, n + 1]": "pass", "def f(n): return [n, n + 1 + n // 99]": "fail"} {
-		got, err := p.Check(t.Context(), code, "f", []string{test})
+		got, err := x.Check(t.Context(), code, "f", []string{test})
 		if err != nil || got[0].Verdict != want || got[0].InProcess {
 			t.Errorf("%s: got %+v, %v", code, got, err)
 		}
@@ -120,12 +121,12 @@ func TestManyCallsBehindConversions(t *testing.T) {
 // is tested there, whatever the answer; what it does not pass at all is not.
 func TestGroundTruthSettles(t *testing.T) {
 	t.Parallel()
-	p := openPool(t, Config{Workers: 1, CallTimeout: 20 * time.Second})
+	x := openExecutor(t, sandbox.Config{Workers: 1, CallTimeout: 20 * time.Second})
 	tests := []string{
 		"assert f(1_500_000) == 'x' * 1_500_000", "r = f(3)\nassert r == 'xxx'", "assert f(2) in ('yy',)", "assert hash(f) == hash(f) and f(0) == ''",
 	}
-	truth := Program{Code: "def f(n): return 'x' * n", EntryPoint: "f"}
-	plan, err := p.PlanGolden(t.Context(), truth, tests)
+	truth := sandbox.Program{Code: "def f(n): return 'x' * n", EntryPoint: "f"}
+	plan, err := x.PlanGolden(t.Context(), truth, tests)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func TestGroundTruthSettles(t *testing.T) {
 		"def f(n): return 'x' * min(n, 999)": "fail inside, pass, fail, pass",
 		"def f(n): return object()":          "fail inside, fail, fail, fail",
 	} {
-		verdicts, err := p.Grade(t.Context(), Program{Code: code, EntryPoint: "f"}, plan)
+		verdicts, err := x.Grade(t.Context(), sandbox.Program{Code: code, EntryPoint: "f"}, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +151,7 @@ func TestGroundTruthSettles(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", code, diff)
 		}
 	}
-	verdicts, err := p.CheckTruth(t.Context(), truth.Code, "f", tests[:1])
+	verdicts, err := x.CheckTruth(t.Context(), truth.Code, "f", tests[:1])
 	if err != nil || verdicts[0] != (events.GoldenVerdict{Verdict: events.VerdictPass, InProcess: true}) {
 		t.Errorf("got %+v, %v", verdicts, err)
 	}
@@ -160,7 +161,7 @@ func TestGroundTruthSettles(t *testing.T) {
 // a program that is right and one that is wrong.
 func TestScriptStyles(t *testing.T) {
 	t.Parallel()
-	p := openPool(t, quick)
+	x := openExecutor(t, quick)
 	const right = "class Odd(ValueError): pass\nlimit = 3\ndef half(n):\n if n % 2: raise Odd(n)\n return n // 2\n" +
 		"def f(n):\n if n < 0: raise ValueError('below zero: %d' % n)\n return n / 10\n"
 	wrong := strings.NewReplacer("below zero", "negative", "n / 10", "n / 9").Replace(right)
@@ -187,7 +188,7 @@ func TestScriptStyles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for code, want := range map[string]events.Verdict{right: "pass", wrong: "fail"} {
-				got, err := p.Check(t.Context(), code, "f", []string{c.test})
+				got, err := x.Check(t.Context(), code, "f", []string{c.test})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -202,7 +203,7 @@ func TestScriptStyles(t *testing.T) {
 // TestObjects: a class as the entry point, whose objects stay with the program.
 func TestObjects(t *testing.T) {
 	t.Parallel()
-	p := openPool(t, quick)
+	x := openExecutor(t, quick)
 	const right = `
 class Cache:
     def __init__(self, size): self.size, self.held = size, {}
@@ -230,7 +231,7 @@ class Cache:
 	} {
 		t.Run(name, func(t *testing.T) {
 			for code, want := range map[string]events.Verdict{right: "pass", wrong: "fail"} {
-				got, err := p.Check(t.Context(), code, "Cache", []string{test})
+				got, err := x.Check(t.Context(), code, "Cache", []string{test})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -241,7 +242,7 @@ class Cache:
 		})
 	}
 	// Whether an object equals another is not the program's word.
-	got, err := p.Check(t.Context(), right, "Cache", []string{"assert Cache(1) == 1"})
+	got, err := x.Check(t.Context(), right, "Cache", []string{"assert Cache(1) == 1"})
 	if err != nil || got[0].Verdict != events.VerdictFail {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -251,7 +252,7 @@ class Cache:
 // from passing, or that need more than a value to be carried over it.
 func TestScriptsApart(t *testing.T) {
 	t.Parallel()
-	p := openPool(t, quick)
+	x := openExecutor(t, quick)
 	const liar = "class Any:\n def __eq__(s, o): return True\n __ne__ = __bool__ = __contains__ = __lt__ = __eq__\n __hash__ = object.__hash__\n"
 	for _, c := range []struct {
 		name, code, entry, test string
@@ -278,7 +279,7 @@ func TestScriptsApart(t *testing.T) {
 		{"wrong method", "class Solution:\n def f(self, x): return x - 1", "Solution().f", "from solution import *\ndef test_f(): assert Solution().f(1) == 2", "fail"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := p.Check(t.Context(), c.code, c.entry, []string{c.test})
+			got, err := x.Check(t.Context(), c.code, c.entry, []string{c.test})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -286,5 +287,49 @@ func TestScriptsApart(t *testing.T) {
 				t.Errorf("got %+v, want %s", got[0], c.want)
 			}
 		})
+	}
+}
+
+// TestChildHoldsOnlyCalls looks through everything the collector knows and
+// through the frames above the candidate for anything but its own call.
+func TestChildHoldsOnlyCalls(t *testing.T) {
+	x := openExecutor(t, quick)
+	code := `
+import gc, sys
+def f():
+    seen, frame = [], sys._getframe()
+    while frame:
+        seen.append(repr(frame.f_locals))
+        frame = frame.f_back
+    text = " ".join(seen) + repr(gc.get_objects())
+    return "-".join(["secret", "expectation"]) in text, "f()" in text
+`
+	verdicts, err := x.Check(t.Context(), code, "f", []string{"assert f() == 'secret-expectation'", "assert f() == (False, True)"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if verdicts[0].Verdict != "fail" || verdicts[1].Verdict != "pass" || verdicts[1].InProcess {
+		t.Errorf("got %+v", verdicts)
+	}
+}
+
+// TestLargeValuesInScripts: a program whose values are too many for a script's process
+// fails the script; it is no failure of the sandbox, and no other program's affair.
+func TestLargeValuesInScripts(t *testing.T) {
+	x := openExecutor(t, quick)
+	const test = "def check(c):\n for i in range(150): assert len(c(i)) != 9\n"
+	for code, want := range map[string]events.Verdict{
+		"def f(x): return 'a'":                              events.VerdictPass,
+		"def f(x): return str(x) + '\\U0001f600' * 400_000": events.VerdictRaised,
+	} {
+		verdicts, err := x.Check(t.Context(), code, "f", []string{test, test + "#"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range verdicts {
+			if v.Verdict != want || v.InProcess {
+				t.Errorf("%s: got %+v, want %s", code, v, want)
+			}
+		}
 	}
 }

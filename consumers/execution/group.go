@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"codea1/consumers/execution/literal"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
 
@@ -19,20 +20,20 @@ import (
 // historical tests, and on the golden tests if the problem carries some.
 //
 // An answer that the sandbox failed on has its Failure set; where it failed on
-// the ground truth or on every answer, so does Execute, with a *SandboxError:
+// the ground truth or on every answer, so does Execute, with a *sandbox.Error:
 // nothing is known of the group then. ErrGroundTruth means that the group can
 // never be executed.
-func (p *Pool) Execute(ctx context.Context, in *events.TestsSampled) (*events.CodeExecuted, error) {
+func (x *Executor) Execute(ctx context.Context, in *events.TestsSampled) (*events.CodeExecuted, error) {
 	problem := &in.Posed.Problem
 	historical, err := readHistorical(in.Posed.Historical)
 	if err != nil {
 		return nil, err
 	}
-	suites, err := p.readSuites(ctx, in)
+	suites, err := x.readSuites(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	golden, err := p.PlanGolden(ctx, Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Golden)
+	golden, err := x.PlanGolden(ctx, sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Golden)
 	if err != nil {
 		return nil, err
 	}
@@ -43,14 +44,14 @@ func (p *Pool) Execute(ctx context.Context, in *events.TestsSampled) (*events.Co
 	}
 	failures := make([]error, len(in.Codes))
 	var running errgroup.Group
-	running.SetLimit(p.config.Workers)
+	running.SetLimit(x.config.Workers)
 	for i, code := range in.Codes {
 		running.Go(func() error {
-			program := Program{Code: code, EntryPoint: problem.EntryPoint}
-			answer, err := p.answer(ctx, program, suites.validate(in.Suites[i]), historical, golden)
-			var failed *SandboxError
+			program := sandbox.Program{Code: code, EntryPoint: problem.EntryPoint}
+			answer, err := x.answer(ctx, program, suites.validate(in.Suites[i]), historical, golden)
+			var failed *sandbox.Error
 			if errors.As(err, &failed) {
-				out.Answers[i] = events.ExecutedAnswer{Failure: clip(err.Error())}
+				out.Answers[i] = events.ExecutedAnswer{Failure: sandbox.Clip(err.Error())}
 				failures[i] = err
 				return nil
 			}
@@ -81,7 +82,7 @@ func readHistorical(tests []events.HistoricalTest) ([]expectation, error) {
 	for i, t := range tests {
 		want, err := literal.Parse(t.Expected)
 		if err != nil {
-			return nil, fmt.Errorf("%w: historical test %d, %s: %w", ErrGroundTruth, i, clip(t.Call), err)
+			return nil, fmt.Errorf("%w: historical test %d, %s: %w", ErrGroundTruth, i, sandbox.Clip(t.Call), err)
 		}
 		expectations[i] = expectation{t.Call, want}
 	}
@@ -90,8 +91,8 @@ func readHistorical(tests []events.HistoricalTest) ([]expectation, error) {
 
 // groupSuites are all suites of a group, read, and what the ground truth says.
 type groupSuites struct {
-	parsed map[string][]statement // by text
-	truth  map[string]Outcome     // by call
+	parsed map[string][]statement     // by text
+	truth  map[string]sandbox.Outcome // by call
 }
 
 // validate returns the validated tests of each suite of an answer. Two suites
@@ -106,7 +107,7 @@ func (g *groupSuites) validate(row []events.Completion) [][]checkedTest {
 
 // readSuites reads the suites of a group and runs all their calls on the ground
 // truth, each once.
-func (p *Pool) readSuites(ctx context.Context, in *events.TestsSampled) (*groupSuites, error) {
+func (x *Executor) readSuites(ctx context.Context, in *events.TestsSampled) (*groupSuites, error) {
 	problem := &in.Posed.Problem
 	texts := newCalls()
 	for _, row := range in.Suites {
@@ -120,8 +121,8 @@ func (p *Pool) readSuites(ctx context.Context, in *events.TestsSampled) (*groupS
 	// As much time as the answers have together, and the calls of all suites in
 	// turn, so that the suites of one answer, full of calls that hang, leave time
 	// for those of the others.
-	budget := p.config.JobTimeout * time.Duration(len(in.Suites))
-	parsed, err := p.parseSuites(ctx, problem.EntryPoint, texts.list, false, budget)
+	budget := x.config.JobTimeout * time.Duration(len(in.Suites))
+	parsed, err := x.parseSuites(ctx, problem.EntryPoint, texts.list, false, budget)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (p *Pool) readSuites(ctx context.Context, in *events.TestsSampled) (*groupS
 			asked.add(st.call)
 		}
 	})
-	truth, err := p.askTruth(ctx, problem, asked.list, budget)
+	truth, err := x.askTruth(ctx, problem, asked.list, budget)
 	if err != nil {
 		return nil, err
 	}
@@ -153,15 +154,15 @@ const truthValueBytes = 4 * maxStatedBytes
 
 // askTruth returns what the ground truth does with each call. budget is for all
 // calls together; each part of them has its share.
-func (p *Pool) askTruth(ctx context.Context, problem *events.Problem, calls []string, budget time.Duration) (map[string]Outcome, error) {
-	program := Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}
+func (x *Executor) askTruth(ctx context.Context, problem *events.Problem, calls []string, budget time.Duration) (map[string]sandbox.Outcome, error) {
+	program := sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}
 	parts := max(1, (len(calls)+truthCalls-1)/truthCalls) // one without calls shows whether it loads
-	outcomes := make([]Outcome, len(calls))
+	outcomes := make([]sandbox.Outcome, len(calls))
 	asking, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
 		from, to := i*len(calls)/parts, (i+1)*len(calls)/parts
 		asking.Go(func() error {
-			report, err := p.runWithin(ctx, program, calls[from:to], max(p.config.JobTimeout, budget/time.Duration(parts)), truthValueBytes)
+			report, err := x.pool.RunWithin(ctx, program, calls[from:to], max(x.config.JobTimeout, budget/time.Duration(parts)), truthValueBytes)
 			if err == nil && !report.Loads {
 				err = fmt.Errorf("%w of problem %s does not load: %s", ErrGroundTruth, problem.ID, report.LoadError)
 			}
@@ -172,7 +173,7 @@ func (p *Pool) askTruth(ctx context.Context, problem *events.Problem, calls []st
 	if err := asking.Wait(); err != nil {
 		return nil, err
 	}
-	truth := make(map[string]Outcome, len(calls))
+	truth := make(map[string]sandbox.Outcome, len(calls))
 	for i, call := range calls {
 		truth[call] = outcomes[i]
 	}
@@ -181,7 +182,7 @@ func (p *Pool) askTruth(ctx context.Context, problem *events.Problem, calls []st
 
 // answer runs one answer on everything that is to run on it. A call that
 // several tests share runs once.
-func (p *Pool) answer(ctx context.Context, program Program, suites [][]checkedTest, historical []expectation, golden *GoldenPlan) (events.ExecutedAnswer, error) {
+func (x *Executor) answer(ctx context.Context, program sandbox.Program, suites [][]checkedTest, historical []expectation, golden *GoldenPlan) (events.ExecutedAnswer, error) {
 	asked := newCalls()
 	for _, h := range historical {
 		asked.add(h.call)
@@ -192,7 +193,7 @@ func (p *Pool) answer(ctx context.Context, program Program, suites [][]checkedTe
 			asked.add(t.Call)
 		}
 	})
-	report, err := p.Run(ctx, program, asked.list)
+	report, err := x.pool.Run(ctx, program, asked.list)
 	if err != nil {
 		return events.ExecutedAnswer{}, err
 	}
@@ -211,7 +212,7 @@ func (p *Pool) answer(ctx context.Context, program Program, suites [][]checkedTe
 		}
 		answer.Suites = append(answer.Suites, events.ExecutedSuite{Tests: tests})
 	}
-	answer.Golden, err = p.gradeReport(ctx, program, golden, asked, report)
+	answer.Golden, err = x.judgeReport(ctx, program, golden, asked, report)
 	return answer, err
 }
 

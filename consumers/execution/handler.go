@@ -11,9 +11,9 @@ import (
 // Handler is the execution stage: it turns a group's answers and suites into
 // what running them showed.
 type Handler struct {
-	Pool   *Pool
-	Source string           // the stage instance, as in the envelope
-	Now    func() time.Time // stamps events; never an input of a verdict
+	Executor *Executor
+	Source   string           // the stage instance, as in the envelope
+	Now      func() time.Time // stamps events; never an input of a verdict
 }
 
 // Handle takes one tests.sampled event and makes one code.executed event. Its
@@ -24,7 +24,7 @@ func (h *Handler) Handle(ctx context.Context, e *events.Event) ([]*events.Event,
 	if !ok {
 		return nil, fmt.Errorf("execution: want %s, have %s", events.TypeTestsSampled, e.Type)
 	}
-	executed, err := h.Pool.Execute(ctx, sampled)
+	executed, err := h.Executor.Execute(ctx, sampled)
 	if err != nil {
 		return nil, fmt.Errorf("execution: group %s: %w", e.Group, err)
 	}

@@ -1,96 +1,40 @@
 package execution
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
+
+	"codea1/consumers/execution/internal/sandboxtest"
+	"codea1/consumers/execution/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(closing{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pools.Main(m)) }
 
-// closing closes the shared pools after the tests and before the look for
-// goroutines that are left.
-type closing struct{ *testing.M }
-
-func (c closing) Run() int {
-	code := c.M.Run()
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	for _, p := range shared.pools {
-		if err := p.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	return code
+type poolKey struct {
+	level  sandbox.Level
+	config sandbox.Config
 }
 
-// shared are the pools of tests. To open one costs more than most tests; what a
-// test does to a pool must be no matter to the next, as with candidates.
-var shared struct {
-	mu    sync.Mutex
-	pools map[sharedKey]*Pool
-}
+var pools = sandboxtest.Pools[poolKey, *sandbox.Pool]{Skip: sandbox.ErrNotIsolated}
 
-type sharedKey struct {
-	level  Level
-	config Config
-}
+// quick is a configuration for tests that have to wait for a time limit: long
+// enough for whatever ends on its own, on a busy machine too.
+var quick = sandbox.Config{Workers: 1, CallTimeout: 1500 * time.Millisecond, MemoryBytes: 192 << 20, CacheBytes: -1}
 
-// openPool returns a pool that tests with the same configuration share.
-func openPool(t testing.TB, config Config) *Pool {
+// openExecutor returns an executor on a pool that tests with the same
+// configuration share.
+func openExecutor(t testing.TB, config sandbox.Config) *Executor {
 	t.Helper()
-	return share(t, sharedKey{config: config}, func() (*Pool, error) { return Open(t.Context(), config) })
+	return New(pools.Get(t, poolKey{config: config}, func() (*sandbox.Pool, error) { return sandbox.Open(t.Context(), config) }))
 }
 
-// openAt is openPool at one level. It skips the test where the machine does not
-// give that.
-func openAt(t testing.TB, level Level, config Config) *Pool {
+// openUnconfined is openExecutor at LevelOpen, where a candidate can reach its
+// fork server.
+func openUnconfined(t testing.TB, config sandbox.Config) *Executor {
 	t.Helper()
-	return share(t, sharedKey{level, config}, func() (*Pool, error) {
-		return open(t.Context(), config.withDefaults(), []Level{level})
-	})
-}
-
-func share(t testing.TB, key sharedKey, open func() (*Pool, error)) *Pool {
-	t.Helper()
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if p := shared.pools[key]; p != nil {
-		return p
-	}
-	p, err := open()
-	if key.level != "" && errors.Is(err, ErrNotIsolated) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if shared.pools == nil {
-		shared.pools = map[sharedKey]*Pool{}
-	}
-	shared.pools[key] = p
-	return p
-}
-
-// openOwn opens a pool for one test alone and closes it after.
-func openOwn(t testing.TB, level Level, config Config) *Pool {
-	t.Helper()
-	p, err := open(t.Context(), config.withDefaults(), []Level{level})
-	if errors.Is(err, ErrNotIsolated) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
+	return New(pools.Get(t, poolKey{sandbox.LevelOpen, config}, func() (*sandbox.Pool, error) {
+		return sandbox.OpenAt(t.Context(), config, sandbox.LevelOpen)
+	}))
 }

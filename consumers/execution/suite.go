@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"codea1/consumers/execution/literal"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
 
@@ -59,23 +58,23 @@ const computePrelude = "from math import inf, nan\n"
 // literals and pure built-in functions, which are computed apart from any program.
 // trusted lifts the limits on the call's arguments. budget bounds each child that
 // parses, and again the computing of all texts together.
-func (p *Pool) parseSuites(ctx context.Context, entry string, texts []string, trusted bool, budget time.Duration) ([][]statement, error) {
+func (x *Executor) parseSuites(ctx context.Context, entry string, texts []string, trusted bool, budget time.Duration) ([][]statement, error) {
 	limit := maxStatedBytes
 	if trusted {
-		limit = p.config.ValueBytes
+		limit = x.config.ValueBytes
 	}
 	suites := make([][]statement, len(texts))
-	read := func(i int, r reply) { suites[i] = readStatements(texts[i], r) }
-	if err := p.readTexts(ctx, job{kind: jobSuites, entry: entry, trusted: trusted, valueBytes: limit, budget: budget}, texts, read); err != nil {
+	read := func(i int, r sandbox.Reply) { suites[i] = readStatements(texts[i], r) }
+	if err := x.readTexts(ctx, sandbox.Job{Kind: sandbox.JobSuites, Entry: entry, Trusted: trusted, ValueBytes: limit, Budget: budget}, texts, read); err != nil {
 		return nil, err
 	}
-	return suites, p.compute(ctx, suites, limit, budget)
+	return suites, x.compute(ctx, suites, limit, budget)
 }
 
 // compute fills in the answers and arguments that are no literals. To a program
 // under test they are as if the suite had stated literals: a program that has a
 // function `sum` of its own is called with the same arguments as all others.
-func (p *Pool) compute(ctx context.Context, suites [][]statement, limit int, budget time.Duration) error {
+func (x *Executor) compute(ctx context.Context, suites [][]statement, limit int, budget time.Duration) error {
 	computed := newCalls()
 	inTurn(suites, func(st *statement) {
 		for _, expression := range []string{st.expression, st.arguments} {
@@ -87,8 +86,7 @@ func (p *Pool) compute(ctx context.Context, suites [][]statement, limit int, bud
 	if len(computed.list) == 0 {
 		return nil
 	}
-	j := job{kind: jobCalls, code: computePrelude, items: computed.list, budget: budget, valueBytes: limit}
-	report, err := p.runAfresh(ctx, j)
+	report, err := x.pool.RunUncached(ctx, sandbox.Program{Code: computePrelude}, computed.list, budget, limit)
 	if err != nil {
 		return err
 	}
@@ -117,7 +115,7 @@ func inTurn[T any](suites [][]T, visit func(*T)) {
 	}
 }
 
-func (st *statement) setStated(o Outcome) {
+func (st *statement) setStated(o sandbox.Outcome) {
 	if st.stated = o.Value; o.Value == nil {
 		st.reason = "the stated answer cannot be computed: " + o.Detail
 	}
@@ -125,8 +123,8 @@ func (st *statement) setStated(o Outcome) {
 
 // setArguments writes the call with the arguments' values. What has no literal
 // text that is short enough, such as a function, stays an expression.
-func (st *statement) setArguments(o Outcome) {
-	if o.Kind != Returned {
+func (st *statement) setArguments(o sandbox.Outcome) {
+	if o.Kind != sandbox.Returned {
 		st.reason = "the arguments cannot be computed: " + o.Detail
 		return
 	}
@@ -156,15 +154,13 @@ func callText(function string, arguments literal.Value) (string, bool) {
 	}
 	for _, entry := range named {
 		name, ok := entry.Key.(literal.Str)
-		if !ok || !plainName.MatchString(string(name)) || slices.Contains(notArguments, string(name)) {
+		if !ok || !sandbox.IsArgumentName(string(name)) {
 			return "", false
 		}
 		texts = append(texts, string(name)+"="+literal.Text(entry.Value))
 	}
 	return function + "(" + strings.Join(texts, ", ") + ")", true
 }
-
-var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // record is what harness/suites.py says of one statement.
 type record struct {
@@ -184,19 +180,19 @@ const textsAtATime = 16
 // readTexts does a job on texts, several at once where there are many: they have
 // nothing to do with each other. It hands the reply for each to read, an empty one
 // where time ran out, several at once, too.
-func (p *Pool) readTexts(ctx context.Context, j job, texts []string, read func(i int, r reply)) error {
-	parts := min(p.config.Workers, (len(texts)+textsAtATime-1)/textsAtATime)
+func (x *Executor) readTexts(ctx context.Context, j sandbox.Job, texts []string, read func(i int, r sandbox.Reply)) error {
+	parts := min(x.config.Workers, (len(texts)+textsAtATime-1)/textsAtATime)
 	reading, ctx := errgroup.WithContext(ctx)
 	for part := range parts {
 		from, to := part*len(texts)/parts, (part+1)*len(texts)/parts
 		reading.Go(func() error {
 			own := j
-			own.items = texts[from:to]
-			s, err := p.run(ctx, own)
+			own.Items = texts[from:to]
+			s, err := x.pool.Do(ctx, own)
 			if err != nil {
 				return err
 			}
-			replies := append(s.replies, make([]reply, to-from-len(s.replies))...)
+			replies := append(s.Replies, make([]sandbox.Reply, to-from-len(s.Replies))...)
 			for i, r := range replies {
 				read(from+i, r)
 			}
@@ -207,13 +203,13 @@ func (p *Pool) readTexts(ctx context.Context, j job, texts []string, read func(i
 }
 
 // readStatements reads the parser's reply for a text.
-func readStatements(text string, r reply) []statement {
-	if r.tag != tagValue {
-		return []statement{{source: clip(text), reason: "the text could not be parsed within the limits"}}
+func readStatements(text string, r sandbox.Reply) []statement {
+	if r.Tag != sandbox.TagValue {
+		return []statement{{source: sandbox.Clip(text), reason: "the text could not be parsed within the limits"}}
 	}
 	var records []record
-	if err := json.Unmarshal([]byte(r.text), &records); err != nil {
-		return []statement{{source: clip(text), reason: fmt.Sprintf("the parser's answer is no JSON: %v", err)}}
+	if err := json.Unmarshal([]byte(r.Text), &records); err != nil {
+		return []statement{{source: sandbox.Clip(text), reason: fmt.Sprintf("the parser's answer is no JSON: %v", err)}}
 	}
 	statements := make([]statement, len(records))
 	for i, r := range records {

@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/events"
 )
 
 // TestSuitesReachNoProgram: what a suite's expressions do reaches neither the ground
 // truth nor an answer, nor the tests of any other suite.
 func TestSuitesReachNoProgram(t *testing.T) {
-	p := openPool(t, quick)
+	x := openExecutor(t, quick)
 	attacks := []string{
 		"assert f([1, (v for v in []).gi_frame.f_globals.update(f=lambda v: 'broken')][0]) == 1",
 		"assert f([[exec for v in [0]][0]('global f; f = lambda v: 666'), [0 for exec in []], 1][2]) == 1",
@@ -29,7 +30,7 @@ func TestSuitesReachNoProgram(t *testing.T) {
 		rows[1][i] = "assert f([1, 2]) == [1, 2]\nassert f('a') == len('a')"
 	}
 	const honest = "def f(x): return x"
-	out, err := p.Execute(t.Context(), sampled(honest, nil, []string{honest, "helper = 1\n" + honest}, rows))
+	out, err := x.Execute(t.Context(), sandboxtest.Sampled(honest, nil, []string{honest, "helper = 1\n" + honest}, rows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestSuitesReachNoProgram(t *testing.T) {
 
 // TestArgumentsAreTheSame: no argument depends on the program that is called with it.
 func TestArgumentsAreTheSame(t *testing.T) {
-	p := openPool(t, quick)
+	x := openExecutor(t, quick)
 	suite := strings.Join([]string{
 		"assert f(pow(2, 3)) == 8",
 		"assert f(sum([1, 2])) == 3",
@@ -59,7 +60,7 @@ func TestArgumentsAreTheSame(t *testing.T) {
 	const plain = "def f(x): return repr(x)"
 	const own = "from math import *\ndef sum(v): return 9\ndef map(*v): return 0\ndef str(v): return 'x'\n" + plain
 	for _, programs := range [][2]string{{plain, own}, {own, plain}} {
-		out, err := p.Execute(t.Context(), sampled(programs[0], nil, programs[1:], [][]string{{suite}}))
+		out, err := x.Execute(t.Context(), sandboxtest.Sampled(programs[0], nil, programs[1:], [][]string{{suite}}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,8 +75,8 @@ func TestArgumentsAreTheSame(t *testing.T) {
 // TestStatedAnswersAreShort: a short expression may stand for a long answer, which
 // would go into an event.
 func TestStatedAnswersAreShort(t *testing.T) {
-	p := openPool(t, quick)
-	suites, err := p.parseSuites(t.Context(), "f", []string{"assert f(1) == [0] * 300000"}, false, p.config.JobTimeout)
+	x := openExecutor(t, quick)
+	suites, err := x.parseSuites(t.Context(), "f", []string{"assert f(1) == [0] * 300000"}, false, x.config.JobTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 // `call == stated`, or `!` and a part of the reason.
 func TestParseSuites(t *testing.T) {
 	t.Parallel()
-	p := openPool(t, quick)
+	x := openExecutor(t, quick)
 	for _, c := range []struct {
 		name, text string
 		want       []string
@@ -60,7 +60,7 @@ func TestParseSuites(t *testing.T) {
 		{"too many", strings.Repeat("assert f(1) == 1\n", 200), many("f(1) == 1", 64)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			suites, err := p.parseSuites(t.Context(), "f", []string{c.text}, false, p.config.JobTimeout)
+			suites, err := x.parseSuites(t.Context(), "f", []string{c.text}, false, x.config.JobTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func many(s string, n int) []string {
 }
 
 func TestParseEntryPoints(t *testing.T) {
-	p := openPool(t, quick)
+	x := openExecutor(t, quick)
 	for _, c := range []struct {
 		entry, text string
 		isTest      bool
@@ -102,7 +102,7 @@ func TestParseEntryPoints(t *testing.T) {
 		{"", "assert anything(1) == 1", true},
 		{"", "assert Solution().f(1) == 1", false},
 	} {
-		suites, err := p.parseSuites(t.Context(), c.entry, []string{c.text}, false, p.config.JobTimeout)
+		suites, err := x.parseSuites(t.Context(), c.entry, []string{c.text}, false, x.config.JobTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}

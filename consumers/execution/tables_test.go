@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/literal"
 	"codea1/events"
 )
@@ -45,14 +46,14 @@ func readTable(t *testing.T, below string) [][]string {
 // TestTables runs the rows of TESTS.md.
 func TestTables(t *testing.T) {
 	t.Parallel()
-	p := openPool(t, quick)
+	x := openExecutor(t, quick)
 	t.Run("suites", func(t *testing.T) {
 		rows := readTable(t, "*checked: the entry point is `f`; the second column")
 		var texts []string
 		for _, row := range rows {
 			texts = append(texts, row[0])
 		}
-		parsed, err := p.parseSuites(t.Context(), "f", texts, false, p.config.JobTimeout)
+		parsed, err := x.parseSuites(t.Context(), "f", texts, false, x.config.JobTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestTables(t *testing.T) {
 		for _, row := range rows {
 			suites = append(suites, row[0])
 		}
-		out, err := p.Execute(t.Context(), sampled(truth, nil, []string{truth}, [][]string{suites}))
+		out, err := x.Execute(t.Context(), sandboxtest.Sampled(truth, nil, []string{truth}, [][]string{suites}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func TestTables(t *testing.T) {
 	})
 	t.Run("golden", func(t *testing.T) {
 		for _, row := range readTable(t, "*checked: the entry point is `f`*") {
-			got, err := p.Check(t.Context(), row[0], "f", []string{row[1]})
+			got, err := x.Check(t.Context(), row[0], "f", []string{row[1]})
 			if err != nil {
 				t.Fatal(err)
 			}

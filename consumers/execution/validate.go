@@ -2,6 +2,7 @@ package execution
 
 import (
 	"codea1/consumers/execution/literal"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
 
@@ -19,7 +20,7 @@ import (
 //
 // A kept test expects the true value, whatever it stated. Verdicts are left at
 // not_run.
-func validate(statements []statement, truth map[string]Outcome) []checkedTest {
+func validate(statements []statement, truth map[string]sandbox.Outcome) []checkedTest {
 	tests := make([]checkedTest, len(statements))
 	seen := map[string]bool{}
 	for i, st := range statements {
@@ -56,9 +57,9 @@ type checkedTest struct {
 }
 
 // unusable says why a ground truth's outcome cannot be an expectation.
-func unusable(o Outcome) string {
+func unusable(o sandbox.Outcome) string {
 	switch {
-	case o.Kind != Returned:
+	case o.Kind != sandbox.Returned:
 		return o.Kind.String() + ": " + o.Detail
 	case o.Value == nil:
 		return "returned " + o.Detail
@@ -71,18 +72,18 @@ func unusable(o Outcome) string {
 }
 
 // judge compares what a candidate did with what was expected.
-func judge(o Outcome, want literal.Value) (verdict events.Verdict, detail string) {
+func judge(o sandbox.Outcome, want literal.Value) (verdict events.Verdict, detail string) {
 	switch {
-	case o.Kind == NotRun:
+	case o.Kind == sandbox.NotRun:
 		return events.VerdictNotRun, o.Detail
-	case o.Kind == TimedOut:
+	case o.Kind == sandbox.TimedOut:
 		return events.VerdictTimeout, o.Detail
-	case o.Kind == Raised || o.Kind == Crashed:
+	case o.Kind == sandbox.Raised || o.Kind == sandbox.Crashed:
 		return events.VerdictRaised, o.Detail
 	case o.Value == nil:
 		return events.VerdictFail, "returned " + o.Detail
 	case literal.Equal(o.Value, want):
 		return events.VerdictPass, ""
 	}
-	return events.VerdictFail, "returned " + clip(literal.Text(o.Value))
+	return events.VerdictFail, "returned " + sandbox.Clip(literal.Text(o.Value))
 }

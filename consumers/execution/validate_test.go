@@ -8,10 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codea1/consumers/execution/literal"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
 
-func returned(v literal.Value) Outcome { return Outcome{Kind: Returned, Value: v} }
+func returned(v literal.Value) sandbox.Outcome {
+	return sandbox.Outcome{Kind: sandbox.Returned, Value: v}
+}
 
 // TestValidate has one statement per row of validate's table.
 func TestValidate(t *testing.T) {
@@ -28,10 +31,10 @@ func TestValidate(t *testing.T) {
 		{source: "wrong", call: "f(6)", stated: two},
 		{source: "same value, other call", call: "f(7)", stated: one},
 	}
-	truth := map[string]Outcome{
-		"f(0)": {Kind: Raised, Detail: "ValueError: no"},
-		"f(1)": {Kind: TimedOut, Detail: "no result after 1s"},
-		"f(2)": {Kind: Returned, Detail: "a value of type generator"},
+	truth := map[string]sandbox.Outcome{
+		"f(0)": {Kind: sandbox.Raised, Detail: "ValueError: no"},
+		"f(1)": {Kind: sandbox.TimedOut, Detail: "no result after 1s"},
+		"f(2)": {Kind: sandbox.Returned, Detail: "a value of type generator"},
 		"f(3)": returned(literal.List{literal.Float(math.NaN())}),
 		"f(4)": returned(literal.Str(strings.Repeat("x", maxStatedBytes))),
 		"f(5)": returned(one),
@@ -69,18 +72,18 @@ func TestValidate(t *testing.T) {
 func TestJudge(t *testing.T) {
 	one := literal.NewInt(1)
 	for _, c := range []struct {
-		outcome Outcome
+		outcome sandbox.Outcome
 		verdict events.Verdict
 		detail  string
 	}{
 		{returned(literal.Float(1)), events.VerdictPass, ""},
 		{returned(literal.Bool(true)), events.VerdictPass, ""},
 		{returned(literal.Str("1")), events.VerdictFail, "returned '1'"},
-		{Outcome{Kind: Returned, Detail: "a value of type A"}, events.VerdictFail, "returned a value of type A"},
-		{Outcome{Kind: Raised, Detail: "E"}, events.VerdictRaised, "E"},
-		{Outcome{Kind: Crashed, Detail: "gone"}, events.VerdictRaised, "gone"},
-		{Outcome{Kind: TimedOut, Detail: "late"}, events.VerdictTimeout, "late"},
-		{Outcome{Detail: "not reached"}, events.VerdictNotRun, "not reached"},
+		{sandbox.Outcome{Kind: sandbox.Returned, Detail: "a value of type A"}, events.VerdictFail, "returned a value of type A"},
+		{sandbox.Outcome{Kind: sandbox.Raised, Detail: "E"}, events.VerdictRaised, "E"},
+		{sandbox.Outcome{Kind: sandbox.Crashed, Detail: "gone"}, events.VerdictRaised, "gone"},
+		{sandbox.Outcome{Kind: sandbox.TimedOut, Detail: "late"}, events.VerdictTimeout, "late"},
+		{sandbox.Outcome{Detail: "not reached"}, events.VerdictNotRun, "not reached"},
 	} {
 		if verdict, detail := judge(c.outcome, one); verdict != c.verdict || detail != c.detail {
 			t.Errorf("%v: got %s %q, want %s %q", c.outcome.Kind, verdict, detail, c.verdict, c.detail)

@@ -1,0 +1,212 @@
+package grading
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"codea1/consumers/execution"
+	"codea1/consumers/execution/sandbox"
+	"codea1/consumers/execution/sandboxfusion"
+)
+
+// Command runs the tests of problems on answers.
+type Command struct {
+	Problems string `arg:"" help:"Problems: a JSON line each with id, entry_point, tests and, if known, solution; .gz is unpacked." type:"existingfile"`
+	Answers  string `help:"Answers: a JSON line each with id and code, any number per problem; .gz is unpacked." required:"" type:"existingfile" placeholder:"FILE"`
+	JSON     bool   `name:"json" help:"Print a JSON line per answer instead of a table."`
+	Tests    bool   `help:"In the table, print every test's verdict below its answer."`
+	Out      string `help:"File to add a JSON line per answer to. Answers that it already has are not graded again, so a grading that was stopped goes on." placeholder:"FILE"`
+	sandbox.Flags
+}
+
+// Run grades the answers in their order. It fails where the sandbox failed on
+// some: nothing is known of those, and grading again with the same --out tries
+// them once more.
+func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
+	problems, err := readProblems(c.Problems)
+	if err != nil {
+		return err
+	}
+	// Every row is read before the first is graded: a mistake in the last is
+	// found at once.
+	answers := 0
+	if err := c.feed(problems, func(Answer) error { answers++; return nil }); err != nil {
+		return err
+	}
+	var summary gradeSummary
+	g := &grader{problems: problems, counts: map[string]int{}, done: map[string]bool{}}
+	sink, err := c.resume(g.done, &summary)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sink.Close()) }()
+	pool, err := sandboxfusion.Open(ctx, &c.Flags, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	g.executor, g.workers = execution.New(pool), pool.Config().Workers
+	bar := progressbar.NewOptions(answers,
+		progressbar.OptionSetVisibility(term.IsTerminal(int(os.Stderr.Fd()))),
+		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription("grading"),
+		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	if err := bar.Set(len(g.done)); err != nil {
+		return err
+	}
+	if !c.JSON {
+		fmt.Fprintf(out, "%-32s %6s  %7s  %s\n", "PROBLEM", "ANSWER", "PASSED", "FIRST FAILURE")
+	}
+	feed := func(each func(Answer) error) error { return c.feed(problems, each) }
+	err = g.run(ctx, feed, func(grade *Grade) error {
+		line, err := json.Marshal(grade)
+		if err != nil {
+			return err
+		}
+		line = append(line, '\n')
+		if _, err := sink.Write(line); err != nil {
+			return err
+		}
+		summary.add(grade)
+		if err := bar.Clear(); err != nil { // or a line of the table would go on where it ends
+			return err
+		}
+		if c.JSON {
+			_, err = out.Write(line)
+		} else {
+			err = c.print(out, grade, len(problems[grade.ID].Tests))
+		}
+		return errors.Join(err, bar.Add(1))
+	})
+	err = errors.Join(err, bar.Finish())
+	if ctx.Err() != nil {
+		return fmt.Errorf("stopped after %d of %d answers; %s: %w", summary.answers, answers, c.remedy(), ctx.Err())
+	}
+	if err != nil {
+		return err
+	}
+	if !c.JSON {
+		summary.print(out)
+	}
+	if summary.failed > 0 {
+		return fmt.Errorf("the sandbox failed on %d answers: nothing is known of them", summary.failed)
+	}
+	return nil
+}
+
+// remedy says how to go on with a grading that was stopped.
+func (c *Command) remedy() string {
+	if c.Out == "" {
+		return "with --out FILE, a grading can go on where it was stopped"
+	}
+	return "the same command goes on from there"
+}
+
+func (c *Command) print(out io.Writer, grade *Grade, tests int) error {
+	_, err := fmt.Fprintf(out, "%-32s %6d  %3d/%-3d  %s\n", grade.ID, grade.Answer, grade.Passed, tests, grade.firstReason())
+	if !c.Tests {
+		return err
+	}
+	for i, v := range grade.Verdicts {
+		inProcess := ""
+		if v.InProcess {
+			inProcess = "in process "
+		}
+		_, oneErr := fmt.Fprintf(out, "    test %-4d %-8s %s%s\n", i, v.Verdict, inProcess, v.Detail)
+		err = errors.Join(err, oneErr)
+	}
+	return err
+}
+
+func (c *Command) feed(problems map[string]*Problem, each func(Answer) error) error {
+	return readLines(c.Answers, func(line []byte) error {
+		answer, err := readAnswer(line, problems)
+		if err != nil {
+			return err
+		}
+		return each(answer)
+	})
+}
+
+// resume opens the file that grades go to and notes those already in it. A last
+// line that a stopped grading left unfinished is cut off.
+func (c *Command) resume(done map[string]bool, summary *gradeSummary) (io.WriteCloser, error) {
+	if c.Out == "" {
+		return discard{}, nil
+	}
+	file, err := os.OpenFile(c.Out, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (io.WriteCloser, error) { return nil, errors.Join(err, file.Close()) }
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return fail(err)
+	}
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	for number, line := range bytes.Split(text[:whole], []byte("\n")) {
+		if len(line) == 0 {
+			continue
+		}
+		var g Grade
+		if err := json.Unmarshal(line, &g); err != nil {
+			return fail(fmt.Errorf("%s:%d: not a line of grades: %w", c.Out, number+1, err))
+		}
+		if g.Failure == "" && !done[g.key()] {
+			done[g.key()] = true
+			summary.add(&g)
+		}
+	}
+	if err := file.Truncate(int64(whole)); err != nil {
+		return fail(err)
+	}
+	if _, err := file.Seek(int64(whole), io.SeekStart); err != nil {
+		return fail(err)
+	}
+	return file, nil
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+func (discard) Close() error                { return nil }
+
+// gradeSummary adds grades up.
+type gradeSummary struct {
+	answers, failed, loaded, solved int
+	rates                           float64 // sum of the pass rates of those that did not fail
+}
+
+func (s *gradeSummary) add(g *Grade) {
+	s.answers++
+	if g.Failure != "" {
+		s.failed++
+		return
+	}
+	if g.Loads {
+		s.loaded++
+	}
+	if g.Solved() {
+		s.solved++
+	}
+	s.rates += g.PassRate
+}
+
+func (s *gradeSummary) print(out io.Writer) {
+	known := s.answers - s.failed
+	if known == 0 {
+		return
+	}
+	share := func(n float64) float64 { return 100 * n / float64(known) }
+	fmt.Fprintf(out, "\n%d answers: %.1f%% load, %.1f%% pass all tests, mean pass rate %.1f%%\n",
+		known, share(float64(s.loaded)), share(float64(s.solved)), share(s.rates))
+}

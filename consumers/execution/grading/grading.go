@@ -1,0 +1,267 @@
+package grading
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"codea1/consumers/execution"
+	"codea1/consumers/execution/sandbox"
+	"codea1/events"
+)
+
+// maxLineBytes bounds a line of a file of problems, answers or grades.
+const maxLineBytes = 64 << 20
+
+// Problem is a row of a problem file, as far as grading needs it.
+type Problem struct {
+	ID         string   `json:"id"`
+	EntryPoint string   `json:"entry_point"`
+	Solution   string   `json:"solution"` // the ground truth; empty: not known
+	Tests      []string `json:"tests"`
+}
+
+// Answer is a row of an answer file. An ID may come any number of times.
+type Answer struct {
+	ID   string `json:"id"`
+	Code string `json:"code"`
+}
+
+// Grade is what the tests of a problem said of one answer.
+type Grade struct {
+	ID        string                 `json:"id"`
+	Answer    int                    `json:"answer"`            // counts the answers of this ID from 0
+	Code      string                 `json:"code_sha256"`       // of the answer's code
+	Loads     bool                   `json:"loads"`             //
+	LoadError string                 `json:"load_error"`        // empty if it loads
+	Passed    int                    `json:"passed"`            // tests
+	PassRate  float64                `json:"pass_rate"`         // 0 to 1
+	Verdicts  []events.GoldenVerdict `json:"verdicts"`          // one per test
+	Failure   string                 `json:"failure,omitempty"` // of the sandbox: nothing is known of the answer
+}
+
+// Solved reports whether every test passed.
+func (g *Grade) Solved() bool {
+	return g.Failure == "" && len(g.Verdicts) > 0 && g.Passed == len(g.Verdicts)
+}
+
+func codeHash(code string) string {
+	sum := sha256.Sum256([]byte(code))
+	return hex.EncodeToString(sum[:])
+}
+
+// readLines calls row with each line of a JSONL file, gzipped or not. Its error
+// names the line.
+func readLines(path string, row func(line []byte) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	buffered := bufio.NewReader(file)
+	var in io.Reader = buffered
+	if magic, err := buffered.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		if in, err = gzip.NewReader(buffered); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLineBytes)
+	number := 0
+	for lines.Scan() {
+		number++
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		if err := row(lines.Bytes()); err != nil {
+			return fmt.Errorf("%s:%d: %w", path, number, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s:%d: %w", path, number+1, err)
+	}
+	return nil
+}
+
+// readProblems returns a file's problems by ID.
+func readProblems(path string) (map[string]*Problem, error) {
+	problems := map[string]*Problem{}
+	err := readLines(path, func(line []byte) error {
+		p := new(Problem)
+		if err := json.Unmarshal(line, p); err != nil {
+			return fmt.Errorf("want a JSON object with id, entry_point and tests: %w", err)
+		}
+		switch {
+		case p.ID == "":
+			return errors.New("a problem without an id")
+		case len(p.Tests) == 0:
+			return fmt.Errorf("problem %s has no tests", p.ID)
+		case problems[p.ID] != nil:
+			return fmt.Errorf("problem %s is there twice", p.ID)
+		}
+		problems[p.ID] = p
+		return nil
+	})
+	return problems, err
+}
+
+// readAnswer decodes a row of an answer file. The error says what is wrong with
+// the row.
+func readAnswer(line []byte, problems map[string]*Problem) (Answer, error) {
+	var row struct {
+		ID   *string `json:"id"`
+		Code *string `json:"code"`
+	}
+	err := json.Unmarshal(line, &row)
+	switch {
+	case err != nil:
+		return Answer{}, fmt.Errorf("want a JSON object with id and code: %w", err)
+	case row.ID == nil || row.Code == nil:
+		return Answer{}, errors.New("want both id and code")
+	case problems[*row.ID] == nil:
+		return Answer{}, fmt.Errorf("there is no problem %q", *row.ID)
+	}
+	return Answer{ID: *row.ID, Code: *row.Code}, nil
+}
+
+// grader grades answers in the order they come, several at a time.
+type grader struct {
+	executor *execution.Executor
+	workers  int // answers that run at a time
+	problems map[string]*Problem
+	done     map[string]bool // keys of answers that are not to be graded again
+	counts   map[string]int  // answers seen per ID
+
+	mu    sync.Mutex
+	plans map[string]*gradingPlan // by ID
+}
+
+// gradingPlan is a problem's plan once an answer has needed it.
+type gradingPlan struct {
+	mu   sync.Mutex
+	plan *execution.GoldenPlan
+}
+
+func (g *grader) plan(ctx context.Context, problem *Problem) (*execution.GoldenPlan, error) {
+	g.mu.Lock()
+	if g.plans == nil {
+		g.plans = map[string]*gradingPlan{}
+	}
+	one := g.plans[problem.ID]
+	if one == nil {
+		one = new(gradingPlan)
+		g.plans[problem.ID] = one
+	}
+	g.mu.Unlock()
+	one.mu.Lock() // for all answers to this problem
+	defer one.mu.Unlock()
+	if one.plan != nil {
+		return one.plan, nil
+	}
+	plan, err := g.executor.PlanGolden(ctx, sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Tests)
+	if err == nil {
+		one.plan = plan
+	}
+	return plan, err
+}
+
+// key tells an answer from all others of its file.
+func (g *Grade) key() string { return fmt.Sprintf("%s\x00%d\x00%s", g.ID, g.Answer, g.Code) }
+
+// run grades each answer that feed hands over, whose problems there are, and hands each grade to emit in
+// the answers' order.
+func (g *grader) run(ctx context.Context, feed func(each func(Answer) error) error, emit func(*Grade) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	ordered := make(chan chan *Grade, 2*g.workers)
+	var working errgroup.Group
+	working.SetLimit(2 * g.workers) // one runs, one has its tests parsed
+	group.Go(func() error {
+		defer close(ordered)
+		defer func() { _ = working.Wait() }() // its work returns no errors
+		return feed(func(answer Answer) error {
+			grade := &Grade{ID: answer.ID, Answer: g.counts[answer.ID], Code: codeHash(answer.Code)}
+			g.counts[answer.ID]++
+			if g.done[grade.key()] {
+				return nil
+			}
+			place := make(chan *Grade, 1)
+			select {
+			case ordered <- place:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			working.Go(func() error {
+				g.grade(ctx, g.problems[answer.ID], answer.Code, grade)
+				place <- grade
+				return nil
+			})
+			return nil
+		})
+	})
+	group.Go(func() error {
+		for place := range ordered {
+			select {
+			case grade := <-place:
+				if ctx.Err() != nil {
+					return ctx.Err() // it may be cut short
+				}
+				if err := emit(grade); err != nil {
+					return err
+				}
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// grade fills in what the problem's tests say of the code.
+func (g *grader) grade(ctx context.Context, problem *Problem, code string, grade *Grade) {
+	plan, err := g.plan(ctx, problem)
+	if err != nil {
+		grade.Failure = sandbox.Clip(err.Error())
+		return
+	}
+	report, verdicts, err := g.executor.GradeWithReport(ctx, sandbox.Program{Code: code, EntryPoint: problem.EntryPoint}, plan)
+	if err != nil {
+		grade.Failure = sandbox.Clip(err.Error())
+		return
+	}
+	grade.Loads, grade.LoadError, grade.Verdicts = report.Loads, report.LoadError, verdicts
+	for _, v := range verdicts {
+		if v.Verdict == events.VerdictPass {
+			grade.Passed++
+		}
+	}
+	grade.PassRate = float64(grade.Passed) / float64(len(verdicts))
+}
+
+// firstReason says why an answer is not solved.
+func (g *Grade) firstReason() string {
+	switch {
+	case g.Failure != "":
+		return "sandbox: " + g.Failure
+	case !g.Loads:
+		return "does not load: " + g.LoadError
+	}
+	for i, v := range g.Verdicts {
+		if v.Verdict != events.VerdictPass {
+			return strings.TrimSpace(fmt.Sprintf("test %d: %s %s", i, v.Verdict, v.Detail))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,200 @@
+package sandbox
+
+import (
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"codea1/consumers/execution/literal"
+)
+
+// cache answers executions that were done before, found by a hash of all that
+// decides them: program, calls, limits and Python.
+//
+// A report is trusted once a second run of the same has agreed with it. Where
+// two runs differ, the program is not deterministic: it is marked, and always
+// run. Reports that depend on how busy the machine was are not kept.
+type cache struct {
+	mu       sync.Mutex
+	most     int64 // bytes
+	bytes    int64
+	entries  map[cacheKey]*list.Element
+	recent   list.List // of *cached, the most recently used first
+	hits     uint64
+	misses   uint64
+	unstable uint64
+}
+
+type cacheKey [sha256.Size]byte
+
+type cached struct {
+	key    cacheKey
+	bytes  int64
+	report Report
+	state  cacheState
+}
+
+type cacheState int
+
+const (
+	stateOnce     cacheState = iota // one run
+	stateAgreed                     // two runs agreed
+	stateUnstable                   // two runs differed
+)
+
+// newCache returns a cache that holds at most so many bytes; a negative number
+// means none.
+func newCache(most int64) *cache {
+	return &cache{most: max(0, most), entries: map[cacheKey]*list.Element{}}
+}
+
+// executionKey hashes what decides the outcome of an execution. Every part is
+// preceded by its length, so that no two executions run into each other.
+func (p *Pool) executionKey(j *Job) cacheKey {
+	hash := sha256.New()
+	var size [8]byte
+	number := func(n int64) {
+		binary.LittleEndian.PutUint64(size[:], uint64(n))
+		hash.Write(size[:]) // a hash never fails to write
+	}
+	for _, text := range append([]string{p.about.Python, string(p.about.Level), j.Code, j.Entry}, j.Items...) {
+		number(int64(len(text)))
+		hash.Write([]byte(text))
+	}
+	c := &p.config
+	for _, limit := range []int64{int64(j.Budget), int64(c.CallTimeout), c.MemoryBytes, c.FileBytes, int64(j.ValueBytes)} {
+		number(limit)
+	}
+	return cacheKey(hash.Sum(nil))
+}
+
+// run answers from the cache, or by execute.
+func (c *cache) run(ctx context.Context, key cacheKey, execute func(context.Context) (Report, error)) (Report, error) {
+	if report, ok := c.get(key); ok {
+		return report, nil
+	}
+	report, err := execute(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	return c.put(key, report), nil
+}
+
+func (c *cache) get(key cacheKey) (Report, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, known := c.entries[key]
+	if !known || e.Value.(*cached).state != stateAgreed {
+		c.misses++
+		return Report{}, false
+	}
+	c.hits++
+	c.recent.MoveToFront(e)
+	report := e.Value.(*cached).report
+	report.Outcomes = slices.Clone(report.Outcomes)
+	return report, true
+}
+
+// put notes a run and returns its report, marked if an earlier run differed.
+func (c *cache) put(key cacheKey, report Report) Report {
+	if !repeatable(report) {
+		return report
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, known := c.entries[key]; known {
+		entry := e.Value.(*cached)
+		c.recent.MoveToFront(e)
+		switch {
+		case entry.state == stateUnstable:
+		case sameReport(entry.report, report):
+			entry.state = stateAgreed
+		default:
+			entry.state = stateUnstable
+			c.unstable++
+			c.bytes -= entry.bytes
+			entry.bytes, entry.report = minEntryBytes, Report{} // the mark stays
+			c.bytes += entry.bytes
+		}
+		report.Unstable = entry.state == stateUnstable
+		return report
+	}
+	kept := report
+	kept.Outcomes = slices.Clone(report.Outcomes)
+	entry := &cached{key: key, bytes: reportBytes(report), report: kept}
+	c.entries[key] = c.recent.PushFront(entry)
+	c.bytes += entry.bytes
+	for c.bytes > c.most {
+		oldest := c.recent.Back()
+		gone := c.recent.Remove(oldest).(*cached)
+		delete(c.entries, gone.key)
+		c.bytes -= gone.bytes
+	}
+	return report
+}
+
+// repeatable reports whether the same report is to be expected of another run.
+func repeatable(r Report) bool {
+	return r.Loads && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Kind != Returned && o.Kind != Raised })
+}
+
+// sameReport ignores messages: they may hold addresses of objects.
+func sameReport(a, b Report) bool {
+	return slices.EqualFunc(a.Outcomes, b.Outcomes, func(x, y Outcome) bool {
+		if x.Kind != y.Kind || (x.Value == nil) != (y.Value == nil) {
+			return false
+		}
+		return x.Value == nil || literal.Key(x.Value) == literal.Key(y.Value)
+	})
+}
+
+// minEntryBytes is about what an entry weighs without its report.
+const minEntryBytes = 256
+
+func reportBytes(r Report) int64 {
+	size := int64(minEntryBytes)
+	for _, o := range r.Outcomes {
+		size += 64 + int64(len(o.Detail))
+		if o.Value != nil {
+			size += 4 * int64(len(literal.Text(o.Value))) // a value's parts weigh more than its text
+		}
+	}
+	return size
+}
+
+// CacheStats counts what became of executions.
+type CacheStats struct {
+	Hits     uint64 // answered without running
+	Misses   uint64 // run
+	Unstable uint64 // programs that gave different answers to the same calls
+}
+
+// CacheStats returns the counts since the pool was opened.
+func (p *Pool) CacheStats() CacheStats {
+	p.cache.mu.Lock()
+	defer p.cache.mu.Unlock()
+	return CacheStats{p.cache.hits, p.cache.misses, p.cache.unstable}
+}
+
+// Register adds the cache's counters to the metrics.
+func (p *Pool) Register(metrics prometheus.Registerer) error {
+	for _, c := range []struct {
+		name, help string
+		count      func(CacheStats) uint64
+	}{
+		{"codea1_execution_cache_hits_total", "Executions answered without running them.", func(s CacheStats) uint64 { return s.Hits }},
+		{"codea1_execution_cache_misses_total", "Executions that were run.", func(s CacheStats) uint64 { return s.Misses }},
+		{"codea1_execution_unstable_total", "Programs that gave different answers to the same calls.", func(s CacheStats) uint64 { return s.Unstable }},
+	} {
+		counter := prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help}, func() float64 { return float64(c.count(p.CacheStats())) })
+		if err := metrics.Register(counter); err != nil {
+			return err
+		}
+	}
+	return nil
+}

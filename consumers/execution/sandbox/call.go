@@ -1,0 +1,290 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Most calls are an entry point with literals for arguments. To compile one costs
+// its child several times what it takes to make them, so such a call goes by value:
+// the marshal data of a pair, a tuple of its positional arguments and a dict of the
+// others. All other calls go as text.
+//
+// No program can tell the two apart by what it computes. Hence only what ast.unparse
+// writes for plain literals goes by value, and only where the compiler would not make
+// one object of two that are equal: programs do compare with `is`.
+
+var (
+	// plainEntry is what stands before any arguments as it is.
+	plainEntry = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\(\))?(\.[A-Za-z_][A-Za-z0-9_]*(\(\))?)*$`)
+	floats     = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?$`)
+)
+
+// notArguments are names that Python refuses for one.
+var notArguments = strings.Fields(`__debug__ False None True and as assert async await break class continue def del elif else
+	except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield`)
+
+// IsArgumentName reports whether name can be the name of an argument.
+func IsArgumentName(name string) bool {
+	return plainName.MatchString(name) && !slices.Contains(notArguments, name)
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+const (
+	maxValueDepth = 20 // Python parses ten times as much
+	maxIntDigits  = 18 // of an int64, with room to spare
+)
+
+// valueWriter reads Python text and writes marshal data. Its methods report
+// whether what they read can go by value.
+type valueWriter struct {
+	text string // what is left
+	data []byte
+	once map[string]bool // constants so far, as data
+}
+
+// appendCall appends the arguments of a call of the entry point to data. It
+// reports whether the call can go by value; if not, data is as it was.
+func appendCall(data []byte, entry, call string) ([]byte, bool) {
+	arguments, ok := strings.CutPrefix(call, entry)
+	if !ok {
+		return data, false
+	}
+	w := valueWriter{text: arguments, data: data}
+	if !w.take("(") || !w.arguments() || w.text != "" {
+		return data, false
+	}
+	return w.data, true
+}
+
+func (w *valueWriter) take(text string) (ok bool) {
+	w.text, ok = strings.CutPrefix(w.text, text)
+	return ok
+}
+
+// arguments reads those of a call up to its closing bracket.
+func (w *valueWriter) arguments() bool {
+	w.data = append(w.data, '(', 2, 0, 0, 0, '(')
+	positional := w.count()
+	var names []string
+	for first := true; !w.take(")"); first = false {
+		if !first && !w.take(", ") {
+			return false
+		}
+		if name := w.name(); name != "" {
+			if slices.Contains(notArguments, name) || slices.Contains(names, name) {
+				return false
+			}
+			if names = append(names, name); len(names) == 1 {
+				w.data = append(w.data, '{')
+			}
+			w.string(name)
+		} else if len(names) == 0 {
+			w.one(positional)
+		} else {
+			return false
+		}
+		if _, ok := w.value(maxValueDepth); !ok {
+			return false
+		}
+	}
+	if len(names) == 0 {
+		w.data = append(w.data, '{')
+	}
+	w.data = append(w.data, '0')
+	return true
+}
+
+// name reads the name of an argument with its equals sign, if one comes next.
+func (w *valueWriter) name() string {
+	end := 0
+	for end < len(w.text) && isWordByte(w.text[end]) {
+		end++
+	}
+	if end == 0 || end == len(w.text) || w.text[end] != '=' || w.text[0] >= '0' && w.text[0] <= '9' {
+		return ""
+	}
+	name := w.text[:end]
+	w.text = w.text[end+1:]
+	return name
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// count leaves room for a count and returns where that is.
+func (w *valueWriter) count() int {
+	w.data = append(w.data, 0, 0, 0, 0)
+	return len(w.data) - 4
+}
+
+// one counts one more.
+func (w *valueWriter) one(count int) {
+	field := w.data[count:]
+	binary.LittleEndian.PutUint32(field, binary.LittleEndian.Uint32(field)+1)
+}
+
+// value reads one value and reports, too, whether it is a constant to Python.
+func (w *valueWriter) value(depth int) (constant, ok bool) {
+	start := len(w.data)
+	switch {
+	case depth == 0:
+		return false, false
+	case w.take("None"):
+		w.data = append(w.data, 'N')
+		return true, true
+	case w.take("True"):
+		w.data = append(w.data, 'T')
+		return true, true
+	case w.take("False"):
+		w.data = append(w.data, 'F')
+		return true, true
+	case w.take("'"):
+		return true, w.quoted("'")
+	case w.take(`"`):
+		return true, w.quoted(`"`)
+	case w.take("["):
+		w.data = append(w.data, '[')
+		_, ok := w.items("]", depth-1)
+		return false, ok
+	case w.take("("):
+		w.data = append(w.data, '(')
+		constant, ok := w.items(")", depth-1)
+		return constant, ok && (!constant || w.unlike(start))
+	case w.take("{"):
+		w.data = append(w.data, '{')
+		return false, w.pairs(depth - 1)
+	}
+	return true, w.number()
+}
+
+// items reads those of a list or tuple and reports whether all are constants.
+func (w *valueWriter) items(closing string, depth int) (constants, ok bool) {
+	count, constants := w.count(), true
+	for items := 0; !w.take(closing); items++ {
+		if items > 0 && !w.take(", ") {
+			return false, false
+		}
+		constant, ok := w.value(depth)
+		if !ok {
+			return false, false
+		}
+		w.one(count)
+		constants = constants && constant
+		if closing == ")" && items == 0 && !strings.HasPrefix(w.text, ", ") && !w.take(",") {
+			return false, false // only a bracket around a value
+		}
+	}
+	return constants, true
+}
+
+// pairs reads those of a dict.
+func (w *valueWriter) pairs(depth int) bool {
+	for first := true; !w.take("}"); first = false {
+		if !first && !w.take(", ") {
+			return false
+		}
+		if constant, ok := w.value(depth); !ok || !constant || !w.take(": ") {
+			return false
+		}
+		if _, ok := w.value(depth); !ok {
+			return false
+		}
+	}
+	w.data = append(w.data, '0')
+	return true
+}
+
+// quoted reads a string up to its closing quote.
+func (w *valueWriter) quoted(quote string) bool {
+	text, rest, closed := strings.Cut(w.text, quote)
+	if !closed {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '\\' {
+			return false
+		}
+	}
+	w.text = rest
+	start := len(w.data)
+	return w.string(text) || w.unlike(start)
+}
+
+// string writes a string. It reports whether Python keeps only one of its kind.
+func (w *valueWriter) string(text string) (interned bool) {
+	interned = true
+	for i := range len(text) {
+		interned = interned && isWordByte(text[i])
+	}
+	if interned {
+		w.data = append(w.data, 'A')
+	} else {
+		w.data = append(w.data, 'a')
+	}
+	w.data = binary.LittleEndian.AppendUint32(w.data, uint32(len(text)))
+	w.data = append(w.data, text...)
+	return interned || len(text) == 1
+}
+
+func (w *valueWriter) number() bool {
+	end := 0
+	for end < len(w.text) && strings.IndexByte("0123456789.e+-", w.text[end]) >= 0 {
+		end++
+	}
+	text := w.text[:end]
+	w.text = w.text[end:]
+	start := len(w.data)
+	if strings.ContainsAny(text, ".e") {
+		f, err := strconv.ParseFloat(text, 64)
+		w.data = binary.LittleEndian.AppendUint64(append(w.data, 'g'), math.Float64bits(f))
+		return floats.MatchString(text) && err == nil && w.unlike(start)
+	}
+	digits := strings.TrimPrefix(text, "-")
+	if digits == "" || len(digits) > maxIntDigits || digits[0] == '0' && digits != "0" {
+		return false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || digits[0] == '+' {
+		return false
+	}
+	w.int(n)
+	return n >= -5 && n <= 256 || w.unlike(start) // of small ones Python keeps one each
+}
+
+func (w *valueWriter) int(n int64) {
+	if int64(int32(n)) == n {
+		w.data = binary.LittleEndian.AppendUint32(append(w.data, 'i'), uint32(n))
+		return
+	}
+	w.data = append(w.data, 'l')
+	count := w.count()
+	magnitude := uint64(max(n, -n))
+	digits := int32(0)
+	for ; magnitude > 0; magnitude >>= 15 {
+		w.data = binary.LittleEndian.AppendUint16(w.data, uint16(magnitude&(1<<15-1)))
+		digits++
+	}
+	if n < 0 {
+		digits = -digits
+	}
+	binary.LittleEndian.PutUint32(w.data[count:], uint32(digits))
+}
+
+// unlike reports whether the constant whose data begins at start is the first
+// like it.
+func (w *valueWriter) unlike(start int) bool {
+	if w.once == nil {
+		w.once = map[string]bool{}
+	}
+	key := string(w.data[start:])
+	known := w.once[key]
+	w.once[key] = true
+	return !known
+}

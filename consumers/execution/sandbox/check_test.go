@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBreakOut(t *testing.T) {
+	// Landlock and control groups stop what namespaces stop.
+	confined := openAt(t, LevelConfined, quick)
+	attempts, err := confined.BreakOut(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(attempts) < 10 {
+		t.Errorf("%d attempts only", len(attempts))
+	}
+	for _, a := range attempts {
+		if !a.Failed && servers(confined).version >= landlockSignals && (servers(confined).bounds.groups != nil || a.Means != "starts processes without an end") {
+			t.Errorf("confined, a candidate %s: %s", a.Means, a.Detail)
+		}
+	}
+	// TestCheckCommand tries them isolated. They are real: without isolation, many
+	// succeed.
+	weak, err := openAt(t, LevelOpen, quick).BreakOut(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	succeeded := 0
+	for _, a := range weak {
+		if !a.Failed {
+			succeeded++
+		}
+	}
+	if succeeded < 5 {
+		t.Errorf("%d attempts succeed without isolation: %+v", succeeded, weak)
+	}
+}
+
+func TestCheckCommand(t *testing.T) {
+	openAt(t, LevelIsolated, quick)
+	var out bytes.Buffer
+	c := CheckCommand{Flags{SandboxLevel: "isolated", CallTimeout: 2 * time.Second, JobTimeout: 10 * time.Second, MemoryMiB: 256}}
+	if err := c.Run(t.Context(), &out, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "level   isolated") || strings.Contains(text, "SUCCEEDED") || strings.Count(text, "stopped") != strings.Count(readHarness("breakout.py"), "\n    \"\"\"") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,47 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// coreTimeOf returns for how long processes, with what they waited for, were
+// running, and for how long they were ready to and had no core. ok is false where
+// the kernel does not say.
+func coreTimeOf(pids []int) (used, waited time.Duration, ok bool) {
+	for _, pid := range pids {
+		used += ranFor(pid)
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil {
+			continue // it has ended
+		}
+		for _, thread := range threads {
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, thread.Name()))
+			var ran, delayed int64
+			if _, err := fmt.Sscan(string(text), &ran, &delayed); err == nil {
+				waited, ok = waited+time.Duration(delayed), true
+			}
+		}
+	}
+	return used, waited, ok
+}
+
+// ranFor returns the time of a core that a process and those that it has waited
+// for have used; 0 where it has ended.
+func ranFor(pid int) time.Duration {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// A program may call itself what it likes, brackets and all.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 15 {
+		return 0
+	}
+	const tick = 10 * time.Millisecond // of /proc, on every Linux
+	var ticks [4]int64                 // in user mode, in the kernel, and those of who was waited for
+	if _, err := fmt.Sscan(strings.Join(fields[11:15], " "), &ticks[0], &ticks[1], &ticks[2], &ticks[3]); err != nil {
+		return 0
+	}
+	return time.Duration(ticks[0]+ticks[1]+ticks[2]+ticks[3]) * tick
+}

@@ -1,0 +1,91 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const rootPrefix = "codea1-sandbox-"
+
+// makeRoot makes a private directory that is the pool's while the lock is open,
+// and removes what pools left behind that were killed.
+func makeRoot() (root string, lock *os.File, err error) {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), rootPrefix+"*"))
+	for _, directory := range left {
+		removeAbandoned(directory, removeAll)
+	}
+	return ownDirectory(func() (string, error) { return os.MkdirTemp("", rootPrefix) })
+}
+
+// ownDirectory makes a directory and locks it. The kernel gives the lock back
+// when the file is closed, or its process ends in whatever way.
+func ownDirectory(make func() (string, error)) (string, *os.File, error) {
+	for tries := 1; ; tries++ {
+		directory, err := make()
+		if err != nil {
+			return "", nil, err
+		}
+		lock, err := lockDirectory(directory)
+		if err == nil || tries == 10 {
+			return directory, lock, err
+		}
+		// Another process took it for abandoned before the lock was on it.
+	}
+}
+
+// lockDirectory returns an open file that holds the lock of a directory.
+func lockDirectory(path string) (*os.File, error) {
+	lock, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		var there, here os.FileInfo
+		if there, err = os.Lstat(path); err == nil {
+			if here, err = lock.Stat(); err == nil && !os.SameFile(here, there) {
+				err = os.ErrNotExist
+			}
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+// removeAbandoned removes a directory of this user that belongs to no process.
+// It holds the directory's lock meanwhile, so that who has only just made it
+// does not take it for its own any more. What cannot be removed is in nobody's
+// way.
+func removeAbandoned(path string, remove func(path string) error) {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() {
+		return
+	}
+	lock, err := lockDirectory(path)
+	if err != nil {
+		return
+	}
+	_ = remove(path)
+	_ = lock.Close()
+}
+
+// removeAll is os.RemoveAll for a tree whose directories may be locked: a
+// candidate can end its fork server before that has tidied up.
+func removeAll(root string) error {
+	unlock := func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700) // what fails here fails again below
+		}
+		return nil
+	}
+	_ = filepath.WalkDir(root, unlock)
+	return os.RemoveAll(root)
+}

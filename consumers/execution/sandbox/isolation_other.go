@@ -1,0 +1,36 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"errors"
+	"syscall"
+	"time"
+)
+
+// processAttributes starts a fork server in a session of its own: Ctrl-C in the
+// terminal stops the stage, which then ends its fork servers in order.
+func processAttributes(Level) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// There are no control groups, and no table of processes to watch: each process
+// of a candidate has its limits, and no more.
+
+type controlGroups struct{ version int }
+
+type controlGroup struct{}
+
+func findControlGroups() (*controlGroups, error) { return nil, errors.ErrUnsupported }
+
+func (*controlGroups) create(int64, int) (*controlGroup, error) { return nil, errors.ErrUnsupported }
+func (*controlGroup) admit(int) error                           { return errors.ErrUnsupported }
+func (*controlGroup) remove() error                             { return nil }
+
+type watch struct{}
+
+func canWatch() bool               { return false }
+func startWatch(int, int64) *watch { return nil }
+func (*watch) stop()               {}
+
+func descendantsOf(int) []int { return nil }
+
+func coreTimeOf([]int) (used, waited time.Duration, ok bool) { return 0, 0, false }

@@ -1,0 +1,122 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"strconv"
+	"time"
+)
+
+// Job is the work of one child: items that it does one after the other, each
+// with one reply.
+type Job struct {
+	Kind       JobKind
+	Trusted    bool // suites: no model wrote the text
+	ValueBytes int  // most bytes of a value's text; 0 means the configured limit
+	Code       string
+	Entry      string
+	Items      []string
+	Budget     time.Duration // for all items together; 0 means the job timeout
+	Each       time.Duration // for one item; 0 means the call timeout
+}
+
+// JobKind says what the items of a job are.
+type JobKind string
+
+// The kinds of jobs.
+const (
+	JobCalls    JobKind = "calls"    // expressions to evaluate in the program
+	JobScripts  JobKind = "scripts"  // test scripts to run in the program
+	JobPrograms JobKind = "programs" // whole programs with their input
+	JobProxies  JobKind = "proxies"  // test scripts with the known outcomes of calls; no program
+	JobSuites   JobKind = "suites"   // test suites to parse; no program
+)
+
+// JobModules returns the name and the source of the modules of the harness that
+// do jobs, in the order of their imports. They know nothing of isolation.
+func JobModules() [][2]string {
+	return readModules("values", "suites", "pytests", "scripts", "programs", "objects", "proxies", "child")
+}
+
+// encode writes the job as harness/child.py reads it.
+func (j *Job) encode() []byte {
+	trusted := ""
+	if j.Trusted {
+		trusted = "1"
+	}
+	frame := make([]byte, 4)
+	for _, field := range []string{string(j.Kind), trusted, strconv.Itoa(j.ValueBytes), j.Code, j.Entry} {
+		frame = appendField(frame, field)
+	}
+	callable := j.Kind == JobCalls && plainEntry.MatchString(j.Entry)
+	for _, item := range j.Items {
+		start := len(frame)
+		if callable {
+			var byValue bool
+			if frame, byValue = appendCall(append(frame, 0, 0, 0, 0), j.Entry, item); byValue {
+				binary.LittleEndian.PutUint32(frame[start:], uint32(len(frame)-start-4)|valueBit)
+				continue
+			}
+		}
+		frame = appendField(frame[:start], item)
+	}
+	binary.LittleEndian.PutUint32(frame, uint32(len(frame)-4))
+	return frame
+}
+
+// valueBit marks the length of a call that goes by value.
+const valueBit = 1 << 31
+
+func appendField(frame []byte, field string) []byte {
+	return append(binary.LittleEndian.AppendUint32(frame, uint32(len(field))), field...)
+}
+
+// The tags of frames, as harness/child.py sends them, and two for a frame that
+// did not come.
+const (
+	TagBegun      = 'B' // the job is read
+	TagLoaded     = 'L' // the program loads
+	TagUnloadable = 'U' // it does not; the text says why
+	TagValue      = 'V' // the text is a literal
+	TagUnliteral  = 'X' // a value that no literal expresses; the text says which
+	TagRaised     = 'R' // the text is the exception
+	TagAssertion  = 'A' // the item's own assertion failed
+	TagMissing    = 0   // no frame: the child ended
+	TagOvertime   = 1   // no frame within the time limit
+	frameHeader   = 5
+)
+
+// FrameBytes bounds a frame's text, given the most bytes of a value.
+func FrameBytes(valueBytes int) int { return 4*valueBytes + 1<<20 }
+
+// Reply is one frame of a child, or the reason why there was none.
+type Reply struct {
+	Tag  byte
+	Text string
+}
+
+// Session holds the replies of all children of one job.
+type Session struct {
+	Loads     bool
+	LoadError string
+	Replies   []Reply // one per item of the job, in order; fewer where time ran out
+	bytes     int     // of the values among them
+}
+
+// maxValuesBytes bounds the values of one job together. The bound is higher
+// where sixteen of the largest values need more.
+const maxValuesBytes = 16 << 20
+
+// Add notes the reply to the next item. A program may send anything; the pool
+// keeps little of it.
+func (s *Session) Add(j *Job, r Reply) {
+	switch {
+	case r.Tag != TagValue:
+		r.Text = Clip(r.Text)
+	case j.Kind != JobCalls && j.Kind != JobScripts:
+	case s.bytes+len(r.Text) > max(maxValuesBytes, 16*j.ValueBytes):
+		r = Reply{TagUnliteral, "values over the size limit of all together"}
+	default:
+		s.bytes += len(r.Text)
+	}
+	s.Replies = append(s.Replies, r)
+}

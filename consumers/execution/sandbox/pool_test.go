@@ -1,0 +1,280 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"codea1/consumers/execution/internal/sandboxtest"
+	"codea1/consumers/execution/literal"
+)
+
+// runOne runs one call that must return a value.
+func runOne(t *testing.T, p *Pool, code, call string) literal.Value {
+	t.Helper()
+	report, err := p.Run(t.Context(), Program{Code: code}, []string{call})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !report.Loads || report.Outcomes[0].Value == nil {
+		t.Fatalf("no value: %+v", report)
+	}
+	return report.Outcomes[0].Value
+}
+
+func processExists(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+func TestSurvivorsAreEnded(t *testing.T) {
+	for _, level := range levels {
+		p := openAt(t, level, quick)
+		for name, code := range map[string]string{
+			"child":            "def f():\n if os.fork() == 0: time.sleep(60)\n return 1",
+			"child, own group": "def f():\n if os.fork() == 0:\n  os.setsid()\n  time.sleep(60)\n time.sleep(0.02)\n return 1",
+			"daemon": `
+def f():
+    r, w = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(w, b"1")
+            os.closerange(0, 64)
+            time.sleep(60)
+        os._exit(0)
+    return int(os.read(r, 20))
+`,
+		} {
+			runOne(t, p, "import os, time\n"+code, "f()")
+			runOne(t, p, "", "1")                                                    // begins when the other is no more
+			if left := sandboxtest.Descendants(t, forkServerPID(p)); len(left) > 1 { // the next child waits
+				t.Errorf("%s, %s: processes %d are still there", level, name, left)
+			}
+		}
+	}
+}
+
+func TestChildrenShareNothing(t *testing.T) {
+	for _, level := range levels {
+		t.Run(string(level), func(t *testing.T) { testShareNothing(t, openAt(t, level, quick)) })
+	}
+}
+
+func testShareNothing(t *testing.T, p *Pool) {
+	runOne(t, p, "import sys, os, builtins\nsys.leak = builtins.leak = 1\nopen('leak', 'w').close()\nos.mkdir('d')\nopen('d/leak', 'w').close()\nos.chmod('d', 0)", "1")
+	got := literal.Text(runOne(t, p, "import sys, os, builtins", "(hasattr(sys, 'leak'), hasattr(builtins, 'leak'), os.listdir('.'))"))
+	if want := "(False, False, [])"; got != want {
+		t.Errorf("the next child sees %s, want %s", got, want)
+	}
+	for name, code := range map[string]string{
+		"removes its directory": "os.rmdir(d)",
+		"moves its directory":   "os.rename(d, d + '-moved')",
+		"makes it a link":       "os.rmdir(d); os.symlink('/', d)",
+		"makes it a file":       "os.rmdir(d); open(d, 'w').close()",
+		"locks it":              "os.makedirs('a/b'); os.chmod('a/b', 0); os.chmod('a', 0); os.chmod('.', 0)",
+		"fills it":              "for i in range(500): open(str(i), 'w').close()",
+	} {
+		pid := forkServerPID(p)
+		// An isolated candidate is refused some of it.
+		runOne(t, p, "import os\nd = os.getcwd()\ntry:\n "+code+"\nexcept OSError: pass", "1")
+		if got := literal.Text(runOne(t, p, "import os\nopen('mine', 'w').close()", "os.listdir('.')")); got != "['mine']" {
+			t.Errorf("%s: the next child sees %s", name, got)
+		}
+		if forkServerPID(p) != pid {
+			t.Errorf("%s: the fork server did not outlive it", name)
+		}
+	}
+	// A module left in the work directory is not imported, nor by a new zygote.
+	runOne(t, p, "open('json.py', 'w').write('1/0')\nopen('heapq.py', 'w').write('1/0')", "1")
+	runOne(t, p, "import heapq, json", "1")
+}
+
+func TestDescriptorsOfAChild(t *testing.T) {
+	p := openPool(t, quick)
+	got := literal.Text(runOne(t, p, "import os\ndef f():\n found = []\n for d in range(64):\n  try: os.fstat(d)\n  except OSError: continue\n  found.append(d)\n return found", "f()"))
+	if want := "[0, 1, 2, 3]"; got != want {
+		t.Errorf("a child holds %s, want %s", got, want)
+	}
+}
+
+// killer ends its fork server whenever it runs.
+const killer = "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(60)"
+
+func TestForkServerDiesBetweenJobs(t *testing.T) {
+	p := openPool(t, quick)
+	if err := syscall.Kill(forkServerPID(p), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if got := literal.Text(runOne(t, p, "x = 5", "x")); got != "5" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestForkServerDiesInAJob(t *testing.T) {
+	p := openAt(t, LevelOpen, quick) // where a candidate can reach its fork server
+	marker := filepath.Join(t.TempDir(), "tried")
+	// The first try kills its fork server; the second finds the marker.
+	code := "import os, signal, time\nif not os.path.exists(" + strconv.Quote(marker) + "):\n" +
+		" open(" + strconv.Quote(marker) + ", 'w').close()\n os.kill(os.getppid(), signal.SIGKILL)\n time.sleep(60)\n"
+	if got := literal.Text(runOne(t, p, code, "6 * 7")); got != "42" {
+		t.Errorf("got %s", got)
+	}
+	if _, err := os.Stat(marker); err != nil {
+		t.Error("the first try never ran:", err)
+	}
+}
+
+func TestSandboxErrorIsNoVerdict(t *testing.T) {
+	config := quick
+	config.Retries = 1
+	p := openAt(t, LevelOpen, config)
+	code := "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(60)"
+	report, err := p.Run(t.Context(), Program{Code: code}, []string{"1"})
+	var failed *Error
+	if !errors.As(err, &failed) {
+		t.Fatalf("got %+v, %v; want a *Error", report, err)
+	}
+	if got := literal.Text(runOne(t, p, "", "1")); got != "1" {
+		t.Errorf("the pool is not fit for the next job: %s", got)
+	}
+}
+
+func TestCloseRemovesWhatIsLocked(t *testing.T) {
+	config := quick
+	config.Retries = -1
+	p, err := OpenAt(t.Context(), config, LevelOpen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := "import os\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\nos.chmod('.', 0)\n" + killer
+	if _, err := p.Run(t.Context(), Program{Code: code}, []string{"1"}); err == nil {
+		t.Error("the fork server outlived it")
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(servers(p).root); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the work directory is still there:", err)
+	}
+}
+
+func TestJobTimeout(t *testing.T) {
+	t.Parallel()
+	config := quick
+	config.JobTimeout = 3 * config.CallTimeout
+	p := openPool(t, config)
+	report, err := p.Run(t.Context(), Program{Code: "def f(x):\n while x: pass"}, []string{"f(0)", "f(1)", "f(1)", "f(1)", "f(1)", "f(1)"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[Kind]int{}
+	for _, o := range report.Outcomes {
+		kinds[o.Kind]++
+	}
+	if kinds[Returned] != 1 || kinds[TimedOut] < 1 || kinds[NotRun] < 2 || report.Outcomes[5].Kind != NotRun {
+		t.Errorf("got %v: %+v", kinds, report.Outcomes)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	config := quick
+	config.CallTimeout = time.Minute
+	p := openPool(t, config)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running errgroup.Group
+	for range 3 { // one runs, two wait for the slot
+		running.Go(func() error {
+			_, err := p.Run(ctx, Program{Code: "while True: pass"}, []string{"1"})
+			if !errors.Is(err, context.Canceled) {
+				return errors.Join(errors.New("want context.Canceled, have"), err)
+			}
+			return nil
+		})
+	}
+	cancel()
+	if err := running.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got := literal.Text(runOne(t, p, "", "1")); got != "1" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestClose(t *testing.T) {
+	p, err := Open(t.Context(), quick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := forkServerPID(p)
+	for range 2 {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if processExists(pid) {
+		t.Error("the fork server is still there")
+	}
+	if _, err := os.Stat(servers(p).root); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the work directory is still there:", err)
+	}
+	if _, err := p.Run(t.Context(), Program{}, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("Run after Close: %v", err)
+	}
+}
+
+func TestNoPython(t *testing.T) {
+	directory := t.TempDir()
+	program := func(name, script string) string {
+		path := filepath.Join(directory, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	torn := program("torn", `printf 'Traceback\nNo module named json\n' >&2; exit 1`)
+	two := program("two", `echo '{"executable": "/usr/bin/python2", "version": [2, 7], "build": "", "path": []}'`)
+	old := program("old", `echo '{"executable": "/usr/bin/python3", "version": [3, 8], "build": "", "path": []}'`)
+	free := program("free", `echo '{"executable": "/usr/bin/python3.14t", "version": [3, 14], "build": "a free-threaded build", "path": []}'`)
+	for name, want := range map[string]string{
+		"no-such-python": `no usable Python 3: "no-such-python" is not on PATH; install Python 3.9 or newer, or name one with --python or CODEA1_PYTHON`,
+		two:              `"` + two + `" is Python 2.7; install Python 3.9 or newer`,
+		old:              `"` + old + `" is Python 3.8; install Python 3.9 or newer`,
+		free:             `"` + free + `" is Python 3.14, but a free-threaded build, not CPython as usual; install Python 3.9 or newer`,
+		"/etc/passwd":    `"/etc/passwd" is no program that can be run`,
+		"true":           `"true" does not answer like Python`,
+		torn:             `"` + torn + `" does not start (exit status 1: No module named json)`,
+		"false":          `"false" does not start`,
+	} {
+		_, err := Open(t.Context(), Config{Python: name})
+		if !errors.Is(err, ErrNoPython) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", name, err, want)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := Open(t.Context(), Config{}); !errors.Is(err, ErrNoPython) || !strings.Contains(err.Error(), `"python3" is not on PATH, "python" is not on PATH`) {
+		t.Errorf("empty PATH: %v", err)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for want, c := range map[string]Config{
+		"workers":      {Workers: -1},
+		"call timeout": {CallTimeout: -1},
+		"job timeout":  {CallTimeout: time.Second, JobTimeout: time.Millisecond},
+		"memory":       {MemoryBytes: 1 << 20},
+		"file size":    {FileBytes: -1},
+		"value size":   {ValueBytes: 1},
+		"retries":      {Retries: 1000},
+		"level":        {Level: "safe"},
+	} {
+		if _, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want it to name %s", c, err, want)
+		}
+	}
+}

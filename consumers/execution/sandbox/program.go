@@ -1,0 +1,131 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"codea1/consumers/execution/literal"
+)
+
+// Program is Python source with the function its tests call.
+type Program struct {
+	Code       string
+	EntryPoint string // an expression such as `solve` or `Solution().solve`; empty: not checked
+}
+
+// Kind says what became of a call.
+type Kind int
+
+// The kinds of an Outcome.
+const (
+	NotRun   Kind = iota // the program does not load, or the job's time was up
+	Returned             // it returned a value
+	Raised               // it raised an exception
+	TimedOut             // it ran over the call timeout
+	Crashed              // it ended its process, or left the protocol
+)
+
+// String returns the kind in words.
+func (k Kind) String() string {
+	return [...]string{"not run", "returned", "raised", "timed out", "crashed"}[k]
+}
+
+// Outcome is what one call did.
+type Outcome struct {
+	Kind Kind
+	// Value is what a call that Returned returned; nil if that is no literal,
+	// and then Detail says what it is. No literal equals it.
+	Value  literal.Value
+	Detail string
+}
+
+// Report is what running calls on a program showed.
+type Report struct {
+	Loads     bool
+	LoadError string    // empty if it loads
+	Outcomes  []Outcome // one per call
+	Unstable  bool      // an earlier run of the same gave other outcomes
+}
+
+// Run evaluates each call, an expression, in the program's namespace. The
+// program is loaded once, and once more after each call that hangs or crashes.
+// It loads if it runs through, defines the entry point and that is callable.
+//
+// The error is ctx's, ErrClosed or a *Error; what the program does never makes
+// one.
+func (p *Pool) Run(ctx context.Context, program Program, calls []string) (Report, error) {
+	return p.RunWithin(ctx, program, calls, p.config.JobTimeout, p.config.ValueBytes)
+}
+
+// RunWithin is Run with limits of its own: on the time of all calls together and
+// on the text of each value.
+func (p *Pool) RunWithin(ctx context.Context, program Program, calls []string, budget time.Duration, valueBytes int) (Report, error) {
+	j := Job{Kind: JobCalls, Code: program.Code, Entry: program.EntryPoint, Items: calls, Budget: budget, ValueBytes: valueBytes}
+	return p.cache.run(ctx, p.executionKey(&j), func(ctx context.Context) (Report, error) {
+		return p.runUncached(ctx, j)
+	})
+}
+
+// RunUncached is RunWithin without the cache.
+func (p *Pool) RunUncached(ctx context.Context, program Program, calls []string, budget time.Duration, valueBytes int) (Report, error) {
+	return p.runUncached(ctx, Job{Kind: JobCalls, Code: program.Code, Entry: program.EntryPoint, Items: calls, Budget: budget, ValueBytes: valueBytes})
+}
+
+func (p *Pool) runUncached(ctx context.Context, j Job) (Report, error) {
+	s, err := p.Do(ctx, j)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Loads: s.Loads, LoadError: s.LoadError, Outcomes: make([]Outcome, len(j.Items))}
+	for i := range j.Items {
+		switch {
+		case !s.Loads:
+			report.Outcomes[i] = Outcome{Detail: s.LoadError}
+		case i >= len(s.Replies):
+			report.Outcomes[i] = Outcome{Detail: fmt.Sprintf("not reached within the job's %v", j.Budget)}
+		default:
+			report.Outcomes[i] = p.Outcome(s.Replies[i])
+		}
+	}
+	return report, nil
+}
+
+// Outcome reads the reply to a call.
+func (p *Pool) Outcome(r Reply) Outcome {
+	switch r.Tag {
+	case TagValue:
+		v, err := literal.Parse(r.Text)
+		if err != nil {
+			return Outcome{Kind: Crashed, Detail: "it sent what is " + err.Error()}
+		}
+		if len(r.Text) > packedBytes {
+			v = literal.Pack(v)
+		}
+		return Outcome{Kind: Returned, Value: v}
+	case TagUnliteral:
+		return Outcome{Kind: Returned, Detail: Clip(r.Text)}
+	case TagRaised, TagAssertion:
+		return Outcome{Kind: Raised, Detail: Clip(r.Text)}
+	case TagOvertime:
+		return Outcome{Kind: TimedOut, Detail: fmt.Sprintf("no result after %v", p.config.CallTimeout)}
+	case TagMissing:
+		return Outcome{Kind: Crashed, Detail: r.Text}
+	}
+	return Outcome{Kind: Crashed, Detail: "it sent a frame of no known kind"}
+}
+
+// packedBytes is up to where a value is kept in its parts.
+const packedBytes = 4 << 10
+
+const maxDetailBytes = 300
+
+// Clip bounds text that a candidate chose and makes it valid UTF-8. The rest is
+// not kept in memory.
+func Clip(s string) string {
+	if len(s) > maxDetailBytes {
+		s = strings.Clone(s[:maxDetailBytes])
+	}
+	return strings.ToValidUTF8(s, "?")
+}

@@ -1,0 +1,92 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"codea1/consumers/execution/internal/sandboxtest"
+	"codea1/consumers/execution/literal"
+)
+
+// TestRedTeam runs every attack of testdata/redteam. Each defines solve, whose
+// right answers it cannot know; none may earn a pass, harm the fork server,
+// leave a process or a file, or change what the next candidate sees.
+//
+// Only isolated: some attacks would harm the machine.
+func TestRedTeam(t *testing.T) {
+	files, err := filepath.Glob("testdata/redteam/*.py")
+	if err != nil || len(files) < 70 {
+		t.Fatalf("%d attacks, %v", len(files), err)
+	}
+	// Most attacks wait until their time is up: several go on at once, each in a
+	// fork server of its own.
+	paths := make(chan string)
+	var attacking sync.WaitGroup
+	for range 6 {
+		p := openOwn(t, LevelIsolated, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 900 * time.Millisecond, MemoryBytes: 128 << 20, CacheBytes: -1})
+		attacking.Go(func() {
+			for path := range paths {
+				t.Run(strings.TrimSuffix(filepath.Base(path), ".py"), func(t *testing.T) { attack(t, p, path) })
+			}
+		})
+	}
+	for _, path := range files {
+		paths <- path
+	}
+	close(paths)
+	attacking.Wait()
+}
+
+func attack(t *testing.T, p *Pool, path string) {
+	code, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := forkServerPID(p)
+	report, err := p.Run(t.Context(), Program{Code: string(code), EntryPoint: "solve"}, []string{"solve(1)", "solve(2)"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []literal.Value{literal.Str("secret-1"), literal.Str("secret-2")} {
+		if got := report.Outcomes[i]; got.Value != nil && literal.Equal(got.Value, want) {
+			t.Errorf("call %d passes: %+v", i, got)
+		}
+	}
+	// The limits of this pool are tight; what follows may wait.
+	const after = `
+import builtins, json, os, sys, threading
+def look():
+    names = sorted(os.listdir("."))
+    open("new", "w").write("x")
+    return names, oct(os.stat("new").st_mode), [json.dumps([False, 1]), isinstance(1, str)], os.getpid(), threading.active_count()
+`
+	if got := literal.Text(patient(t, p, after, "look()")); got != "([], '0o100644', ['[false, 1]', False], 1, 1)" {
+		t.Errorf("the next candidate sees %s", got)
+	}
+	if forkServerPID(p) != pid {
+		t.Error("the fork server did not outlive it")
+	}
+	if left := sandboxtest.Descendants(t, pid); len(left) > 1 {
+		t.Errorf("processes %d are still there", left)
+	}
+}
+
+// patient runs one harmless call, again where a busy machine made it late.
+func patient(t *testing.T, p *Pool, code, call string) literal.Value {
+	t.Helper()
+	for range 20 {
+		report, err := p.Run(t.Context(), Program{Code: code}, []string{call})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Loads && report.Outcomes[0].Value != nil {
+			return report.Outcomes[0].Value
+		}
+	}
+	t.Fatal("no value within twenty tries")
+	return nil
+}

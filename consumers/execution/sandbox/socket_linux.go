@@ -1,0 +1,25 @@
+package sandbox
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// awaitHangUp waits until the other end of a socket is closed, at most so long.
+// Data that comes does not wake it.
+func awaitHangUp(fd int, limit time.Duration) {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.EPOLLRDHUP}}
+	deadline := time.Now().Add(limit)
+	for {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return
+		}
+		// An error is one that reading shows again.
+		if _, err := unix.Poll(fds, int((left+time.Millisecond-1)/time.Millisecond)); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}

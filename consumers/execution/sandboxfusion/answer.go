@@ -1,0 +1,174 @@
+package sandboxfusion
+
+import (
+	"crypto/rand"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"codea1/consumers/execution/sandbox"
+)
+
+//go:embed remote.py
+var remoteProgram string
+
+// What a request to a server says and how its reply is read. The other side is
+// remote.py, which lists the tags.
+
+const (
+	// stdoutBytes is what of an answer goes to standard output: a server may
+	// read it only when the program has ended, and a pipe holds 64 KiB.
+	stdoutBytes = 48 << 10
+	// answerBytes is when an answer ends early, to go on in another request: it
+	// and one more frame are less than what a server lets a program write.
+	answerBytes = 8 << 20
+	// stderrBytes bounds the end of standard error that an error quotes.
+	stderrBytes = 2 << 10
+)
+
+// remoteSetup is what remote.py reads.
+type remoteSetup struct {
+	Nonce       string           `json:"nonce"`
+	Modules     [][2]string      `json:"modules"`
+	Kind        sandbox.JobKind  `json:"kind"`
+	Trusted     bool             `json:"trusted"`
+	ValueBytes  int              `json:"value_bytes"`
+	FrameBytes  int              `json:"frame_bytes"`
+	Code        string           `json:"code"`
+	Entry       string           `json:"entry"`
+	Items       []string         `json:"items"`
+	Each        float64          `json:"each"`   // seconds
+	Budget      float64          `json:"budget"` // seconds
+	Limits      map[string]int64 `json:"limits"`
+	StdoutBytes int              `json:"stdout_bytes"`
+	MostBytes   int              `json:"most_bytes"`
+	FileName    string           `json:"file_name"`
+}
+
+func newNonce() string { return "codea1-" + rand.Text() }
+
+// request returns a job as a whole program.
+func (c *client) request(j sandbox.Job, nonce string) *RunCodeRequest {
+	config := c.config
+	setup := remoteSetup{
+		Nonce: nonce, Kind: j.Kind, Trusted: j.Trusted, ValueBytes: j.ValueBytes, FrameBytes: sandbox.FrameBytes(j.ValueBytes), Code: j.Code, Entry: j.Entry,
+		Items: j.Items, Each: j.Each.Seconds(), Budget: j.Budget.Seconds(), StdoutBytes: stdoutBytes, MostBytes: answerBytes, FileName: nonce,
+		Modules: sandbox.JobModules(),
+		Limits:  map[string]int64{"RLIMIT_AS": config.MemoryBytes, "RLIMIT_CORE": 0, "RLIMIT_FSIZE": config.FileBytes},
+	}
+	text, err := json.Marshal(setup)
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	return &RunCodeRequest{
+		Code:     remoteProgram + "\n\nmain(\"" + base64.StdEncoding.EncodeToString(text) + "\")\n",
+		Language: languagePython, CompileTimeout: startSlack.Seconds(), RunTimeout: (j.Budget + startSlack).Seconds(),
+		MemoryLimitMB: config.MemoryBytes >> 20, Files: map[string]*string{}, FetchFiles: []string{nonce},
+	}
+}
+
+// serverAnswer is what a server's reply says of a job.
+type serverAnswer struct {
+	sandbox.Session
+	ran    time.Duration
+	more   bool   // the answer got too long for the rest of the items
+	stderr string // the end of what the program wrote there
+}
+
+// readServerAnswer reads a reply in full or returns an error. With errNoEnd
+// comes what there is of the answer.
+func readServerAnswer(j sandbox.Job, nonce string, text []byte) (serverAnswer, error) {
+	var a serverAnswer
+	var response RunCodeResponse
+	if err := json.Unmarshal(text, &response); err != nil {
+		return a, fmt.Errorf("the reply is not what POST /run_code returns: %w", err)
+	}
+	run := response.RunResult
+	if run == nil || response.Status == statusSandboxError || run.Status == resultError {
+		return a, fmt.Errorf("the server says %s: %s", response.Status, sandbox.Clip(response.Message))
+	}
+	a.stderr = strings.TrimSpace(run.Stderr[max(0, len(run.Stderr)-stderrBytes):])
+	a.ran = time.Duration(run.ExecutionTime * float64(time.Second))
+	lines := run.Stdout
+	if spilled, err := base64.StdEncoding.DecodeString(response.Files[nonce]); err == nil {
+		lines += "\n" + string(spilled)
+	}
+	if err := a.read(j, nonce, lines); err != nil {
+		return a, fmt.Errorf("%w (%s, %s): %w", errNoEnd, response.Status, run.Status, err)
+	}
+	return a, nil
+}
+
+// read goes through the lines of an answer, up to its end.
+func (a *serverAnswer) read(j sandbox.Job, nonce, text string) error {
+	begun, loaded := false, false
+	for line := range strings.Lines(text) {
+		rest, ours := strings.CutPrefix(line, nonce+" ")
+		if !ours {
+			continue
+		}
+		var said [2]string
+		if err := json.Unmarshal([]byte(rest), &said); err != nil || len(said[0]) != 1 || len(said[1]) > sandbox.FrameBytes(j.ValueBytes) {
+			return errors.New("a line is cut off or too long")
+		}
+		tag, detail := said[0][0], said[1]
+		switch {
+		case !begun:
+			if tag != sandbox.TagBegun {
+				return errors.New("it does not begin")
+			}
+			begun = true
+		case tag == 'E':
+			a.more = detail == "more"
+			return nil
+		case !loaded:
+			loaded = true
+			a.load(tag, detail, j.Each)
+		case len(a.Replies) == len(j.Items):
+			return errors.New("it has more lines than the job has items")
+		default:
+			a.Add(&j, itemReply(tag, detail))
+		}
+	}
+	return errors.New("a line is missing")
+}
+
+func (a *serverAnswer) load(tag byte, detail string, each time.Duration) {
+	switch tag {
+	case sandbox.TagLoaded:
+		a.Loads = true
+	case sandbox.TagUnloadable:
+		a.LoadError = sandbox.Clip(detail)
+	case 'O':
+		a.LoadError = fmt.Sprintf("still loading after %v", each)
+	default:
+		a.LoadError = sandbox.Clip(detail) + " while loading"
+	}
+}
+
+func itemReply(tag byte, detail string) sandbox.Reply {
+	switch tag {
+	case 'O':
+		return sandbox.Reply{Tag: sandbox.TagOvertime}
+	case 'M':
+		return sandbox.Reply{Tag: sandbox.TagMissing, Text: sandbox.Clip(detail)}
+	}
+	return sandbox.Reply{Tag: tag, Text: detail}
+}
+
+// takenAway completes the answer of a program that keeps its own from arriving.
+func (a serverAnswer) takenAway(j sandbox.Job) serverAnswer {
+	const reason = "the program ended its run, or took its answers away"
+	if !a.Loads && a.LoadError == "" {
+		a.LoadError = reason
+	}
+	for a.Loads && len(a.Replies) < len(j.Items) {
+		a.Replies = append(a.Replies, sandbox.Reply{Tag: sandbox.TagMissing, Text: reason})
+	}
+	a.more = false
+	return a
+}

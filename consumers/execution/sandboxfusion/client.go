@@ -1,0 +1,274 @@
+package sandboxfusion
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"codea1/consumers/execution/literal"
+	"codea1/consumers/execution/sandbox"
+)
+
+// client does jobs on a SandboxFusion server, each in a request of its own:
+// code in, standard output and files out.
+//
+// A request carries one program and its calls, or one test script, or the text
+// of suites, and never an expectation: there is nothing to steal there. The
+// answers come on standard output, which every such server returns. That is
+// acceptable here, and would not be where expectations are compared in the
+// program's process: whoever forges the lines of an answer chooses what the
+// calls return, as a program does anyway. Each is compared here, as always.
+//
+// How well programs are kept from the machine and from each other is the
+// server's own affair. SandboxFusion's default is not at all: a program there
+// can look for those that run beside it, and for their answers.
+type client struct {
+	config  sandbox.Config
+	address string // of POST /run_code
+	name    string // the address without a password
+	http    *http.Client
+	pace    pace
+}
+
+// levelElsewhere is the level of a pool whose programs run on a server.
+const levelElsewhere sandbox.Level = "remote"
+
+const (
+	requestsAtATime  = 16               // to one server
+	startSlack       = 10 * time.Second // for Python, the harness and its children to start on a busy server
+	maxResponseBytes = 64 << 20
+)
+
+// pace says how long a server is waited for.
+type pace struct {
+	pause    time.Duration // before the second try; it doubles with each
+	longest  time.Duration // a pause
+	patience time.Duration // with a server that is full
+	queue    time.Duration // of a request in the server, on top of the time it may run
+}
+
+var defaultPace = pace{pause: 200 * time.Millisecond, longest: 10 * time.Second, patience: 5 * time.Minute, queue: time.Minute}
+
+// Open opens the sandbox that the flags name: a server, or this machine. The
+// caller closes the pool.
+func Open(ctx context.Context, flags *sandbox.Flags, logger *slog.Logger) (*sandbox.Pool, error) {
+	if flags.Sandbox == "" {
+		return sandbox.Open(ctx, flags.Config(logger))
+	}
+	return openServer(ctx, flags.Sandbox, flags.Config(logger), defaultPace)
+}
+
+// openServer opens a pool whose jobs run on a server and checks the Python there.
+func openServer(ctx context.Context, server string, config sandbox.Config, pace pace) (*sandbox.Pool, error) {
+	config.Workers = cmp.Or(config.Workers, requestsAtATime)
+	config, err := config.Complete()
+	if err != nil {
+		return nil, err
+	}
+	address, err := runCodeAddress(server)
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = config.Workers
+	pool := sandbox.NewPool(config, &client{
+		config: config, address: address.String(), name: address.Redacted(), http: &http.Client{Transport: transport}, pace: pace,
+	})
+	if err := checkPython(ctx, pool); err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	return pool, nil
+}
+
+func runCodeAddress(server string) (*url.URL, error) {
+	address, err := url.Parse(server)
+	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
+		return nil, fmt.Errorf("sandbox server %q: want a URL such as http://127.0.0.1:8080", server)
+	}
+	if path.Base(address.Path) != "run_code" {
+		address = address.JoinPath("run_code")
+	}
+	return address, nil
+}
+
+// checkPython runs a first program, which returns the version of its Python.
+func checkPython(ctx context.Context, pool *sandbox.Pool) error {
+	config := pool.Config()
+	s, err := pool.Do(ctx, sandbox.Job{
+		Kind: sandbox.JobCalls, Items: []string{"tuple(__import__('sys').version_info[:2])"},
+		Each: max(config.CallTimeout, startSlack), Budget: max(config.JobTimeout, startSlack),
+	})
+	if err != nil {
+		return err
+	}
+	var version [2]int
+	if len(s.Replies) == 1 {
+		value, _ := pool.Outcome(s.Replies[0]).Value.(literal.Tuple)
+		for i := range min(len(value), 2) {
+			if n, ok := value[i].(*literal.Int); ok {
+				version[i], err = strconv.Atoi(literal.Text(n))
+			}
+		}
+	}
+	if err != nil || !sandbox.SupportsPython(version) {
+		return fmt.Errorf("%w: the server %s has Python %d.%d, not 3.%d or newer %s",
+			sandbox.ErrNoPython, pool.Describe().Python, version[0], version[1], sandbox.OldestPythonMinor, s.LoadError)
+	}
+	return nil
+}
+
+// Describe implements sandbox.Backend.
+func (c *client) Describe() sandbox.Description {
+	return sandbox.Description{Python: c.name, Level: levelElsewhere, Isolation: "that of the server", Bounds: "those of the server"}
+}
+
+// Close implements sandbox.Backend.
+func (c *client) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// Do implements sandbox.Backend.
+func (c *client) Do(ctx context.Context, slot sandbox.Slot, j sandbox.Job) (sandbox.Session, error) {
+	if j.Kind == sandbox.JobPrograms {
+		return sandbox.Session{}, sandbox.ErrThisMachineOnly
+	}
+	var done sandbox.Session
+	for {
+		rest := j
+		rest.Items = j.Items[len(done.Replies):]
+		a, err := c.persist(ctx, slot.Closed, rest)
+		if err != nil {
+			return sandbox.Session{}, err
+		}
+		if len(done.Replies) == 0 {
+			done.Loads, done.LoadError = a.Loads, a.LoadError
+		}
+		for _, r := range a.Replies {
+			done.Add(&j, r)
+		}
+		j.Budget -= a.ran
+		if !a.more || len(a.Replies) == 0 || j.Budget <= 0 {
+			return done, nil
+		}
+	}
+}
+
+// Ways in which a request comes to nothing, besides a connection's own errors.
+var (
+	// errNoEnd is a reply without all of a job's lines. Either the server lost
+	// some, or the program kept them from being written.
+	errNoEnd = errors.New("the answer has no end")
+	// errRefused is a request that this server will never take.
+	errRefused = errors.New("the server refuses the request")
+)
+
+// busyError is a server that has no place at the moment.
+type busyError struct {
+	status string
+	after  time.Duration // as it asks; 0: it does not say
+}
+
+func (e *busyError) Error() string { return "the server is busy: " + e.status }
+
+// persist asks until there is an answer. A server that is full is asked again
+// for as long as patience lasts; one that fails, as often as the pool retries.
+func (c *client) persist(ctx context.Context, closed <-chan struct{}, j sandbox.Job) (serverAnswer, error) {
+	began, pause := time.Now(), c.pace.pause
+	for failures := 0; ; {
+		a, err := c.ask(ctx, j)
+		var busy *busyError
+		switch {
+		case err == nil:
+			return a, nil
+		case ctx.Err() != nil:
+			return a, ctx.Err()
+		case errors.As(err, &busy) && time.Since(began) < c.pace.patience:
+			pause = max(pause, busy.after)
+		default:
+			failures++
+		}
+		if failures > max(0, c.config.Retries) || errors.Is(err, errRefused) {
+			if errors.Is(err, errNoEnd) && c.blames(ctx) {
+				return a.takenAway(j), nil
+			}
+			return a, &sandbox.Error{Op: "run " + string(j.Kind) + " on " + c.name, Stderr: a.stderr, Err: fmt.Errorf("%d tries: %w", max(failures, 1), err)}
+		}
+		c.config.Logger.Warn("the sandbox server failed, trying again", "error", err)
+		pause = min(pause, c.pace.longest)
+		select {
+		case <-ctx.Done():
+			return a, ctx.Err()
+		case <-closed:
+			return a, sandbox.ErrClosed
+		case <-time.After(pause):
+			pause *= 2
+		}
+	}
+}
+
+// blames reports whether answers that have no end are the program's doing: an
+// empty program gets an answer with one.
+func (c *client) blames(ctx context.Context) bool {
+	_, err := c.ask(ctx, sandbox.Job{Kind: sandbox.JobCalls, Items: []string{"0"}, Each: startSlack, Budget: startSlack, ValueBytes: c.config.ValueBytes})
+	return err == nil
+}
+
+// ask makes one request.
+func (c *client) ask(ctx context.Context, j sandbox.Job) (serverAnswer, error) {
+	nonce := newNonce()
+	body, err := json.Marshal(c.request(j, nonce))
+	if err != nil {
+		return serverAnswer{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, j.Budget+startSlack+c.pace.queue)
+	defer cancel()
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, bytes.NewReader(body))
+	if err != nil {
+		return serverAnswer{}, err
+	}
+	post.Header.Set("Content-Type", "application/json")
+	response, err := c.http.Do(post)
+	if err != nil {
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			err = inner.Err // the address may hold a password, and stands in the error anyway
+		}
+		return serverAnswer{}, err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
+	switch {
+	case err != nil:
+		return serverAnswer{}, fmt.Errorf("read the reply: %w", err)
+	case response.StatusCode == http.StatusTooManyRequests, response.StatusCode == http.StatusServiceUnavailable:
+		return serverAnswer{}, &busyError{response.Status, retryAfter(response.Header)}
+	case response.StatusCode >= 400 && response.StatusCode < 500 && response.StatusCode != http.StatusRequestTimeout:
+		return serverAnswer{}, fmt.Errorf("%w: %s: %s", errRefused, response.Status, sandbox.Clip(string(text)))
+	case response.StatusCode != http.StatusOK:
+		return serverAnswer{}, fmt.Errorf("the server answers %s: %s", response.Status, sandbox.Clip(string(text)))
+	case len(text) > maxResponseBytes:
+		return serverAnswer{}, fmt.Errorf("%w within %d bytes", errNoEnd, maxResponseBytes)
+	}
+	return readServerAnswer(j, nonce, text)
+}
+
+// retryAfter reads the header in seconds, the form that servers under load send.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.Atoi(strings.TrimSpace(header.Get("Retry-After")))
+	if err != nil || seconds < 0 || seconds > int(time.Hour/time.Second) {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,93 @@
+package sandboxfusion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"codea1/consumers/execution/sandbox"
+)
+
+// ServeCommand runs programs for others over HTTP.
+type ServeCommand struct {
+	Address string        `help:"Address to listen on. Whoever reaches it can run programs here." default:"127.0.0.1:8080"`
+	Waiting int           `help:"Requests that may wait while others run; with more, the server answers 503." default:"64"`
+	BodyMiB int64         `name:"body-mib" help:"Largest request and largest file of a program, in MiB." default:"16"`
+	Drain   time.Duration `help:"How long a stopped server lets programs run on." default:"30s"`
+	sandbox.Flags
+}
+
+// headerTimeout bounds how long a client may take for a request's header, and
+// bodyTimeout for all of it.
+const (
+	headerTimeout = 10 * time.Second
+	bodyTimeout   = time.Minute
+)
+
+// Run serves until ctx ends.
+func (c *ServeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
+	switch {
+	case c.Sandbox != "":
+		return fmt.Errorf("--sandbox: %w", sandbox.ErrThisMachineOnly)
+	case c.Waiting < 0 || c.Waiting > 1<<20:
+		return fmt.Errorf("--waiting is %d; want 0 to %d", c.Waiting, 1<<20)
+	case c.BodyMiB < 1 || c.BodyMiB > 256:
+		return fmt.Errorf("--body-mib is %d; want 1 to 256", c.BodyMiB)
+	}
+	config := c.Config(logger)
+	config.FileBytes = c.BodyMiB << 20 // or a program could not be given what a request may hold
+	pool, err := sandbox.Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", c.Address)
+	if err != nil {
+		return err
+	}
+	about := pool.Describe()
+	fmt.Fprintf(out, "http://%s/run_code  %s  %s\n", listener.Addr(), about.Level, about.Python)
+	return serve(ctx, listener, Handler(pool, ServeLimits{Waiting: c.Waiting, BodyBytes: c.BodyMiB << 20}), c.Drain)
+}
+
+// serve answers requests until ctx ends, and then for as long as drain those
+// that are under way.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, drain time.Duration) error {
+	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout,
+		BaseContext: func(net.Listener) context.Context { return working },
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		closing, cancelClosing := context.WithTimeout(working, drain)
+		defer cancelClosing()
+		err := server.Shutdown(closing)
+		if errors.Is(err, context.DeadlineExceeded) {
+			cancel() // programs that are still running, which their clients hear of
+			last, cancelLast := context.WithTimeout(context.WithoutCancel(working), headerTimeout)
+			defer cancelLast()
+			if err = server.Shutdown(last); err != nil {
+				err = errors.Join(err, server.Close())
+			}
+		}
+		return err
+	})
+	return group.Wait()
+}
