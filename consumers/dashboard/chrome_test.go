@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// chrome is a headless Chromium with one page, spoken to over the Chrome
-// DevTools Protocol on a pipe: JSON messages that end with a NUL byte, written
-// to its descriptor 3 and read from its descriptor 4.
+// chrome is a headless Chromium with one page. The test uses the Chrome DevTools
+// Protocol on pipes: JSON messages that end with a NUL byte, written to its
+// descriptor 3 and read from its descriptor 4.
 type chrome struct {
 	t       *testing.T
 	to      *os.File
@@ -24,8 +24,8 @@ type chrome struct {
 	mu       sync.Mutex
 	next     int
 	waiting  map[int]chan reply
-	problems []string // what the page threw or was refused
-	requests []string // URLs that were asked for
+	problems []string // exceptions and errors of the page
+	requests []string // URLs that the page requested
 }
 
 type reply struct {
@@ -135,7 +135,7 @@ func (c *chrome) read(from *os.File) {
 			c.problems = append(c.problems, string(m.Params))
 		case "Network.requestWillBeSent":
 			var p struct{ Request struct{ URL string } }
-			_ = json.Unmarshal(m.Params, &p) // an unreadable one is a request too
+			_ = json.Unmarshal(m.Params, &p) // an unreadable request counts too
 			c.requests = append(c.requests, p.Request.URL)
 		case "Log.entryAdded":
 			var p struct{ Entry struct{ Level string } }
@@ -157,7 +157,7 @@ func (c *chrome) call(method string, params map[string]any, result any) {
 	c.mu.Lock()
 	if c.waiting == nil {
 		c.mu.Unlock()
-		c.t.Errorf("%s: chromium is gone", method)
+		c.t.Errorf("%s: chromium has ended", method)
 		return
 	}
 	c.next++
@@ -185,7 +185,7 @@ func (c *chrome) call(method string, params map[string]any, result any) {
 	switch {
 	case !ok:
 		if method != "Browser.close" {
-			c.t.Fatalf("%s: chromium is gone", method)
+			c.t.Fatalf("%s: chromium has ended", method)
 		}
 	case r.Error != nil:
 		c.t.Errorf("%s: %s", method, r.Error.Message)
@@ -196,7 +196,7 @@ func (c *chrome) call(method string, params map[string]any, result any) {
 	}
 }
 
-// eval returns what a JavaScript expression gives in the page.
+// eval returns the value of a JavaScript expression in the page.
 func (c *chrome) eval(expression string) any {
 	c.t.Helper()
 	var out struct {
@@ -231,14 +231,14 @@ func (c *chrome) until(condition string) {
 	}
 }
 
-// seen returns what went wrong in the page and what it asked for.
+// seen returns the errors and the requests of the page.
 func (c *chrome) seen() (problems, requests []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.problems), slices.Clone(c.requests)
 }
 
-// prefer has the page shown in a colour scheme: light or dark.
+// prefer sets the colour scheme of the page: light or dark.
 func (c *chrome) prefer(scheme string) {
 	c.t.Helper()
 	c.call("Emulation.setEmulatedMedia", map[string]any{

@@ -11,14 +11,15 @@ import (
 	"codea1/events"
 )
 
-// Bounds of what is kept for examples.
+// Bounds of the examples.
 const (
 	maxExamples     = 5
 	maxBufferBytes  = 32 << 20 // events of groups that are not rewarded yet
 	maxExampleBytes = 4 << 10  // of each text of an example
 )
 
-// Example is an answer that fails a new test which is right as stated.
+// Example is an answer that fails a new test, and the test, which is right as
+// stated.
 type Example struct {
 	Step     int
 	Group    string

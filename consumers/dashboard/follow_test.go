@@ -12,7 +12,7 @@ import (
 	"codea1/events/natsbus/natstest"
 )
 
-// longEnough bounds a test that waits for what must come.
+// longEnough is the longest wait of a test.
 const longEnough = 30 * time.Second
 
 func encode(t testing.TB, es ...*events.Event) (out []events.Message) {
@@ -27,7 +27,7 @@ func encode(t testing.TB, es ...*events.Event) (out []events.Message) {
 	return out
 }
 
-// follow has the follower follow run r1 until the test ends.
+// follow runs Follow for run r1 until the test ends.
 func follow(t testing.TB, f *Follower, bus Bus) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -73,7 +73,7 @@ func TestFollowReadsTheBus(t *testing.T) {
 	follow(t, f, bus)
 	waitFor(t, f, "step 1", func(s *State) bool { return s.Trained() == 1 && s.Book.Size() == 1 })
 
-	// What happens from now on is seen too.
+	// Later events are read too.
 	s := &script{at: noon.Add(time.Second)}
 	if err := bus.Publish(t.Context(), encode(t, s.finished(1, events.RunStopped))...); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestFollowReadsTheBus(t *testing.T) {
 	}
 	f.View(func(s *State) {
 		if s.Total() != 5 {
-			t.Errorf("%d events were seen, want 5", s.Total())
+			t.Errorf("%d events were counted, want 5", s.Total())
 		}
 	})
 }
@@ -109,7 +109,7 @@ func TestFollowEndsWithTheBus(t *testing.T) {
 	}
 }
 
-// reader hands out messages and then an error.
+// reader returns messages and then an error.
 type reader struct {
 	messages []events.Message
 	err      error
@@ -126,12 +126,12 @@ func (r *reader) Next(context.Context) (events.Message, events.Position, error) 
 	return m, "1", nil
 }
 
-func TestFollowPassesOverWhatItCannotRead(t *testing.T) {
+func TestFollowSkipsUnreadableEvents(t *testing.T) {
 	messages := encode(t, start()...)
 	messages[1].Data = []byte{0xc1} // group.rewarded: not msgpack
 	posed := messages[1]
-	posed.Type = events.TypeProblemPosed // its payload is not looked at
-	gone := errors.New("the broker is gone")
+	posed.Type = events.TypeProblemPosed // its payload is not decoded
+	gone := errors.New("the broker has ended")
 	f := NewFollower()
 	err := f.Follow(t.Context(), &reader{messages: append(messages, posed), err: gone}, "r1", events.Start)
 	if !errors.Is(err, gone) || !strings.Contains(err.Error(), "r1") {
@@ -144,17 +144,17 @@ func TestFollowPassesOverWhatItCannotRead(t *testing.T) {
 	})
 }
 
-func TestSubscribersAreToldOnceForManyChanges(t *testing.T) {
+func TestSubscribersAreNotifiedOnceForManyChanges(t *testing.T) {
 	f := NewFollower()
 	changes, unsubscribe := f.Subscribe()
-	<-changes // what is there already
+	<-changes // the value at the start
 	for _, m := range encode(t, start()...) {
 		f.apply(&m)
 	}
 	<-changes
 	select {
 	case <-changes:
-		t.Error("told twice of changes seen at once")
+		t.Error("two notifications for one read")
 	default:
 	}
 	unsubscribe()
@@ -162,7 +162,7 @@ func TestSubscribersAreToldOnceForManyChanges(t *testing.T) {
 	f.apply(&m[0])
 	select {
 	case <-changes:
-		t.Error("told after unsubscribing")
+		t.Error("a notification after unsubscribing")
 	default:
 	}
 }
@@ -189,13 +189,13 @@ func showBar(t *testing.T, terminal bool) string {
 			t.Fatal(err)
 		}
 	}
-	if err := bar.Run(t.Context()); err != nil { // the run is finished, so is the bar
+	if err := bar.Run(t.Context()); err != nil { // returns because the run is finished
 		t.Fatal(err)
 	}
 	return out.String()
 }
 
-func TestBarWritesLinesWhereThereIsNoTerminal(t *testing.T) {
+func TestBarWritesLinesWithoutATerminal(t *testing.T) {
 	want := strings.Join([]string{
 		"starting",
 		"step 1/2  pass 0.75  hist 0.50  code 0.25  test 0.25",
@@ -216,7 +216,7 @@ func TestBarDrawsInPlaceOnATerminal(t *testing.T) {
 			t.Errorf("no %q in %q", want, got)
 		}
 	}
-	// One line for the training, one for the evaluation, and the cursor below.
+	// One line for the training and one for the evaluation. The cursor is below.
 	if n := strings.Count(got, "\n"); n != 2 || !strings.HasSuffix(got, "\n") {
 		t.Errorf("%d lines: %q", n, got)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // serve returns a server of f on a free port, which ends with the test, and a
-// function that ends it before.
+// function that ends it earlier.
 func serve(t testing.TB, f *Follower) (server *Server, stop func()) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -50,7 +50,7 @@ func serve(t testing.TB, f *Follower) (server *Server, stop func()) {
 	return server, stop
 }
 
-// client has no idle connections that outlive a test.
+// client keeps no idle connections after a request.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 func request(t testing.TB, url string) (status int, body string, header http.Header) {
@@ -174,7 +174,7 @@ func TestEventsStreamsTheStateAsItChanges(t *testing.T) {
 			break
 		}
 	}
-	stop() // returns although the page is still there
+	stop() // returns with an open stream
 	if _, ok := next(); ok {
 		t.Error("a state after the end")
 	}
@@ -208,15 +208,16 @@ func TestAPortInUseIsOneSentence(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatIsNone(t *testing.T) {
+func TestInvalidAddress(t *testing.T) {
 	_, err := Listen(t.Context(), ServerConfig{Address: "nowhere", Follower: NewFollower(), Gatherer: prometheus.NewRegistry()})
 	if err == nil || !strings.Contains(err.Error(), "nowhere") || !strings.Contains(err.Error(), addressFlag) {
 		t.Errorf("have %v", err)
 	}
 }
 
-// TestDefaultAddressGivesWay: two runs on one machine both have a page.
-func TestDefaultAddressGivesWay(t *testing.T) {
+// TestDefaultAddressMayBeTaken checks that two runs on one machine have a page
+// each.
+func TestDefaultAddressMayBeTaken(t *testing.T) {
 	for range 2 {
 		server, err := Listen(t.Context(), ServerConfig{Follower: NewFollower(), Gatherer: prometheus.NewRegistry()})
 		if err != nil {
@@ -263,16 +264,16 @@ func TestServerAnswersOnlyToGet(t *testing.T) {
 	}
 }
 
-// TestFlagsSayWhatIsSo: struct tags cannot name constants.
-func TestFlagsSayWhatIsSo(t *testing.T) {
+// TestFlagTags compares struct tags, which cannot name constants, with them.
+func TestFlagTags(t *testing.T) {
 	field, _ := reflect.TypeFor[Flags]().FieldByName("Address")
 	if "--"+field.Tag.Get("name") != addressFlag || !strings.Contains(field.Tag.Get("help"), DefaultAddress) {
 		t.Errorf("the flag's tag is %s", field.Tag)
 	}
 }
 
-// TestVendoredFiles checks page/VENDOR: the files of other projects are as
-// published, and none is missing from the list.
+// TestVendoredFiles checks the sums of page/VENDOR, and that no file is missing
+// from its list.
 func TestVendoredFiles(t *testing.T) {
 	list, err := os.ReadFile("page/VENDOR")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"codea1/events"
 )
 
-// Bounds of what a State keeps.
+// Bounds of a State.
 const (
 	maxRecentDrops = 20
 	maxReplicas    = 256  // replicas with a heartbeat
@@ -34,7 +34,7 @@ type State struct {
 	Config     string // its whole configuration, YAML
 
 	Events     map[events.Type]int64 // by type
-	Unreadable int64                 // events whose payload could not be decoded
+	Unreadable int64                 // events with a payload that could not be decoded
 
 	Rewarded    int64 // training groups
 	Dropped     int64 // groups of either purpose

@@ -18,7 +18,7 @@ const maxProblems = 1 << 16
 // has seen no event.
 type Figures struct {
 	Groups int // groups posed
-	Scored int // groups scored; the others are under way or were dropped
+	Scored int // groups scored; the others are not complete or were dropped
 
 	// Code LLM.
 	Problems int // problems with a scored answer

@@ -148,7 +148,7 @@ func TestAdvantages(t *testing.T) {
 		rewards []float64
 		want    []float64
 	}{
-		{"nobody", nil, []float64{}},
+		{"no rewards", nil, []float64{}},
 		{"a group of one", []float64{0.3}, []float64{0.3}},
 		{"all equal", []float64{0.5, 0.5, 0.5}, []float64{0, 0, 0}},
 		// mean 0.5; sample variance (0.25 + 0.25)/1 = 0.5, std 0.70710678

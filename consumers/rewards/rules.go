@@ -56,7 +56,7 @@ const (
 )
 
 // Band is the weight of the groups up to a mean reward of their answers. The
-// mean reward stands for the difficulty of the problem, because every log
+// mean reward measures the difficulty of the problem, because every log
 // records it.
 type Band struct {
 	UpTo   float64 // mean R_code of the group, within [0, 1]
