@@ -3,17 +3,15 @@ package main
 import (
 	"context"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"codea1/consumers/execution"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
 	"codea1/consumers/rewards"
 	"codea1/events"
+	"codea1/events/settings"
 	"codea1/producers/problems"
 	"codea1/replay"
 )
@@ -45,10 +43,12 @@ func newChecker(ctx context.Context, logger *slog.Logger) (problems.Checker, fun
 	var opened *sandbox.Pool
 	open := sync.OnceValues(func() (*sandbox.Pool, error) {
 		var err error
-		opened, err = sandboxfusion.Open(ctx, &sandbox.Flags{
-			Python: os.Getenv(envName("python")), SandboxLevel: os.Getenv(envName("sandbox-level")), Sandbox: os.Getenv(envName("sandbox")),
-			CallTimeout: checkCallTimeout, MemoryMiB: checkMemoryMiB,
-		}, logger)
+		var flags sandbox.Flags
+		if err = settings.Resolve(&flags, nil, envPrefix); err != nil {
+			return nil, err
+		}
+		flags.CallTimeout, flags.JobTimeout, flags.MemoryMiB = checkCallTimeout, 0, checkMemoryMiB
+		opened, err = sandboxfusion.Open(ctx, &flags, logger)
 		return opened, err
 	})
 	return &checker{open}, func() error {
@@ -82,32 +82,4 @@ func (recipes) File(path string) (string, replay.Score, error) {
 
 func scoreOf(recipe rewards.Recipe) replay.Score {
 	return func(group *events.CodeExecuted) (*events.GroupRewarded, error) { return rewards.Score(recipe, group) }
-}
-
-// rewardName is the name of a reward recipe. A recipe file is read at once and
-// replaced by the name of its formula, which holds the whole formula. The saved
-// configuration and run.started therefore do not need the file.
-type rewardName string
-
-// Decode implements kong.MapperValue.
-func (n *rewardName) Decode(ctx *kong.DecodeContext) error {
-	var text string
-	if err := ctx.Scan.PopValueInto("recipe", &text); err != nil {
-		return err
-	}
-	recipe, err := rewards.Load(text, rewards.DefaultAlpha)
-	if err != nil {
-		return err
-	}
-	*n = rewardName(recipe.Name())
-	return nil
-}
-
-// recipe returns the recipe of a run.
-func (f *RunFlags) recipe() (rewards.Recipe, error) { return rewards.New(string(f.Reward), f.Alpha) }
-
-// needsGolden reports whether the recipe rewards by golden tests.
-func (f *RunFlags) needsGolden() bool {
-	recipe, err := f.recipe()
-	return err == nil && recipe.Rules().Golden
 }

@@ -1,235 +1,259 @@
 package main
 
 import (
-	"cmp"
+	"embed"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"io/fs"
 	"os"
-	"reflect"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
-	"go.yaml.in/yaml/v4"
+
+	"codea1/consumers/dashboard"
+	"codea1/consumers/evaluation"
+	"codea1/consumers/execution/sandbox"
+	"codea1/consumers/rewards"
+	"codea1/events"
+	"codea1/events/connect"
+	"codea1/events/settings"
+	"codea1/events/stage"
+	"codea1/gpuworker"
+	"codea1/producers/curriculum"
+	"codea1/producers/problems"
 )
 
 // envPrefix begins the name of every environment variable that sets a flag.
 const envPrefix = "CODEA1_"
 
-func envName(flag string) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+const (
+	defaultPreset  = "tiny"
+	defaultRunsDir = "runs"
+)
+
+// RunSettings say what a run is. The commands that begin a run take them: train,
+// and the recorder of a run whose stages are separate processes. Each setting is
+// a flag, an environment variable and a key of a configuration file: a flag goes
+// before the environment, then come the file, the preset and the default.
+type RunSettings struct {
+	Preset  string `yaml:"preset" help:"Hyper-parameters to start from: tiny (the embedded engine on a laptop) or paper." default:"tiny" enum:"tiny,paper" change:"resume"`
+	RunsDir string `yaml:"runs-dir" help:"Directory that holds the run directories." default:"runs" placeholder:"DIR" change:"resume" scope:"machine"`
+
+	Data       problems.Flags          `embed:"" yaml:",inline"`
+	Models     gpuworker.ModelFlags    `embed:"" yaml:",inline"`
+	KeepTokens int                     `yaml:"keep-tokens" help:"Newest trained steps whose token ids and log-probs the log keeps; 0 for all. They take most of the log's space, and a step cannot be retrained without them." default:"0" min:"0" max:"10000000" change:"resume"`
+	Bus        connect.Flags           `embed:"" yaml:",inline" group:"Message bus"`
+	Delivery   stage.Flags             `embed:"" yaml:",inline" group:"Message bus"`
+	Sandbox    sandbox.Flags           `embed:"" yaml:",inline" group:"Sandbox"`
+	Curriculum curriculum.Flags        `embed:"" yaml:",inline"`
+	Sampling   gpuworker.SamplingFlags `embed:"" yaml:",inline" group:"Sampling"`
+	Reward     rewards.Flags           `embed:"" yaml:",inline" group:"Reward"`
+	Training   gpuworker.TrainingFlags `embed:"" yaml:",inline"`
+	Evaluation evaluation.Flags        `embed:"" yaml:",inline" group:"Evaluation"`
 }
 
-// layers resolves a flag that was not given on the command line: environment
-// beats file beats the configuration of the run that goes on beats preset beats
-// the flag's default.
-type layers struct {
-	path   string // of the file; empty for none
-	file   map[string]string
-	saved  map[string]string // configuration of a run that goes on; nil for a new one
-	preset map[string]string
+// Settings are all settings of train, and all keys of a configuration file.
+type Settings struct {
+	RunSettings `yaml:",inline"`
+
+	Budget    time.Duration   `yaml:"budget" help:"Time that this attempt at the run may take, with the evaluation at its end; 0 for no limit. Learning rates follow the planned steps all the same." default:"0s" min:"0s" change:"resume" group:"Process"`
+	Port      int             `yaml:"port" help:"Loopback port of the embedded NATS server; 0 for 4222, or any free one if that is taken." default:"0" min:"0" max:"65535" change:"resume" group:"Process"`
+	Dashboard dashboard.Flags `embed:"" yaml:",inline" group:"Process"`
 }
 
-// given returns what the command line or the environment sets a flag to; empty
-// for neither.
-func given(ctx *kong.Context, flag string) string {
-	for _, p := range ctx.Path {
-		if p.Flag != nil && p.Flag.Name == flag {
-			return fmt.Sprint(ctx.FlagValue(p.Flag))
-		}
+//go:embed presets/*.yaml
+var presets embed.FS
+
+// presetSettings returns the settings of a preset: the defaults, which are the
+// paper's, with the preset's file on top.
+func presetSettings(name string) (*Settings, error) {
+	path := "presets/" + name + ".yaml"
+	text, err := presets.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("preset %q is unknown; there are: %s", name, strings.Join(presetNames(), ", "))
 	}
-	return os.Getenv(envName(flag))
+	s := new(Settings)
+	if err := errors.Join(settings.Defaults(s), settings.Read(path, text, s)); err != nil {
+		return nil, err
+	}
+	s.Preset = name
+	return s, nil
 }
 
-// addLayers adds the layers below the command line for the flags of a run:
-// those of a configuration file (empty for none) and of the run that goes on
-// (nil for a new one).
-func addLayers(ctx *kong.Context, path string, saved map[string]string) error {
-	l := layers{path: path, saved: saved}
-	if path != "" {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return fmt.Errorf("configuration: %w", err)
+func presetNames() []string {
+	files, err := fs.Glob(presets, "presets/*.yaml")
+	if err != nil {
+		panic(err) // the pattern is wrong
+	}
+	for i, file := range files {
+		files[i] = strings.TrimSuffix(strings.TrimPrefix(file, "presets/"), ".yaml")
+	}
+	return files
+}
+
+// readSettings returns what a configuration in YAML sets, above the preset that
+// it names. Another preset may be given in its place; empty for none.
+func readSettings(name string, text []byte, preset string) (*Settings, error) {
+	if preset == "" {
+		named := &Settings{RunSettings: RunSettings{Preset: defaultPreset}}
+		if err := settings.Read(name, text, named); err != nil {
+			return nil, err
 		}
-		if l.file, err = parseConfig(path, text, trainKeys(ctx)); err != nil {
+		preset = named.Preset
+	}
+	s, err := presetSettings(preset)
+	if err != nil {
+		return nil, err
+	}
+	if err := settings.Read(name, text, s); err != nil {
+		return nil, err
+	}
+	s.Preset = preset
+	return s, nil
+}
+
+// startedSettings returns the settings in the text of a run.started. Settings
+// with scope machine keep their defaults: a sender on the bus cannot change the
+// programs on this machine or weaken their confinement.
+func startedSettings(config string) (*Settings, error) {
+	s, err := readSettings("in run.started", []byte(config), "")
+	if err != nil {
+		return nil, err
+	}
+	defaults := new(Settings)
+	if err := settings.Defaults(defaults); err != nil {
+		return nil, err
+	}
+	settings.Copy(s, defaults, isMachine)
+	return s, nil
+}
+
+func isMachine(f *settings.Field) bool { return f.Scope == settings.ScopeMachine }
+
+// savedSettings returns the settings in a run directory; nil for a directory
+// without a configuration.
+func savedSettings(dir string) (*Settings, error) {
+	text, err := os.ReadFile(configPath(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return readSettings(configPath(dir), text, "")
+}
+
+// unchanged refuses settings that would make another run of one that has begun.
+// source says in words where the value of a setting comes from.
+func unchanged(begun, now *RunSettings, source func(key string) string) error {
+	was, is, differ := settings.Difference(begun, now, func(f *settings.Field) bool { return f.Change != settings.ChangeResume })
+	if !differ {
+		return nil
+	}
+	return fmt.Errorf("%s is %s, but the run was started with --%s %s, which cannot change: leave it out, or start a new run",
+		source(is.Key), is, was.Key, was)
+}
+
+// givenBy returns a function that says where the value of a setting comes from:
+// a flag, an environment variable or a configuration file.
+func givenBy(ctx *kong.Context) func(key string) string {
+	return func(key string) string {
+		if _, source, ok := settings.Given(ctx, key); ok {
+			return source
+		}
+		return key + " in " + givenOr(ctx, "config", "the configuration")
+	}
+}
+
+// configText returns settings as a configuration file, without the password
+// that an address of a bus may hold.
+func configText(s any, bus *connect.Flags) (string, error) {
+	address := bus.URL
+	bus.URL = connect.PublicURL(bus.URL)
+	defer func() { bus.URL = address }()
+	var b strings.Builder
+	err := settings.Write(&b, s)
+	return b.String(), err
+}
+
+// steps returns the training steps of the run.
+func (s *RunSettings) steps(problems int) int { return s.Curriculum.PlannedSteps(problems) }
+
+// schedule returns what the curriculum poses over so many training problems.
+func (s *RunSettings) schedule(problems int) (curriculum.Config, error) {
+	recipe, err := s.Reward.Recipe()
+	if err != nil {
+		return curriculum.Config{}, err
+	}
+	return s.Curriculum.Config(problems, recipe.Rules().Golden), nil
+}
+
+func (s *RunSettings) evaluation() evaluation.Config {
+	return evaluation.Config{
+		Answers: s.Evaluation.EvalAnswers, Buggy: evaluation.DefaultConfig().Buggy, Suites: s.Evaluation.EvalSuites, Tests: s.Curriculum.Tests,
+		Temperature: s.Curriculum.Temperature, CodeTokens: s.Curriculum.CodeTokens, TestTokens: s.Curriculum.TestTokens,
+	}
+}
+
+// hyperparameters returns those of a role's trainer.
+func (s *RunSettings) hyperparameters(role events.Role, problems int) gpuworker.Hyperparameters {
+	return s.Training.Hyperparameters(role, s.steps(problems), s.Curriculum.ProblemsPerStep, s.Curriculum.MaxStaleness)
+}
+
+// validate names the first setting with a value that no run can have. source
+// says in words where the value of a key comes from.
+func (s *RunSettings) validate(source func(key string) string) error {
+	if err := settings.Check(s, source); err != nil {
+		return err
+	}
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		hyper := s.hyperparameters(role, s.Curriculum.ProblemsPerStep)
+		if err := hyper.Validate(); err != nil {
 			return err
 		}
 	}
-	name := cmp.Or(given(ctx, "preset"), l.file["preset"], l.saved["preset"], defaultPreset)
-	preset, ok := presets[name]
-	if !ok {
-		return fmt.Errorf("preset %q is unknown; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
-	}
-	l.preset = preset
-	ctx.AddResolver(&l)
 	return nil
 }
 
-// Validate implements kong.Resolver; parseConfig has checked the keys.
-func (l *layers) Validate(*kong.Application) error { return nil }
-
-// Resolve implements kong.Resolver.
-func (l *layers) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	if v, ok := os.LookupEnv(envName(flag.Name)); ok {
-		return v, l.mayBe(flag, envName(flag.Name), v)
-	}
-	if v, ok := l.file[flag.Name]; ok {
-		return v, l.mayBe(flag, fmt.Sprintf("%s in %s", flag.Name, l.path), v)
-	}
-	if v, ok := l.saved[flag.Name]; ok {
-		return v, nil
-	}
-	if v, ok := l.preset[flag.Name]; ok {
-		return v, nil
-	}
-	return nil, nil
+// ConfigFlag names a configuration file.
+type ConfigFlag struct {
+	Config string `help:"YAML file with any of these flags as keys; codea1 config prints one." placeholder:"FILE" type:"path"`
 }
 
-// mayBe refuses a value that would make another run of the one that goes on;
-// from says where it stands.
-func (l *layers) mayBe(flag *kong.Flag, from, value string) error {
-	saved, ok := l.saved[flag.Name]
-	if !ok || slices.Contains(mayChange, flag.Name) {
-		return nil
+// configFile returns the path and the text of the configuration file that the
+// command line or the environment names; no path for none.
+func configFile(ctx *kong.Context) (path string, text []byte, err error) {
+	path, _, _ = settings.Given(ctx, "config")
+	if path == "" {
+		return "", nil, nil
 	}
-	now, err := decode(flag, value)
-	if err != nil {
-		return fmt.Errorf("%s: %w", from, err)
+	if text, err = os.ReadFile(path); err != nil {
+		return "", nil, fmt.Errorf("configuration: %w", err)
 	}
-	if was, err := decode(flag, saved); err != nil || was != now {
-		return fmt.Errorf("%s is %s, but the run was started with --%s %s, which cannot change; unset it to go on with the run", from, value, flag.Name, saved)
-	}
-	return nil
+	return path, text, nil
 }
 
-// decode returns a flag's value as its field would hold it.
-func decode(flag *kong.Flag, text string) (any, error) {
-	target := reflect.New(flag.Target.Type()).Elem()
-	err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: kong.ScanAsType(kong.FlagValueToken, text)}, target)
-	return target.Interface(), err
-}
-
-// trainKeys are the flags of train that a configuration file may set.
-func trainKeys(ctx *kong.Context) []*kong.Flag {
-	var keys []*kong.Flag
-	for _, node := range ctx.Model.Children {
-		if node.Name != "train" {
-			continue
-		}
-		for _, f := range node.Flags {
-			if !slices.Contains(notInFile, f.Name) {
-				keys = append(keys, f)
-			}
-		}
+// givenOr returns what the command line or the environment gives for a flag, or
+// else its default.
+func givenOr(ctx *kong.Context, flag, otherwise string) string {
+	if value, _, ok := settings.Given(ctx, flag); ok {
+		return value
 	}
-	return keys
-}
-
-// notInFile are flags that make sense on the command line only: a file serves
-// many runs, and a run is resumed by its name.
-var notInFile = []string{"help", "config", "resume", "name"}
-
-// parseConfig parses a flat YAML map of flag names to scalars. The error names
-// the file, the line and the key.
-func parseConfig(path string, text []byte, known []*kong.Flag) (map[string]string, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("configuration %s: %w", path, err)
-	}
-	values := map[string]string{}
-	if len(doc.Content) == 0 {
-		return values, nil
-	}
-	root := doc.Content[0]
-	if root.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("configuration %s:%d: want `key: value` lines", path, root.Line)
-	}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		key, value := root.Content[i], root.Content[i+1]
-		at := slices.IndexFunc(known, func(f *kong.Flag) bool { return f.Name == key.Value })
-		if at < 0 {
-			return nil, fmt.Errorf("configuration %s:%d: unknown key %q%s; `codea1 config` prints all keys", path, key.Line, key.Value, nearest(key.Value, known))
-		}
-		if value.Kind != yaml.ScalarNode {
-			return nil, fmt.Errorf("configuration %s:%d: %s: want one value", path, value.Line, key.Value)
-		}
-		if _, twice := values[key.Value]; twice {
-			return nil, fmt.Errorf("configuration %s:%d: %s is set twice", path, key.Line, key.Value)
-		}
-		if _, err := decode(known[at], value.Value); err != nil {
-			return nil, fmt.Errorf("configuration %s:%d: %s: %w", path, value.Line, key.Value, err)
-		}
-		values[key.Value] = value.Value
-	}
-	return values, nil
-}
-
-// nearest suggests the known key that shares the longest beginning.
-func nearest(key string, known []*kong.Flag) string {
-	best, length := "", 2
-	for _, f := range known {
-		n := 0
-		for n < len(key) && n < len(f.Name) && key[n] == f.Name[n] {
-			n++
-		}
-		if n > length {
-			best, length = f.Name, n
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// writeConfig writes every key with its help as a comment; value gives what
-// each is set to.
-func writeConfig(w io.Writer, keys []*kong.Flag, value func(*kong.Flag) string) error {
-	var b strings.Builder
-	group := ""
-	for _, f := range keys {
-		if f.Group != nil && f.Group.Title != group {
-			group = f.Group.Title
-			fmt.Fprintf(&b, "\n# ---- %s\n", group)
-		}
-		scalar, err := yaml.Marshal(yamlScalar(value(f)))
-		if err != nil {
-			return fmt.Errorf("configuration key %s: %w", f.Name, err)
-		}
-		fmt.Fprintf(&b, "# %s\n%s: %s", f.Help, f.Name, scalar)
-	}
-	_, err := io.WriteString(w, strings.TrimLeft(b.String(), "\n"))
-	return err
-}
-
-// yamlScalar leaves numbers and booleans bare and has text quoted as needed.
-func yamlScalar(s string) *yaml.Node {
-	n := &yaml.Node{Kind: yaml.ScalarNode, Value: s}
-	if s == "" {
-		n.Style = yaml.DoubleQuotedStyle
-	}
-	return n
+	return otherwise
 }
 
 // ConfigCommand prints a configuration file.
 type ConfigCommand struct {
-	Preset string `help:"Whose values to print." default:"tiny" enum:"tiny,paper"`
+	Preset string `help:"Preset whose values are printed." default:"tiny" enum:"tiny,paper"`
 }
 
 // Run prints every key with its comment and the preset's value.
-func (c *ConfigCommand) Run(ctx *kong.Context, out io.Writer) error {
-	preset := presets[c.Preset]
-	return writeConfig(out, trainKeys(ctx), func(f *kong.Flag) string {
-		if f.Name == "preset" {
-			return c.Preset
-		}
-		if v, ok := preset[f.Name]; ok {
-			return v
-		}
-		if f.IsBool() && f.Default == "" {
-			return "false"
-		}
-		return f.Default
-	})
+func (c *ConfigCommand) Run(out io.Writer) error {
+	s, err := presetSettings(c.Preset)
+	if err != nil {
+		return err
+	}
+	return settings.Write(out, s)
 }

@@ -4,21 +4,20 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"codea1/consumers/dashboard"
+	"codea1/events/settings"
 )
 
-// parse returns train's flags as a command line sets them.
+// parse returns train's settings as a command line gives them.
 func parse(args ...string) (*TrainCommand, error) {
 	var cli CLI
-	parser, err := kong.New(&cli, kong.Vars{"dashboard_address": dashboard.DefaultAddress})
+	parser, err := newParser(&cli)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +80,7 @@ func TestLayers(t *testing.T) {
 			if c.file {
 				args = append(args, "--config", config)
 			}
-			if got := mustParse(t, args...).ProblemsPerStep; got != c.want {
+			if got := mustParse(t, args...).Curriculum.ProblemsPerStep; got != c.want {
 				t.Errorf("%d problems, want %d", got, c.want)
 			}
 		})
@@ -90,34 +89,83 @@ func TestLayers(t *testing.T) {
 
 func tinyProblemsPerStep(t *testing.T) int {
 	t.Helper()
-	n, err := strconv.Atoi(presets["tiny"]["problems-per-step"])
+	s, err := presetSettings("tiny")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return s.Curriculum.ProblemsPerStep
 }
 
 func TestPresetAndFileFromTheEnvironment(t *testing.T) {
 	t.Setenv("CODEA1_CONFIG", file(t, "preset: paper", "seed: 5"))
-	if got := mustParse(t); got.ProblemsPerStep != 256 || got.Seed != 5 {
-		t.Errorf("%d problems and seed %d, want the paper's 256 and the file's 5", got.ProblemsPerStep, got.Seed)
+	if got := mustParse(t); got.Curriculum.ProblemsPerStep != 256 || got.Curriculum.Seed != 5 {
+		t.Errorf("%d problems and seed %d, want the paper's 256 and the file's 5", got.Curriculum.ProblemsPerStep, got.Curriculum.Seed)
 	}
 	t.Setenv("CODEA1_PRESET", "tiny")
-	if got := mustParse(t); got.ProblemsPerStep != tinyProblemsPerStep(t) {
-		t.Errorf("%d problems, want those of the environment's preset", got.ProblemsPerStep)
+	if got := mustParse(t); got.Curriculum.ProblemsPerStep != tinyProblemsPerStep(t) {
+		t.Errorf("%d problems, want those of the environment's preset", got.Curriculum.ProblemsPerStep)
 	}
 }
 
-// A preset that names no flag would do nothing, silently.
-func TestPresetsNameFlags(t *testing.T) {
-	for name, preset := range presets {
-		lines := []string{"preset: " + name}
-		for key, value := range preset {
-			lines = append(lines, key+": "+value)
+// The flags of train and the keys of a file are the same settings, but for the
+// flags that make sense on the command line only.
+func TestFlagsAndKeysAreTheSame(t *testing.T) {
+	var cli CLI
+	parser, err := newParser(&cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flags, keys []string
+	for _, node := range parser.Model.Children {
+		for _, f := range node.Flags {
+			if node.Name == "train" && !slices.Contains([]string{"help", "resume", "name", "config"}, f.Name) {
+				flags = append(flags, f.Name)
+				if f.Default != "" && len(f.Envs) != 1 {
+					t.Errorf("--%s: environment variables %v", f.Name, f.Envs)
+				}
+			}
 		}
-		path := file(t, lines...)
-		if diff := cmp.Diff(mustParse(t, "--preset", name), mustParse(t, "--config", path), ignoreConfig); diff != "" {
-			t.Errorf("preset %s (-preset +its keys in a file):\n%s", name, diff)
+	}
+	for _, f := range settings.Fields(&cli.Train.Settings) {
+		keys = append(keys, f.Key)
+		if f.Help == "" {
+			t.Errorf("%s has no help", f.Key)
+		}
+		if !slices.Contains([]string{"", settings.ChangeResume, settings.ChangeNever}, f.Change) {
+			t.Errorf("%s: change is %q", f.Key, f.Change)
+		}
+		if !slices.Contains([]string{"", settings.ScopeMachine, settings.ScopePath}, f.Scope) {
+			t.Errorf("%s: scope is %q", f.Key, f.Scope)
+		}
+	}
+	if diff := cmp.Diff(flags, keys); diff != "" {
+		t.Errorf("-flags +keys:\n%s", diff)
+	}
+	defaults := new(Settings)
+	if err := settings.Defaults(defaults); err != nil {
+		t.Fatal(err)
+	}
+	if err := settings.Check(defaults, func(key string) string { return key }); err != nil {
+		t.Errorf("a default: %v", err)
+	}
+}
+
+// The help shows the values of the preset that is chosen.
+func TestHelpShowsThePreset(t *testing.T) {
+	for preset, want := range map[string][]string{
+		"tiny":  {"--problems-per-step=16 ", "--learning-rate=0.0002 "},
+		"paper": {"--problems-per-step=256 ", "--learning-rate=1e-06 "},
+	} {
+		for _, args := range [][]string{{"train", "--preset", preset, "--help"}, {"stage", "recorder", "--preset", preset, "--help"}} {
+			var out, stderr bytes.Buffer
+			if code := run(t.Context(), args, &out, &stderr); code != 0 {
+				t.Fatal(stderr.String())
+			}
+			for _, text := range want {
+				if !strings.Contains(out.String(), text) {
+					t.Errorf("%v does not print %s", args, text)
+				}
+			}
 		}
 	}
 }
@@ -129,7 +177,7 @@ var ignoreConfig = cmp.Options{
 
 // What config prints is what the preset means, and --config takes it.
 func TestPrintedConfigurationIsTaken(t *testing.T) {
-	for name := range presets {
+	for _, name := range presetNames() {
 		var out, stderr bytes.Buffer
 		if code := run(t.Context(), []string{"config", "--preset", name}, &out, &stderr); code != 0 {
 			t.Fatal(stderr.String())
@@ -158,16 +206,15 @@ func TestPrintedConfigurationIsTaken(t *testing.T) {
 func TestSavedConfigurationIsTaken(t *testing.T) {
 	t.Setenv("CODEA1_ALPHA", "0.25")
 	var cli CLI
-	parser, err := kong.New(&cli, kong.Vars{"dashboard_address": dashboard.DefaultAddress})
+	parser, err := newParser(&cli)
 	if err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"train", "--name", "r", "--problems", `a "quoted": name.jsonl`, "--learning-rate", "1.5e-7", "--no-dashboard", "--config", file(t, "tests: 5")}
-	flags, err := parser.Parse(args)
-	if err != nil {
+	if _, err := parser.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	text, err := runYAML(flags)
+	text, err := configText(&cli.Train.Settings, &cli.Train.Bus)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,10 +237,14 @@ func TestConfigurationErrors(t *testing.T) {
 		{"unlike any key", []string{"zzz: 3"}, `:1: unknown key "zzz"; ` + "`codea1 config` prints all keys"},
 		{"of the command line only", []string{"resume: r"}, `:1: unknown key "resume"`},
 		{"twice", []string{"seed: 1", "steps: 2", "seed: 1"}, `:3: seed is set twice`},
-		{"no number", []string{"problems-per-step: many"}, `:1: problems-per-step: expected a valid 64 bit int but got "many"`},
-		{"no whole number", []string{"seed: 1", "problems-per-step: 2.5"}, `:2: problems-per-step: expected a valid 64 bit int but got "2.5"`},
-		{"no duration", []string{"call-timeout: 5"}, `:1: call-timeout: expected duration but got "5"`},
-		{"no boolean", []string{"no-dashboard: perhaps"}, `:1: no-dashboard: bool value must be true`},
+		{"no number", []string{"problems-per-step: many"}, `:1: problems-per-step is "many"; want a whole number`},
+		{"no whole number", []string{"seed: 1", "problems-per-step: 2.5"}, `:2: problems-per-step is "2.5"; want a whole number`},
+		{"no duration", []string{"call-timeout: 5"}, `:1: call-timeout is "5"; want a time such as 30s or 5m`},
+		{"no boolean", []string{"no-dashboard: perhaps"}, `:1: no-dashboard is "perhaps"; want true or false`},
+		{"out of bounds", []string{"", "alpha: 2"}, `:2: alpha is 2; want 0 to 1`},
+		{"no such choice", []string{"prompt-style: long"}, `:1: prompt-style is "long"; want one of paper, plain`},
+		{"no such recipe", []string{"reward: best"}, `:1: reward: unknown reward recipe "best"`},
+		{"no value", []string{"heldout:"}, `:1: heldout: want one value`},
 		{"a list", []string{"seed: [1, 2]"}, `:1: seed: want one value`},
 		{"no map", []string{"- seed"}, ":1: want `key: value` lines"},
 		{"no YAML", []string{"seed: 1", "  steps: 2"}, `: yaml: line 2`},
@@ -209,8 +260,24 @@ func TestConfigurationErrors(t *testing.T) {
 	if _, err := parse("--config", filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml: no such file") {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	if mustParse(t, "--config", file(t, "# nothing")).ProblemsPerStep != tinyProblemsPerStep(t) {
+	if mustParse(t, "--config", file(t, "# nothing")).Curriculum.ProblemsPerStep != tinyProblemsPerStep(t) {
 		t.Error("an empty file changes something")
+	}
+}
+
+// An error about a value from the environment names the variable.
+func TestWrongEnvironment(t *testing.T) {
+	for variable, c := range map[string][2]string{
+		"CODEA1_STEPS":  {"x", `CODEA1_STEPS="x"`},
+		"CODEA1_ALPHA":  {"2", "CODEA1_ALPHA is 2; want 0 to 1"},
+		"CODEA1_REWARD": {"best", `CODEA1_REWARD="best"`},
+	} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, c[0])
+			if _, err := parse(); err == nil || !strings.Contains(err.Error(), c[1]) {
+				t.Errorf("have %v, want %s", err, c[1])
+			}
+		})
 	}
 }
 
@@ -246,26 +313,16 @@ func TestResumeHoldsTheRunToItsConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	resume := func(args ...string) (*TrainCommand, error) {
-		var cli CLI
-		parser, err := kong.New(&cli, kong.Vars{"dashboard_address": dashboard.DefaultAddress})
-		if err != nil {
-			t.Fatal(err)
-		}
-		flags, err := parser.Parse(append([]string{"train", "--runs-dir", runs, "--resume", "r"}, args...))
-		if err != nil {
-			return nil, err
-		}
-		_, err = cli.Train.directory(flags, "")
-		return &cli.Train, err
+		return parse(append([]string{"--runs-dir", runs, "--resume", "r"}, args...)...)
 	}
-	if got, err := resume(); err != nil || got.ProblemsPerStep != 4 || got.LearningRate != 3e-4 || got.Steps != 7 {
+	if got, err := resume(); err != nil || got.Curriculum.ProblemsPerStep != 4 || got.Training.LearningRate != 3e-4 || got.Curriculum.Steps != 7 {
 		t.Errorf("%v, %+v", err, got)
 	}
-	if got, err := resume("--steps", "9", "--port", "0", "--no-dashboard"); err != nil || got.Steps != 9 {
+	if got, err := resume("--steps", "9", "--port", "0", "--no-dashboard"); err != nil || got.Curriculum.Steps != 9 {
 		t.Errorf("%v, %+v", err, got)
 	}
 	for _, args := range [][]string{{"--seed", "2"}, {"--problems-per-step", "5"}, {"--alpha", "0"}, {"--code-model", "m"}, {"--problems", "p.jsonl"}} {
-		if _, err := resume(args...); err == nil || !strings.Contains(err.Error(), args[0]+" is part of what a run is") {
+		if _, err := resume(args...); err == nil || !strings.Contains(err.Error(), args[0]+" is "+args[1]+", but the run was started with "+args[0]) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"codea1/events"
+	"codea1/events/settings"
 )
 
 // busToken is the secret of compose.yaml's server. That the file is a valid one
@@ -144,20 +145,20 @@ func TestComposedStages(t *testing.T) {
 		}
 		here := strings.NewReplacer("nats://nats:4222", b.server.ClientURL(), "/run/secrets/bus_token", b.tokenFile(t),
 			"0.0.0.0:9100", probe, "0.0.0.0:7070", "127.0.0.1:0")
-		settings := []string{"CODEA1_RUNS_DIR=" + runPath(dir, "")} // of the image
+		environment := []string{"CODEA1_RUNS_DIR=" + runPath(dir, "")} // of the image
 		for key, value := range service.Environment {
-			settings = append(settings, key+"="+here.Replace(value))
+			environment = append(environment, key+"="+here.Replace(value))
 		}
 		if name == "recorder" { // what run.env would hold
 			for _, pair := range pairs(train("--steps", "2")[2:]) {
-				settings = append(settings, envName(pair[0])+"="+pair[1])
+				environment = append(environment, settings.Variable(envPrefix, pair[0])+"="+pair[1])
 			}
 		}
 		var args []string
 		for _, a := range service.Command {
 			args = append(args, here.Replace(a))
 		}
-		stages[name] = startWith(t, dir, settings, args...)
+		stages[name] = startWith(t, dir, environment, args...)
 	}
 	if len(stages) != 9 {
 		t.Errorf("%d stages: %v", len(stages), slices.Sorted(maps.Keys(stages)))

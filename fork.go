@@ -13,6 +13,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/connect"
+	"codea1/events/settings"
 	"codea1/gpuworker/checkpoint"
 	"codea1/replay"
 )
@@ -27,77 +28,50 @@ func (c *CLI) AfterApply() error { //nolint:unparam // as kong calls it
 // host leads package replay to what a run goes on with.
 type host struct{ logger *slog.Logger }
 
-// forkKeeps are the flags that a fork shares with its origin, because what it
-// shares was made with them: version 0, the groups of a step on its way, and
-// the evaluations that others are compared with.
-var forkKeeps = []string{"code-model", "test-model", "problems-per-step", "heldout", "eval-problems"}
-
 // Configure implements replay.Host.
 func (h *host) Configure(dir, config string, changes map[string]string) (string, error) {
-	args, err := machineArgs(dir, changes)
+	s, err := startedSettings(config)
 	if err != nil {
 		return "", err
 	}
+	saved, err := savedSettings(dir)
+	if err != nil {
+		return "", err
+	}
+	if saved != nil {
+		settings.Copy(s, saved, isMachine)
+	}
+	fixed := *s
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		if slices.Contains(forkKeeps, name) {
-			return "", fmt.Errorf("--set %s: the fork shares what was made with it; start a new run", name)
-		}
-		args = append(args, "--"+name+"="+changes[name])
-	}
-	var cli CLI
-	cli.Train.started = config
-	parser, err := newParser(&cli)
-	if err != nil {
-		return "", err
-	}
-	flags, err := parser.Parse(append([]string{"train"}, args...))
-	if err != nil && len(changes) > 0 {
-		err = fmt.Errorf("--set: %w", err)
-	}
-	if err != nil {
-		return "", err
-	}
-	return runYAML(flags)
-}
-
-// machineArgs returns flags that say of the machine what the configuration in a
-// run directory says, but for those that are set otherwise.
-func machineArgs(dir string, changes map[string]string) ([]string, error) {
-	if _, err := os.Stat(configPath(dir)); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var cli CLI
-	parser, err := newParser(&cli)
-	if err != nil {
-		return nil, err
-	}
-	flags, err := parser.Parse([]string{"train", "--resume", dir})
-	if err != nil {
-		return nil, err
-	}
-	var args []string
-	for _, f := range flags.Flags() {
-		if _, set := changes[f.Name]; slices.Contains(ofMachine, f.Name) && !set {
-			args = append(args, fmt.Sprintf("--%s=%v", f.Name, flags.FlagValue(f)))
+		if err := settings.Set(s, name, changes[name]); err != nil {
+			return "", fmt.Errorf("--set: %w", err)
 		}
 	}
-	return args, nil
+	// Version 0, the groups of a step on its way, and the evaluations that others
+	// are compared with were made with these settings, and the fork shares them.
+	if _, is, differ := settings.Difference(&fixed, s, func(f *settings.Field) bool { return f.Change == settings.ChangeNever }); differ {
+		return "", fmt.Errorf("--set %s: the fork shares data that was made with the present value; start a new run", is.Key)
+	}
+	if err := s.validate(func(key string) string { return "--set " + key }); err != nil {
+		return "", err
+	}
+	return configText(s, &s.Bus)
 }
 
 // OpenBus implements replay.Host.
 func (h *host) OpenBus(ctx context.Context, dir, run, config string) (replay.SeedBus, func() error, error) {
-	flags, err := configuredFlags(config)
+	s, err := startedSettings(config)
 	if err != nil {
 		return nil, nil, err
 	}
-	if flags.Bus.URL != connect.Embedded {
-		bus, err := flags.Bus.Open(ctx, "codea1-"+run, h.logger)
+	if s.Bus.URL != connect.Embedded {
+		bus, err := s.Bus.Open(ctx, "codea1-"+run, h.logger)
 		if err != nil {
 			return nil, nil, err
 		}
 		return bus, bus.Close, nil
 	}
-	server, bus, err := flags.Bus.OpenEmbedded(ctx, run, natsPath(dir), 0, h.logger)
+	server, bus, err := s.Bus.OpenEmbedded(ctx, run, natsPath(dir), 0, h.logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -108,24 +82,19 @@ func (h *host) OpenBus(ctx context.Context, dir, run, config string) (replay.See
 	}, nil
 }
 
-// configuredFlags returns the flags that a run's configuration stands for.
-func configuredFlags(config string) (*RunFlags, error) {
-	return startedFlags(&events.RunStarted{Attempt: 1, Config: config}, nil)
-}
-
 // Steps implements replay.Host.
 func (h *host) Steps(config string, problems int) (int, error) {
-	flags, err := configuredFlags(config)
+	s, err := startedSettings(config)
 	if err != nil {
 		return 0, err
 	}
-	return flags.steps(problems), nil
+	return s.steps(problems), nil
 }
 
 // PutBusAside implements replay.Host.
 func (h *host) PutBusAside(dir, config string) error {
-	flags, err := configuredFlags(config)
-	if err != nil || flags.Bus.URL != connect.Embedded {
+	s, err := startedSettings(config)
+	if err != nil || s.Bus.URL != connect.Embedded {
 		return err
 	}
 	for n := 1; ; n++ {

@@ -23,11 +23,11 @@ import (
 	"github.com/lmittmann/tint"
 	"golang.org/x/term"
 
-	"codea1/consumers/dashboard"
 	"codea1/consumers/execution/grading"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
 	"codea1/events/deadletter"
+	"codea1/events/settings"
 	"codea1/gpuworker/tiny"
 	"codea1/producers/problems"
 	"codea1/replay"
@@ -44,16 +44,16 @@ type SandboxCommand struct {
 type CLI struct {
 	LogLevel *slog.Level `help:"Least level of the log lines on standard error: debug, info, warn or error; by default info for a stage, warn for all else." placeholder:"LEVEL"`
 
-	Train      TrainCommand      `cmd:"" help:"Train both models against each other."`
-	Stage      StageCommand      `cmd:"" help:"Run one stage of a run in a process of its own, on a bus that its processes share."`
-	DeadLetter deadLetterCommand `cmd:"" name:"deadletter" help:"List, show and retry the events that stages gave up on."`
-	Config     ConfigCommand     `cmd:"" help:"Print a commented configuration file for train."`
-	Problems   problems.Command  `cmd:"" help:"List, show and check problem sets."`
-	Sandbox    SandboxCommand    `cmd:"" help:"Check the sandbox, and use it by itself."`
-	Mistakes   replay.Mistakes   `cmd:"" help:"Read the Mistake Book of a run."`
-	Replay     replay.Command    `cmd:"" help:"Question, check and re-score the event log of a run."`
-	TrainSFT   tiny.SFTCommand   `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
-	Version    VersionCommand    `cmd:"" help:"Print the version."`
+	Train      TrainCommand       `cmd:"" help:"Train both models against each other."`
+	Stage      StageCommand       `cmd:"" help:"Run one stage of a run in a process of its own, on a bus that its processes share."`
+	DeadLetter deadletter.Command `cmd:"" name:"deadletter" help:"List, show and retry the events that stages gave up on."`
+	Config     ConfigCommand      `cmd:"" help:"Print a commented configuration file for train."`
+	Problems   problems.Command   `cmd:"" help:"List, show and check problem sets."`
+	Sandbox    SandboxCommand     `cmd:"" help:"Check the sandbox, and use it by itself."`
+	Mistakes   replay.Mistakes    `cmd:"" help:"Read the Mistake Book of a run."`
+	Replay     replay.Command     `cmd:"" help:"Question, check and re-score the event log of a run."`
+	TrainSFT   tiny.SFTCommand    `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
+	Version    VersionCommand     `cmd:"" help:"Print the version."`
 }
 
 func main() {
@@ -116,24 +116,39 @@ func (c *CLI) logLevel(command string) slog.Level {
 	return slog.LevelWarn
 }
 
-// deadLetterCommand is the deadletter command with flags that the environment
-// may set.
-type deadLetterCommand struct{ deadletter.Command }
-
-// BeforeResolve lets the environment set flags, as it does those of train.
-func (d *deadLetterCommand) BeforeResolve(ctx *kong.Context) error { //nolint:unparam // kong wants the error
-	ctx.AddResolver(&layers{})
-	return nil
-}
-
 // newParser returns the parser of the command line.
 func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
 	options = append(options,
 		kong.Name("codea1"),
 		kong.Description("Adversarial reinforcement learning of code and tests as an event-sourced pipeline."),
-		kong.Vars{"dashboard_address": dashboard.DefaultAddress},
+		kong.PostBuild(func(k *kong.Kong) error {
+			base, err := presetSettings(defaultPreset)
+			if err != nil {
+				return err
+			}
+			configure(k.Model.Node, base)
+			return nil
+		}),
 	)
 	return kong.New(cli, options...)
+}
+
+// configure lets the environment set the flags of the commands of a run, and
+// shows the values of a preset in their help.
+func configure(root *kong.Node, base *Settings) {
+	settings.Environment(root.Flags, envPrefix)
+	for _, node := range root.Children {
+		switch node.Name {
+		case "train", "stage", "deadletter":
+			_ = kong.Visit(node, func(v kong.Visitable, next kong.Next) error {
+				if n, ok := v.(*kong.Node); ok {
+					settings.Environment(n.Flags, envPrefix)
+					settings.Layer(n.Flags, base)
+				}
+				return next(nil)
+			})
+		}
+	}
 }
 
 func newLogger(w io.Writer, level slog.Level) *slog.Logger {

@@ -12,6 +12,7 @@ import (
 
 	"codea1/consumers/evaluation"
 	"codea1/events"
+	"codea1/events/settings"
 	"codea1/gpuworker/checkpoint"
 	"codea1/gpuworker/tiny"
 	"codea1/producers/curriculum"
@@ -51,7 +52,7 @@ func (r *recording) open(ctx context.Context) error {
 		return err
 	}
 	r.problems = len(training)
-	for role, from := range map[events.Role]string{events.RoleCode: r.flags.CodeModel, events.RoleTest: r.flags.TestModel} {
+	for role, from := range map[events.Role]string{events.RoleCode: r.settings.Models.CodeModel, events.RoleTest: r.settings.Models.TestModel} {
 		if r.start[role], err = r.startingPoint(ctx, role, from); err != nil {
 			return err
 		}
@@ -60,7 +61,11 @@ func (r *recording) open(ctx context.Context) error {
 		return err
 	}
 	r.owns(r.log.Close)
-	if r.curriculum, err = curriculum.New(r.flags.schedule(len(training)), training, r.log.Book(), evals); err != nil {
+	schedule, err := r.settings.schedule(len(training))
+	if err != nil {
+		return err
+	}
+	if r.curriculum, err = curriculum.New(schedule, training, r.log.Book(), evals); err != nil {
 		return err
 	}
 	return r.countAttempts(ctx)
@@ -72,7 +77,7 @@ func (r *recording) open(ctx context.Context) error {
 func (r *recording) begin(ctx context.Context, c *circle, config string) error {
 	r.config = config
 	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source(events.StageCurriculum), Now: time.Now, Budget: r.budget}
-	if err := r.flags.Bus.ApplyStreamLimit(ctx, r.bus, r.run); err != nil {
+	if err := r.settings.Bus.ApplyStreamLimit(ctx, r.bus, r.run); err != nil {
 		return err
 	}
 	if err := r.catchUp(ctx); err != nil {
@@ -81,15 +86,15 @@ func (r *recording) begin(ctx context.Context, c *circle, config string) error {
 	r.trained.Store(int64(r.curriculum.Trained()))
 	recorder, err := replay.NewRecorder(r.bus, r.log, replay.RecorderConfig{
 		Run: r.run, Source: r.source(events.StageRecorder), Logger: r.logger.With("stage", events.StageRecorder), OnAppend: r.appended,
-		KeepTokens: r.flags.KeepTokens,
+		KeepTokens: r.settings.KeepTokens,
 	})
 	if err != nil {
 		return err
 	}
 	c.Go(recorder.Run)
 	return r.publish(ctx, fmt.Sprintf("start-%04d", r.attempt), &events.RunStarted{
-		Attempt: r.attempt, Steps: r.flags.steps(r.problems), Build: build(), Config: config,
-		ProblemSet: r.flags.Problems, Problems: r.problems,
+		Attempt: r.attempt, Steps: r.settings.steps(r.problems), Build: build(), Config: config,
+		ProblemSet: r.settings.Data.Problems, Problems: r.problems,
 		Code: r.start[events.RoleCode], Test: r.start[events.RoleTest],
 	})
 }
@@ -129,22 +134,33 @@ func (r *recording) checkStarted(m *events.Message) error {
 	if started.Attempt != r.attempt {
 		return nil
 	}
-	what, err := whatDiffers(started.Config, r.config)
-	if err == nil && what == "" {
-		switch {
-		case started.Problems != r.problems:
-			what = "the number of training problems"
-		case started.Steps != r.flags.steps(r.problems):
-			what = "the number of steps"
-		}
+	there, err := startedSettings(started.Config)
+	if err != nil {
+		return err
+	}
+	here, err := startedSettings(r.config)
+	if err != nil {
+		return err
+	}
+	what := ""
+	was, is, differ := settings.Difference(there, here, func(f *settings.Field) bool {
+		return f.Change != settings.ChangeResume && f.Scope != settings.ScopePath
+	})
+	switch {
+	case differ:
+		what = fmt.Sprintf("--%s (%s there, %s here)", was.Key, was, is)
+	case started.Problems != r.problems:
+		what = "the number of training problems"
+	case started.Steps != r.settings.steps(r.problems):
+		what = "the number of steps"
 	}
 	for role, start := range map[events.Role]events.Checkpoint{events.RoleCode: started.Code, events.RoleTest: started.Test} {
 		if what == "" && start.SHA256 != r.start[role].SHA256 {
 			what = "the checkpoint that the " + string(role) + " model started from"
 		}
 	}
-	if err != nil || what == "" {
-		return err
+	if what == "" {
+		return nil
 	}
 	return fmt.Errorf("the bus has another run of the name %s, which differs in %s: go on with it in its own directory, or choose another name and another directory than %s", r.run, what, r.dir)
 }
@@ -156,7 +172,7 @@ func (r *recording) endGroup() string { return fmt.Sprintf("end-%04d", r.attempt
 func (r *recording) reason() string {
 	select {
 	case <-r.finished:
-		if int(r.trained.Load()) >= r.flags.steps(r.problems) {
+		if int(r.trained.Load()) >= r.settings.steps(r.problems) {
 			return events.RunCompleted
 		}
 	default:
@@ -209,7 +225,7 @@ func (r *recording) countAttempts(ctx context.Context) error {
 			return err
 		}
 		if finished, ok := e.Payload.(*events.RunFinished); ok {
-			r.completed = finished.Reason == events.RunCompleted && finished.Steps >= r.flags.steps(r.problems)
+			r.completed = finished.Reason == events.RunCompleted && finished.Steps >= r.settings.steps(r.problems)
 			continue
 		}
 		r.attempt++
@@ -229,10 +245,10 @@ func (r *recording) countAttempts(ctx context.Context) error {
 // held-out ones.
 func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curriculum.Evaluation, error) {
 	options := problems.LoadOptions{
-		OnBadRow: problems.BadRowPolicy(r.flags.OnBadRow),
+		OnBadRow: r.settings.Data.OnBadRow,
 		Report:   func(bad *problems.BadRowError) { r.logger.Warn("row skipped", "error", bad) },
 	}
-	set, _, err := problems.ReadAll(ctx, r.flags.Problems, options)
+	set, _, err := problems.ReadAll(ctx, r.settings.Data.Problems, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -240,17 +256,17 @@ func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curricu
 	for i := range set {
 		training[i] = r.posable(&set[i]) // the curriculum takes golden tests off where the recipe needs none
 	}
-	if n := r.flags.TrainProblems; n > 0 && n < len(training) {
-		training = curriculum.Subset(training, n, r.flags.Seed)
+	if n := r.settings.Curriculum.TrainProblems; n > 0 && n < len(training) {
+		training = curriculum.Subset(training, n, r.settings.Curriculum.Seed)
 	}
-	if r.flags.Heldout == "" {
+	if r.settings.Data.Heldout == "" {
 		return training, nil, nil
 	}
-	heldout, _, err := problems.ReadAll(ctx, r.flags.Heldout, options)
+	heldout, _, err := problems.ReadAll(ctx, r.settings.Data.Heldout, options)
 	if err != nil {
 		return nil, nil, err
 	}
-	if n := r.flags.EvalProblems; n > 0 && n < len(heldout) {
+	if n := r.settings.Evaluation.EvalProblems; n > 0 && n < len(heldout) {
 		heldout = heldout[:n]
 	}
 	items := make([]evaluation.Item, len(heldout))
@@ -260,7 +276,7 @@ func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curricu
 			items[i].Buggy = append(items[i].Buggy, b.Code)
 		}
 	}
-	groups, err := evaluation.Groups(curriculum.Tag(0), items, r.flags.evaluation())
+	groups, err := evaluation.Groups(curriculum.Tag(0), items, r.settings.evaluation())
 	if err != nil {
 		return nil, nil, err
 	}

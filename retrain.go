@@ -32,14 +32,14 @@ func (r *retrainer) Retrain(ctx context.Context, job replay.RetrainJob) (err err
 // part trains on from the checkpoint of the part before, as the trainer of a
 // fork does.
 func (r *retrainer) part(ctx context.Context, job *replay.RetrainJob, part *replay.RetrainPart, learner gpuworker.Learner) error {
-	flags, err := startedFlags(&part.Start, nil)
+	settings, err := startedSettings(part.Start.Config)
 	if err != nil {
 		return err
 	}
 	trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
 		Bus: job.Bus, Learner: learner, Run: job.Run, Role: job.Role, Source: "retrain",
 		Checkpoints: job.Work, Initial: startPath(job.RunDir, job.Role),
-		Steps: part.Last, Hyper: flags.hyperparameters(job.Role, part.Start.Problems), KeepLast: 1, Logger: r.logger,
+		Steps: part.Last, Hyper: settings.hyperparameters(job.Role, part.Start.Problems), KeepLast: 1, Logger: r.logger,
 	})
 	if err != nil {
 		return err

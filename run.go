@@ -37,7 +37,7 @@ type trainingRun struct {
 // so that a mistake leaves nothing behind but the run's directory.
 func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *slog.Logger) (t *trainingRun, err error) {
 	t = &trainingRun{views: dashboard.NewFollower(), recording: newRecording(&station{
-		run: filepath.Base(dir), dir: dir, flags: &flags.RunFlags, instance: "0", alone: flags.Bus.URL == connect.Embedded,
+		run: filepath.Base(dir), dir: dir, settings: &flags.RunSettings, instance: "0", alone: flags.Bus.URL == connect.Embedded,
 		leaseTTL: defaultLeaseTTL, metrics: prometheus.NewRegistry(), logger: logger,
 	})}
 	t.budget = flags.Budget
@@ -46,7 +46,7 @@ func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *
 			err = errors.Join(err, t.close())
 		}
 	}()
-	if _, err := flags.recipe(); err != nil {
+	if _, err := flags.Reward.Recipe(); err != nil {
 		return t, err
 	}
 	if t.pool, err = t.openPool(ctx); err != nil {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -18,6 +17,7 @@ import (
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 	"codea1/events/connect"
+	"codea1/events/settings"
 	"codea1/events/stage"
 )
 
@@ -113,14 +113,8 @@ func (s *station) openProbe(ctx context.Context, c *circle, address string) erro
 // WorkerStage is a stage that takes what the run is from run.started.
 type WorkerStage struct {
 	ProcessFlags
-	RunsDir string        `help:"Where run directories are; rollouts and trainers share them with the recorder." default:"runs" placeholder:"DIR"`
-	Bus     connect.Flags `embed:"" group:"Message bus"`
-}
-
-// BeforeResolve lets the environment set flags, as it does those of train.
-func (w *WorkerStage) BeforeResolve(ctx *kong.Context) error { //nolint:unparam // kong wants the error
-	ctx.AddResolver(&layers{})
-	return nil
+	RunsDir string        `yaml:"runs-dir" help:"Directory that holds the run directories; rollouts and trainers share it with the recorder." default:"runs" placeholder:"DIR"`
+	Bus     connect.Flags `embed:"" yaml:",inline" group:"Message bus"`
 }
 
 // Run holds the stage until the run is completed or ctx ends. Where the run
@@ -197,7 +191,7 @@ func (w *WorkerStage) hold(ctx context.Context, flags *kong.Context, started *ev
 	}
 	s.bus = bus
 	defer func() { err = errors.Join(err, s.close()) }()
-	if s.flags, err = startedFlags(started, givenToRun(flags)); err != nil {
+	if s.settings, err = workerSettings(flags, flags.Selected().Target.Addr().Interface(), started); err != nil {
 		return err
 	}
 	s.problems = started.Problems
@@ -212,34 +206,24 @@ func (w *WorkerStage) hold(ctx context.Context, flags *kong.Context, started *ev
 	return unlessEnded(c.ctx, attempts.outlast(c.ctx, started))
 }
 
-// givenToRun returns, as arguments, the flags of this command line that a run
-// has too: what this machine does otherwise.
-func givenToRun(flags *kong.Context) []string {
-	var args []string
-	for _, p := range flags.Path {
-		if p.Flag == nil || p.Resolved {
-			continue
-		}
-		if slices.ContainsFunc(trainKeys(flags), func(f *kong.Flag) bool { return f.Name == p.Flag.Name }) {
-			args = append(args, fmt.Sprintf("--%s=%v", p.Flag.Name, flags.FlagValue(p.Flag)))
-		}
-	}
-	return args
-}
-
-// startedFlags returns the flags of a run from its run.started, with those of
-// this machine on top.
-func startedFlags(started *events.RunStarted, args []string) (*RunFlags, error) {
-	var cli CLI
-	cli.Train.started = started.Config
-	parser, err := newParser(&cli)
+// workerSettings returns the settings in a run.started, with those above them
+// that this machine's environment and command line give. own is the worker's
+// command, whose flags the context has.
+func workerSettings(flags *kong.Context, own any, started *events.RunStarted) (*RunSettings, error) {
+	base, err := startedSettings(started.Config)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := parser.Parse(append([]string{"train"}, args...)); err != nil {
 		return nil, fmt.Errorf("run.started of attempt %d: %w", started.Attempt, err)
 	}
-	return &cli.Train.RunFlags, nil
+	var now RunSettings
+	if err := settings.Resolve(&now, &base.RunSettings, envPrefix); err != nil {
+		return nil, err
+	}
+	settings.Copy(&now, own, func(f *settings.Field) bool { return settings.OnCommandLine(flags, f.Key) })
+	variable := func(key string) string { return settings.Variable(envPrefix, key) }
+	if err := unchanged(&base.RunSettings, &now, variable); err != nil {
+		return nil, err
+	}
+	return &now, now.validate(variable)
 }
 
 // unlessEnded returns err, or nil when it is only that ctx has ended. Why the
@@ -253,8 +237,8 @@ func unlessEnded(ctx context.Context, err error) error {
 
 // ExecutionStage is the execution stage with what is this machine's about it.
 type ExecutionStage struct {
-	WorkerStage
-	Sandbox sandbox.Flags `embed:"" group:"Sandbox"`
+	WorkerStage `yaml:",inline"`
+	Sandbox     sandbox.Flags `embed:"" yaml:",inline" group:"Sandbox"`
 }
 
 // DashboardStage shows a run.

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,28 +12,75 @@ import (
 	"github.com/alecthomas/kong"
 
 	"codea1/events"
+	"codea1/events/settings"
 )
 
-// RecorderStage begins a run or goes on with it.
+// RecorderStage begins a run or resumes it.
 type RecorderStage struct {
 	ProcessFlags
-	RunFlags
+	ConfigFlag
+	RunSettings
 }
 
-// Validate checks the flags of the process and those of the run.
-func (r *RecorderStage) Validate() error {
-	return errors.Join(r.ProcessFlags.Validate(), r.RunFlags.Validate())
-}
-
-// BeforeResolve adds the layers below the command line. A run that has begun
-// keeps its configuration: no layer may contradict it.
-func (r *RecorderStage) BeforeResolve(ctx *kong.Context) error {
-	dir := filepath.Join(cmp.Or(given(ctx, "runs-dir"), defaultRunsDir), given(ctx, "run"))
-	saved, err := savedConfig(ctx, dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+// BeforeReset makes the settings of the run that has begun, or else those of the
+// preset, and the configuration file above them, the defaults of the flags. Kong
+// calls it before the environment and the command line set anything.
+func (r *RecorderStage) BeforeReset(ctx *kong.Context) error {
+	begun, err := savedSettings(filepath.Join(givenOr(ctx, "runs-dir", defaultRunsDir), givenOr(ctx, "run", "")))
+	if err != nil {
 		return err
 	}
-	return addLayers(ctx, given(ctx, "config"), saved)
+	base, err := r.base(ctx, begun)
+	if err != nil {
+		return err
+	}
+	settings.Layer(ctx.Flags(), base)
+	return nil
+}
+
+// base returns the settings below the environment and the command line.
+func (*RecorderStage) base(ctx *kong.Context, begun *Settings) (*Settings, error) {
+	path, text, err := configFile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if begun == nil {
+		return readSettings(path, text, givenOr(ctx, "preset", ""))
+	}
+	base := *begun
+	return &base, settings.Read(path, text, &base)
+}
+
+// Validate checks the flags of the process and the settings of the run.
+func (r *RecorderStage) Validate(ctx *kong.Context) error {
+	if err := errors.Join(r.ProcessFlags.Validate(), r.validate(givenBy(ctx))); err != nil || r.RunName == "" {
+		return err
+	}
+	_, _, err := r.settle(ctx)
+	return err
+}
+
+// settle returns the settings of the run as its directory and the flags have
+// them now, and whether the run has begun: another recorder may begin it while
+// this one waits.
+func (r *RecorderStage) settle(ctx *kong.Context) (run *RunSettings, hasBegun bool, err error) {
+	begun, err := savedSettings(filepath.Join(r.RunsDir, r.RunName))
+	if err != nil {
+		return nil, false, err
+	}
+	base, err := r.base(ctx, begun)
+	if err != nil {
+		return nil, false, err
+	}
+	run = &base.RunSettings
+	settings.Copy(run, &r.RunSettings, func(f *settings.Field) bool {
+		_, _, given := settings.Given(ctx, f.Key)
+		return given
+	})
+	if begun != nil {
+		err = unchanged(&begun.RunSettings, run, givenBy(ctx))
+	}
+	return run, begun != nil, err
 }
 
 // Run waits until no other recorder has the run, then records it until it is
@@ -44,10 +89,6 @@ func (r *RecorderStage) BeforeResolve(ctx *kong.Context) error {
 func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
 	s, err := r.station(r.RunsDir, logger)
 	if err != nil {
-		return err
-	}
-	// Mistakes are told before there is anything to wait for.
-	if _, _, _, err := recorderFlags(flags.Args, s.dir); err != nil {
 		return err
 	}
 	if s.bus, err = joinBus(ctx, &r.Bus, r.RunName, flags, logger); err != nil {
@@ -63,7 +104,7 @@ func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 		return unlessEnded(ctx, err)
 	}
 	logger.Info("records the run", "run", r.RunName, "dir", s.dir, "instance", s.instance)
-	config, err := r.directory(s, flags.Args)
+	config, err := r.directory(s, flags)
 	if err != nil {
 		return err
 	}
@@ -91,50 +132,20 @@ func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 }
 
 // directory makes the run's directory where there is none yet, and returns the
-// configuration that run.started states.
-func (r *RecorderStage) directory(s *station, args []string) (config string, err error) {
-	var begun bool
-	if s.flags, config, begun, err = recorderFlags(args, s.dir); err != nil || begun {
+// configuration for run.started.
+func (r *RecorderStage) directory(s *station, flags *kong.Context) (config string, err error) {
+	run, begun, err := r.settle(flags)
+	if err != nil {
+		return "", err
+	}
+	s.settings = run
+	config, err = configText(run, &run.Bus)
+	if err != nil || begun {
 		return config, err
 	}
 	if _, err := os.Stat(s.dir); err == nil {
 		return "", fmt.Errorf("%s is no run: it has no config.yaml; choose another --run or --runs-dir", s.dir)
 	}
-	_, err = newRun(s.flags.RunsDir, s.run, config, time.Now())
+	_, err = newRun(run.RunsDir, s.run, config, time.Now())
 	return config, err
-}
-
-// recorderFlags reads a recorder's command line against the configuration in
-// the run's directory, as it is now: another recorder may begin the run while
-// this one waits. It returns the flags of the run, its configuration, and
-// whether it has begun.
-func recorderFlags(args []string, dir string) (*RunFlags, string, bool, error) {
-	var cli CLI
-	parser, err := newParser(&cli)
-	if err != nil {
-		return nil, "", false, err
-	}
-	flags, err := parser.Parse(args)
-	if err != nil {
-		return nil, "", false, err
-	}
-	run := &cli.Stage.Recorder.RunFlags
-	if _, err := run.recipe(); err != nil {
-		return nil, "", false, err
-	}
-	saved, err := savedConfig(flags, dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, "", false, err
-	}
-	l := layers{saved: saved}
-	for _, p := range flags.Path {
-		if p.Flag == nil || p.Resolved {
-			continue
-		}
-		if err := l.mayBe(p.Flag, "--"+p.Flag.Name, fmt.Sprint(flags.FlagValue(p.Flag))); err != nil {
-			return nil, "", false, err
-		}
-	}
-	config, err := runYAML(flags)
-	return run, config, saved != nil, err
 }

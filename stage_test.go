@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"codea1/events"
@@ -8,23 +9,47 @@ import (
 
 // A process takes from run.started what the run is, and from nobody but its own
 // user what runs on its machine.
-func TestFlagsFromRunStarted(t *testing.T) {
+func TestSettingsFromRunStarted(t *testing.T) {
 	started := &events.RunStarted{Attempt: 1, Config: "problems-per-step: 4\ncall-timeout: 3s\nsandbox-level: open\npython: /tmp/evil\nsandboxes: 9\n"}
-	flags, err := startedFlags(started, []string{"--sandboxes=2"})
+	settings, err := worker(t, started, "--sandboxes=2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if flags.ProblemsPerStep != 4 || flags.Sandbox.CallTimeout.Seconds() != 3 {
-		t.Errorf("not the run's: %d problems, call timeout %v", flags.ProblemsPerStep, flags.Sandbox.CallTimeout)
+	if settings.Curriculum.ProblemsPerStep != 4 || settings.Sandbox.CallTimeout.Seconds() != 3 {
+		t.Errorf("not the run's: %d problems, call timeout %v", settings.Curriculum.ProblemsPerStep, settings.Sandbox.CallTimeout)
 	}
-	if flags.Sandbox.SandboxLevel != "isolated" || flags.Sandbox.Python != "" || flags.Sandbox.Sandboxes != 2 {
-		t.Errorf("not this machine's: %+v", flags.Sandbox)
+	if settings.Sandbox.SandboxLevel != "isolated" || settings.Sandbox.Python != "" || settings.Sandbox.Sandboxes != 2 {
+		t.Errorf("not this machine's: %+v", settings.Sandbox)
 	}
-	if _, err := startedFlags(&events.RunStarted{Attempt: 2, Config: "problems-per: 4"}, nil); err == nil {
+	if _, err := worker(t, &events.RunStarted{Attempt: 2, Config: "problems-per: 4"}); err == nil {
 		t.Error("a key that no run has is taken")
 	}
-	t.Setenv("CODEA1_PROBLEMS_PER_STEP", "5")
-	if _, err := startedFlags(started, nil); err == nil {
-		t.Error("the environment makes another run of it")
+	t.Setenv("CODEA1_ACK_WAIT", "7s")
+	t.Setenv("CODEA1_SANDBOX_LEVEL", "confined")
+	settings, err = worker(t, started)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if settings.Delivery.AckWait.Seconds() != 7 || settings.Sandbox.SandboxLevel != "confined" {
+		t.Errorf("not the environment's: ack wait %v, %+v", settings.Delivery.AckWait, settings.Sandbox)
+	}
+	t.Setenv("CODEA1_PROBLEMS_PER_STEP", "5")
+	if _, err := worker(t, started); err == nil || !strings.Contains(err.Error(), "CODEA1_PROBLEMS_PER_STEP is 5, but the run was started with --problems-per-step 4") {
+		t.Errorf("the environment makes another run of it: %v", err)
+	}
+}
+
+// worker returns the settings of an execution stage under a run.started.
+func worker(t *testing.T, started *events.RunStarted, args ...string) (*RunSettings, error) {
+	t.Helper()
+	var cli CLI
+	parser, err := newParser(&cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags, err := parser.Parse(append([]string{"stage", "execution", "--run", "r", "--bus", "nats://127.0.0.1:1"}, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workerSettings(flags, &cli.Stage.Execution, started)
 }

@@ -41,13 +41,13 @@ const (
 // station is what a process gives to the stages of a run that it holds: all of
 // them under train, one under stage. The stages share nothing else.
 type station struct {
-	run      string    // the run's name on the bus
-	dir      string    // the run directory, absolute
-	flags    *RunFlags // what the run is
-	problems int       // training problems
-	instance string    // tells this process from others that hold the same stage
-	alone    bool      // no other process owns parts of the run: nothing has to be leased
-	patient  bool      // wait for the end of a present owner of what is leased
+	run      string       // the run's name on the bus
+	dir      string       // the run directory, absolute
+	settings *RunSettings // of the run
+	problems int          // training problems
+	instance string       // tells this process from others that hold the same stage
+	alone    bool         // no other process owns parts of the run: nothing has to be leased
+	patient  bool         // wait for the end of a present owner of what is leased
 	leaseTTL time.Duration
 	bus      events.Broker
 	metrics  *prometheus.Registry
@@ -84,7 +84,7 @@ func (s *station) publish(ctx context.Context, group string, payload events.Payl
 
 // openPool starts the sandbox.
 func (s *station) openPool(ctx context.Context) (*sandbox.Pool, error) {
-	pool, err := sandboxfusion.Open(ctx, &s.flags.Sandbox, s.logger.With("stage", events.StageExecution))
+	pool, err := sandboxfusion.Open(ctx, &s.settings.Sandbox, s.logger.With("stage", events.StageExecution))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *station) openPool(ctx context.Context) (*sandbox.Pool, error) {
 
 // startExecution starts the stage that runs tests on answers.
 func (s *station) startExecution(c *circle, pool *sandbox.Pool) error {
-	workers := s.flags.Sandbox.Sandboxes
+	workers := s.settings.Sandbox.Sandboxes
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
@@ -112,7 +112,7 @@ func (s *station) startExecution(c *circle, pool *sandbox.Pool) error {
 
 // startRewards starts the stage that turns verdicts into rewards.
 func (s *station) startRewards(c *circle) error {
-	recipe, err := s.flags.recipe()
+	recipe, err := s.settings.Reward.Recipe()
 	if err != nil {
 		return err
 	}
@@ -147,8 +147,8 @@ func (s *station) startRollout(c *circle, role events.Role) error {
 		return err
 	}
 	rollout, err := gpuworker.NewRollout(gpuworker.RolloutConfig{
-		Role: role, Policy: policy, Source: s.source(name), Style: gpuworker.Style(s.flags.PromptStyle),
-		TopP: s.flags.TopP, TopK: s.flags.TopK, Logger: logger,
+		Role: role, Policy: policy, Source: s.source(name), Style: s.settings.Sampling.PromptStyle,
+		TopP: s.settings.Sampling.TopP, TopK: s.settings.Sampling.TopK, Logger: logger,
 	})
 	if err != nil {
 		return err
@@ -192,8 +192,8 @@ func (s *station) startTrainer(ctx context.Context, c *circle, role events.Role)
 	s.owns(learner.Close)
 	trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
 		Bus: s.bus, Learner: &leasedLearner{learner, held}, Run: s.run, Role: role, Source: s.source(name),
-		Checkpoints: checkpointPath(s.dir, role), Initial: start, Steps: s.flags.steps(s.problems),
-		Hyper: s.flags.hyperparameters(role, s.problems), KeepLast: s.flags.KeepCheckpoints, KeepEvery: s.flags.KeepEvery,
+		Checkpoints: checkpointPath(s.dir, role), Initial: start, Steps: s.settings.steps(s.problems),
+		Hyper: s.settings.hyperparameters(role, s.problems), KeepLast: s.settings.Models.KeepCheckpoints, KeepEvery: s.settings.Models.KeepEvery,
 		Logger: s.logger.With("role", role),
 	})
 	if err != nil {
@@ -211,9 +211,9 @@ func (s *station) start(c *circle, config stage.Config) error {
 	}
 	config.Types = worker.Consumes
 	config.Bus, config.Run, config.Instance = s.bus, s.run, s.instance
-	config.AckWait, config.HeartbeatEvery = s.flags.AckWait, heartbeatEvery
+	config.AckWait, config.HeartbeatEvery = s.settings.Delivery.AckWait, heartbeatEvery
 	config.Logger, config.Registerer = s.logger.With("stage", config.Name), s.metrics
-	config.HoldDeadLetters = s.flags.HoldDeadLetters
+	config.HoldDeadLetters = s.settings.Delivery.HoldDeadLetters
 	running, err := stage.New(config)
 	if err != nil {
 		return err

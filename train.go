@@ -8,75 +8,67 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"codea1/consumers/dashboard"
 	"codea1/events"
+	"codea1/events/settings"
 )
 
 // TrainCommand is `codea1 train`: every stage of a run in one process.
 type TrainCommand struct {
-	Resume string `help:"Go on with a run, by name or directory, where it stopped." placeholder:"RUN" xor:"which"`
-	Name   string `help:"Name of the new run; by default the time." placeholder:"RUN" xor:"which"`
-	RunFlags
-	Budget    time.Duration   `help:"Time that this attempt at the run may take, the evaluation at its end included; 0 for as long as the steps take. Learning rates follow the planned steps all the same." default:"0s"`
-	Port      int             `help:"Loopback port of the embedded NATS server; 0 for 4222, or any if that is taken." default:"0" group:"Message bus"`
-	Dashboard dashboard.Flags `embed:""`
+	Resume string `help:"Resume a run, by name or directory." placeholder:"RUN" xor:"run"`
+	Name   string `help:"Name of the new run; the time by default." placeholder:"RUN" xor:"run"`
+	ConfigFlag
+	Settings
 
-	// started is the configuration of a run that goes on elsewhere, as its
-	// run.started states it: in place of --resume.
-	started string
+	begun *Settings // of the run to resume; nil for a new one
 }
 
-// Validate checks the flags of the run and those of train alone.
-func (t *TrainCommand) Validate() error {
-	if t.Budget < 0 {
-		return fmt.Errorf("--budget is %v; want more than 0, or 0 for none", t.Budget)
+// BeforeReset makes the settings of the run to resume, or those of the
+// configuration file and the preset, the defaults of the flags. Kong calls it
+// before the environment and the command line set anything.
+func (t *TrainCommand) BeforeReset(ctx *kong.Context) error {
+	path, text, err := configFile(ctx)
+	if err != nil {
+		return err
 	}
-	return t.RunFlags.Validate()
-}
-
-// BeforeResolve adds the layers below the command line. Kong calls it once that
-// is parsed and before anything else is filled in.
-func (t *TrainCommand) BeforeResolve(ctx *kong.Context) error {
-	if t.started != "" {
-		saved, err := parseConfig("in run.started", []byte(t.started), trainKeys(ctx))
+	resume := givenOr(ctx, "resume", "")
+	if resume == "" {
+		base, err := readSettings(path, text, givenOr(ctx, "preset", ""))
 		if err != nil {
 			return err
 		}
-		for _, key := range ofMachine {
-			delete(saved, key)
-		}
-		return addLayers(ctx, "", saved)
-	}
-	path, resume := given(ctx, "config"), given(ctx, "resume")
-	if resume == "" {
-		return addLayers(ctx, path, nil)
+		settings.Layer(ctx.Flags(), base)
+		return nil
 	}
 	if path != "" {
-		return errors.New("--resume goes on with the run's own configuration: leave out --config")
+		return errors.New("--resume takes the configuration of the run: leave out --config")
 	}
-	dir, err := findRun(given(ctx, "runs-dir"), resume)
+	dir, err := findRun(givenOr(ctx, "runs-dir", ""), resume)
 	if err != nil {
 		return err
 	}
-	saved, err := savedConfig(ctx, dir)
-	if err != nil {
+	if t.begun, err = savedSettings(dir); err != nil {
 		return err
 	}
-	return addLayers(ctx, "", saved)
+	settings.Layer(ctx.Flags(), t.begun)
+	return nil
 }
 
-// savedConfig returns the configuration in a run directory.
-func savedConfig(ctx *kong.Context, dir string) (map[string]string, error) {
-	text, err := os.ReadFile(configPath(dir))
-	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+// Validate checks the settings and, where a run is resumed, that it stays the
+// same run.
+func (t *TrainCommand) Validate(ctx *kong.Context) error {
+	if err := settings.Check(&t.Settings, givenBy(ctx)); err != nil {
+		return err
 	}
-	return parseConfig(configPath(dir), text, trainKeys(ctx))
+	if t.begun != nil {
+		if err := unchanged(&t.begun.RunSettings, &t.RunSettings, givenBy(ctx)); err != nil {
+			return err
+		}
+	}
+	return t.validate(givenBy(ctx))
 }
 
 // gcPercent keeps a training on a laptop well below a gigabyte: most of its heap
@@ -94,11 +86,11 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
 	defer events.Remember(recentBytes)()
-	config, err := runYAML(flags)
+	config, err := configText(&t.Settings, &t.Bus)
 	if err != nil {
 		return err
 	}
-	dir, err := t.directory(flags, config)
+	dir, err := t.directory(config)
 	if err != nil {
 		return err
 	}
@@ -125,16 +117,11 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 	return errors.Join(err, r.close())
 }
 
-// directory returns the directory of the run to resume, or that of a new run
-// with its configuration saved.
-func (t *TrainCommand) directory(flags *kong.Context, config string) (string, error) {
+// directory returns the directory of the run to resume, or makes that of a new
+// run with its configuration.
+func (t *TrainCommand) directory(config string) (string, error) {
 	if t.Resume == "" {
 		return newRun(t.RunsDir, t.Name, config, time.Now())
-	}
-	for _, p := range flags.Path {
-		if p.Flag != nil && !p.Resolved && !slices.Contains(mayChange, p.Flag.Name) {
-			return "", fmt.Errorf("--%s is part of what a run is and cannot change when it is resumed; start a new run, or leave the flag out", p.Flag.Name)
-		}
 	}
 	return findRun(t.RunsDir, t.Resume)
 }

@@ -17,8 +17,8 @@ import (
 
 // Flags are the command-line flags of the dashboard.
 type Flags struct {
-	Address string `name:"dashboard-address" placeholder:"HOST:PORT" help:"Address of the dashboard. Everyone with access to it can read the run, so use a loopback address unless you want that. The default is 127.0.0.1:7070, or any free port if that one is taken."`
-	Off     bool   `name:"no-dashboard" help:"Do not serve the dashboard."`
+	Address string `name:"dashboard-address" yaml:"dashboard-address" change:"resume" placeholder:"HOST:PORT" help:"Address of the dashboard. Everyone with access to it can read the run, so use a loopback address unless you want that. The default is 127.0.0.1:7070, or any free port if that one is taken."`
+	Off     bool   `name:"no-dashboard" yaml:"no-dashboard" change:"resume" help:"Do not serve the dashboard."`
 }
 
 // addressFlag is the flag of Flags.Address, for messages.

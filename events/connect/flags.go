@@ -25,20 +25,20 @@ var natsSchemes = []string{"nats", "tls", "ws", "wss"}
 // of a machine can read a command line, and the configuration of a run is part
 // of its events.
 type Flags struct {
-	URL          string `name:"bus" help:"Message bus: embedded, nats://HOST:PORT[,...] for NATS servers with JetStream, or kafka://HOST:PORT[,HOST:PORT]." default:"embedded"`
-	Replicas     int    `name:"bus-replicas" help:"Copies of the events of a new run: 1, or 3 on a cluster." default:"1"`
-	Partitions   int    `name:"bus-partitions" help:"Partitions of a new Kafka topic. NATS has no partitions." default:"4"`
-	StreamMiB    int64  `name:"bus-stream-mib" help:"Limit for the events of a run on NATS, in MiB. 0: 32768, or the space that the server has if that is less." default:"0"`
-	User         string `name:"bus-user" help:"User of the bus login." placeholder:"NAME"`
-	PasswordFile string `name:"bus-password-file" help:"File with the password of the user." placeholder:"FILE"`
-	SASL         string `name:"bus-sasl" help:"SASL mechanism of the Kafka login: plain, scram-sha-256 or scram-sha-512." default:"scram-sha-512" enum:"plain,scram-sha-256,scram-sha-512"`
-	TokenFile    string `name:"bus-token-file" help:"File with the token of a NATS login." placeholder:"FILE"`
-	NKeyFile     string `name:"bus-nkey-file" help:"File with the nkey seed of a NATS login." placeholder:"FILE"`
-	CredsFile    string `name:"bus-creds-file" help:"Credentials file of a NATS login, as nsc writes it." placeholder:"FILE"`
-	TLS          bool   `name:"bus-tls" help:"Encrypt the connection to Kafka. For NATS use a tls:// address."`
-	CAFile       string `name:"bus-ca-file" help:"PEM file of the certificate authorities of the bus. Default: those of the system." placeholder:"FILE"`
-	CertFile     string `name:"bus-cert-file" help:"PEM file of the client certificate." placeholder:"FILE"`
-	KeyFile      string `name:"bus-key-file" help:"PEM file of the client certificate's key." placeholder:"FILE"`
+	URL          string `name:"bus" yaml:"bus" help:"Message bus: embedded, nats://HOST:PORT[,...] for NATS servers with JetStream, or kafka://HOST:PORT[,HOST:PORT]." default:"embedded" change:"resume"`
+	Replicas     int    `name:"bus-replicas" yaml:"bus-replicas" help:"Copies of the events of a new run: 1, or 3 on a cluster." default:"1" change:"resume"`
+	Partitions   int    `name:"bus-partitions" yaml:"bus-partitions" help:"Partitions of a new Kafka topic. NATS has no partitions." default:"4" change:"resume"`
+	StreamMiB    int64  `name:"bus-stream-mib" yaml:"bus-stream-mib" help:"Limit for the events of a run on NATS, in MiB. 0: 32768, or the space that the server has if that is less." default:"0" change:"resume"`
+	User         string `name:"bus-user" yaml:"bus-user" help:"User of the bus login." placeholder:"NAME" change:"resume"`
+	PasswordFile string `name:"bus-password-file" yaml:"bus-password-file" help:"File with the password of the user." placeholder:"FILE" change:"resume"`
+	SASL         string `name:"bus-sasl" yaml:"bus-sasl" help:"SASL mechanism of the Kafka login: plain, scram-sha-256 or scram-sha-512." default:"scram-sha-512" enum:"plain,scram-sha-256,scram-sha-512" change:"resume"`
+	TokenFile    string `name:"bus-token-file" yaml:"bus-token-file" help:"File with the token of a NATS login." placeholder:"FILE" change:"resume"`
+	NKeyFile     string `name:"bus-nkey-file" yaml:"bus-nkey-file" help:"File with the nkey seed of a NATS login." placeholder:"FILE" change:"resume"`
+	CredsFile    string `name:"bus-creds-file" yaml:"bus-creds-file" help:"Credentials file of a NATS login, as nsc writes it." placeholder:"FILE" change:"resume"`
+	TLS          bool   `name:"bus-tls" yaml:"bus-tls" help:"Encrypt the connection to Kafka. For NATS use a tls:// address." change:"resume"`
+	CAFile       string `name:"bus-ca-file" yaml:"bus-ca-file" help:"PEM file of the certificate authorities of the bus. Default: those of the system." placeholder:"FILE" change:"resume"`
+	CertFile     string `name:"bus-cert-file" yaml:"bus-cert-file" help:"PEM file of the client certificate." placeholder:"FILE" change:"resume"`
+	KeyFile      string `name:"bus-key-file" yaml:"bus-key-file" help:"PEM file of the client certificate's key." placeholder:"FILE" change:"resume"`
 }
 
 // PublicURL returns a URL without the user and the password in it.

@@ -1,0 +1,8 @@
+package evaluation
+
+// Flags are the settings of the evaluations.
+type Flags struct {
+	EvalProblems int `yaml:"eval-problems" help:"Held-out problems of an evaluation; 0 for all." default:"0" min:"0" max:"1073741824" change:"never"`
+	EvalAnswers  int `yaml:"eval-answers" help:"Answers per held-out problem: k of avg@k." default:"8" min:"0" max:"1024"`
+	EvalSuites   int `yaml:"eval-suites" help:"Suites per defective program of a held-out problem." default:"4" min:"0" max:"1024"`
+}

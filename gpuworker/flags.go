@@ -1,0 +1,54 @@
+package gpuworker
+
+import "codea1/events"
+
+// ModelFlags are the settings of the checkpoints of a run.
+type ModelFlags struct {
+	CodeModel string `yaml:"code-model" help:"Checkpoint directory that the Code LLM starts from; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
+	TestModel string `yaml:"test-model" help:"Checkpoint directory that the Test LLM starts from; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
+
+	KeepCheckpoints int `yaml:"keep-checkpoints" help:"Newest checkpoints to keep per model." default:"3" min:"1" max:"1048576" change:"resume"`
+	KeepEvery       int `yaml:"keep-every" help:"Keep the checkpoint of every step that this number divides as well; 0 for none." default:"0" min:"0" max:"10000000" change:"resume"`
+}
+
+// SamplingFlags are the settings of sampling that both roles share.
+type SamplingFlags struct {
+	TopP        float64 `yaml:"top-p" help:"Nucleus sampling: sample from the most likely tokens whose probabilities add up to this." default:"1.0" above:"0" max:"1"`
+	TopK        int     `yaml:"top-k" help:"Sample from this many of the most likely tokens; 0 for all." default:"0" min:"0" max:"1073741824"`
+	PromptStyle Style   `yaml:"prompt-style" help:"Prompts for the models: paper (full instructions) or plain (only the question)." default:"paper" enum:"paper,plain"`
+}
+
+// TrainingFlags are the settings of the trainers. The defaults are the paper's.
+type TrainingFlags struct {
+	ProblemsPerUpdate int     `yaml:"problems-per-update" help:"Problems of one mini-batch, which makes one optimizer step." default:"128" min:"1" max:"10000" group:"Optimizer"`
+	LearningRate      float64 `yaml:"learning-rate" help:"Peak learning rate of AdamW." default:"1e-6" above:"0" group:"Optimizer"`
+	TestLearningRate  float64 `yaml:"test-learning-rate" help:"Peak learning rate of the Test LLM; 0 for the same as the Code LLM." default:"0" min:"0" group:"Optimizer"`
+	WarmupSteps       int     `yaml:"warmup-steps" help:"Optimizer steps of linear warm-up; cosine decay follows." default:"10" min:"0" max:"10000000" group:"Optimizer"`
+	MinLRRatio        float64 `name:"min-lr-ratio" yaml:"min-lr-ratio" help:"Share of the peak learning rate at the end of the schedule." default:"0" min:"0" max:"1" group:"Optimizer"`
+	WeightDecay       float64 `yaml:"weight-decay" help:"Decoupled weight decay." default:"0.1" min:"0" max:"1000" group:"Optimizer"`
+	Beta1             float64 `name:"beta1" yaml:"beta1" help:"Decay of AdamW's first moment." default:"0.9" min:"0" max:"1" group:"Optimizer"`
+	Beta2             float64 `name:"beta2" yaml:"beta2" help:"Decay of AdamW's second moment." default:"0.999" min:"0" max:"1" group:"Optimizer"`
+	Epsilon           float64 `yaml:"epsilon" help:"Epsilon of AdamW." default:"1e-8" above:"0" group:"Optimizer"`
+	GradClip          float64 `yaml:"grad-clip" help:"Largest global norm of the gradient; 0 for no limit." default:"1.0" min:"0" max:"1e9" group:"Optimizer"`
+
+	ClipLow       float64 `yaml:"clip-low" help:"PPO: the ratio is clipped below 1 minus this." default:"0.2" min:"0" max:"1" group:"Loss"`
+	ClipHigh      float64 `yaml:"clip-high" help:"PPO: the ratio is clipped above 1 plus this." default:"0.28" min:"0" max:"1e9" group:"Loss"`
+	DualClip      float64 `yaml:"dual-clip" help:"Dual clip constant c for negative advantages; 0 for none." default:"10" min:"0" max:"1e9" group:"Loss"`
+	LogRatioClamp float64 `yaml:"log-ratio-clamp" help:"Log-ratios are clamped to plus or minus this." default:"20" above:"0" group:"Loss"`
+	KL            float64 `name:"kl" yaml:"kl" help:"Weight of the KL divergence (k3) to the reference model." default:"0.001" min:"0" max:"1e9" group:"Loss"`
+}
+
+// Hyperparameters returns those of a role's trainer in a run of so many steps.
+func (f *TrainingFlags) Hyperparameters(role events.Role, steps, problemsPerStep, maxStaleness int) Hyperparameters {
+	learningRate := f.LearningRate
+	if role == events.RoleTest && f.TestLearningRate != 0 {
+		learningRate = f.TestLearningRate
+	}
+	updates := (problemsPerStep + f.ProblemsPerUpdate - 1) / f.ProblemsPerUpdate // of one step
+	return Hyperparameters{
+		LearningRate: learningRate, WarmupSteps: f.WarmupSteps, OptimizerSteps: updates * steps, MinLearningRatio: f.MinLRRatio,
+		WeightDecay: f.WeightDecay, Beta1: f.Beta1, Beta2: f.Beta2, Epsilon: f.Epsilon, GradClip: f.GradClip,
+		ClipLow: f.ClipLow, ClipHigh: f.ClipHigh, DualClip: f.DualClip, LogRatioClamp: f.LogRatioClamp, KLCoef: f.KL,
+		GroupsPerBatch: f.ProblemsPerUpdate, MaxStaleness: maxStaleness,
+	}
+}
