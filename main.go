@@ -28,7 +28,7 @@ import (
 	"codea1/consumers/execution/sandboxfusion"
 	"codea1/events/deadletter"
 	"codea1/events/settings"
-	"codea1/gpuworker/tiny"
+	"codea1/gpuworker/tiny/sft"
 	"codea1/producers/problems"
 	"codea1/replay"
 )
@@ -52,7 +52,7 @@ type CLI struct {
 	Sandbox    SandboxCommand     `cmd:"" help:"Check the sandbox, and use it by itself."`
 	Mistakes   replay.Mistakes    `cmd:"" help:"Read the Mistake Book of a run."`
 	Replay     replay.Command     `cmd:"" help:"Question, check and re-score the event log of a run."`
-	TrainSFT   tiny.SFTCommand    `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
+	TrainSFT   sft.Command        `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
 	Version    VersionCommand     `cmd:"" help:"Print the version."`
 }
 

@@ -105,7 +105,7 @@ func TestShippedCheckpointsAgreeWithFloat64(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				sequences = append(sequences, gpuworker.Sequence{Prompt: ids, Tokens: e.chat.encodeResponse(pair[1])})
+				sequences = append(sequences, gpuworker.Sequence{Prompt: ids, Tokens: e.EncodeResponse(pair[1])})
 				requests = append(requests, gpuworker.SampleRequest{Prompt: ids, Seeds: []uint64{uint64(i)}})
 			}
 			for i, row := range sample(t, e, requests, gpuworker.SamplingParams{Temperature: 1, TopP: 1, MaxTokens: 96}) {

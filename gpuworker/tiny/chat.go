@@ -49,16 +49,16 @@ func (c chat) encode(messages []gpuworker.Message) ([]int32, error) {
 	return c.tokenizer.AppendOrdinary(ids, "assistant\n"), nil
 }
 
-// encodeResponse renders the assistant's turn after its header, the end token
-// included: what a model is trained to say.
-func (c chat) encodeResponse(text string) []int32 {
-	return append(c.tokenizer.EncodeOrdinary(text), c.turnEnd)
-}
-
 // ends reports whether sampling stops at a token.
 func (c chat) ends(id int32) bool { return id == c.turnEnd || id == c.endOfText }
 
 // EncodePrompt implements gpuworker.Sampler.
 func (e *Engine) EncodePrompt(messages []gpuworker.Message) ([]int32, error) {
 	return e.chat.encode(messages)
+}
+
+// EncodeResponse returns the tokens of an assistant's turn after its header,
+// with the end token.
+func (e *Engine) EncodeResponse(text string) []int32 {
+	return append(e.tokenizer.EncodeOrdinary(text), e.chat.turnEnd)
 }

@@ -15,5 +15,5 @@
 //
 // Start reading at engine.go; then sample.go, decoding.go and choose.go for
 // sampling, update.go and loss.go for training, checkpoint.go and save.go for
-// files (FORMAT.md), and sft.go for the train-sft command.
+// files (FORMAT.md). Package sft is the train-sft command.
 package tiny

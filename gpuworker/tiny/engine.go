@@ -86,6 +86,28 @@ func OpenFS(fsys fs.FS, options Options) (*Engine, error) {
 	return e, nil
 }
 
+// New creates an engine with a new model: weights of the shape drawn by seed,
+// and files for the tokenizer. It sets the end tokens of shape and raises its
+// vocabulary to the tokenizer's size.
+func New(shape qwen2.Config, t *tokenizer.Tokenizer, seed uint64, options Options) (*Engine, error) {
+	format, err := newChat(t)
+	if err != nil {
+		return nil, err
+	}
+	shape.Vocabulary = max(t.Size(), shape.Vocabulary)
+	shape.EndOfText, shape.EndOfTurn = format.endOfText, format.turnEnd
+	if err := shape.Validate(); err != nil {
+		return nil, err
+	}
+	files, err := newFiles(t, format, shape.Positions)
+	if err != nil {
+		return nil, err
+	}
+	w := qwen2.NewWeights(shape)
+	w.Initialize(seed)
+	return newEngine(files, t, w, options)
+}
+
 func newEngine(files carried, t *tokenizer.Tokenizer, w *qwen2.Weights, options Options) (*Engine, error) {
 	if err := kernel.Check(); err != nil {
 		return nil, err
@@ -111,6 +133,20 @@ func (e *Engine) Parameters() int {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return len(e.current.net.Weights.Data)
+}
+
+// Config returns the shape of the model.
+func (e *Engine) Config() qwen2.Config {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.current.net.Weights.Config
+}
+
+// ResetOptimizer discards the optimizer state. The next Update starts a new one.
+func (e *Engine) ResetOptimizer() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.optimizer = nil
 }
 
 // Close implements gpuworker.Sampler and gpuworker.Learner. The engine holds

@@ -49,20 +49,7 @@ func corpusTokenizer(t testing.TB) *tokenizer.Tokenizer {
 // newTestEngine makes an engine of the shape, its weights drawn by seed.
 func newTestEngine(t testing.TB, shape qwen2.Config, seed uint64, options Options) *Engine {
 	t.Helper()
-	tok := corpusTokenizer(t)
-	format, err := newChat(tok)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shape.Vocabulary = max(tok.Size(), shape.Vocabulary)
-	shape.EndOfText, shape.EndOfTurn = format.endOfText, format.turnEnd
-	files, err := newFiles(tok, format, shape.Positions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := qwen2.NewWeights(shape)
-	w.Initialize(seed)
-	e, err := newEngine(files, tok, w, options)
+	e, err := New(shape, corpusTokenizer(t), seed, options)
 	if err != nil {
 		t.Fatal(err)
 	}

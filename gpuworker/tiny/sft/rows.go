@@ -1,4 +1,4 @@
-package tiny
+package sft
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"codea1/gpuworker"
+	"codea1/gpuworker/tiny"
 )
 
 // maxRowBytes bounds a line of training data.
@@ -118,15 +119,15 @@ func rowTexts(rows []row) iter.Seq[string] {
 }
 
 // encodeRows turns rows into sequences, the end token included.
-func encodeRows(e *Engine, rows []row) ([]gpuworker.Sequence, error) {
-	positions := e.current.net.Weights.Config.Positions
+func encodeRows(e *tiny.Engine, rows []row) ([]gpuworker.Sequence, error) {
+	positions := e.Config().Positions
 	out := make([]gpuworker.Sequence, len(rows))
 	for i, r := range rows {
-		prompt, err := e.chat.encode(r.messages)
+		prompt, err := e.EncodePrompt(r.messages)
 		if err != nil {
 			return nil, r.errorf("%w", err)
 		}
-		out[i] = gpuworker.Sequence{Prompt: prompt, Tokens: e.chat.encodeResponse(r.response)}
+		out[i] = gpuworker.Sequence{Prompt: prompt, Tokens: e.EncodeResponse(r.response)}
 		if n := len(prompt) + len(out[i].Tokens); n > positions {
 			return nil, r.errorf("%d tokens exceed the model's %d positions", n, positions)
 		}

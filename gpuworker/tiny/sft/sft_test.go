@@ -1,4 +1,4 @@
-package tiny
+package sft
 
 import (
 	"bytes"
@@ -12,17 +12,18 @@ import (
 	"testing"
 
 	"codea1/gpuworker"
+	"codea1/gpuworker/tiny"
 )
 
 // command returns defaults scaled down to a few seconds.
-func command(t *testing.T, lines ...string) *SFTCommand {
+func command(t *testing.T, lines ...string) *Command {
 	t.Helper()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "rows.jsonl")
 	if err := os.WriteFile(data, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return &SFTCommand{
+	return &Command{
 		Data: []string{data}, Out: filepath.Join(dir, "out"),
 		Vocab: 400, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, MLP: 64, Positions: 128,
 		Epochs: 200, BatchTokens: 256, LearningRate: 0.01, FinalRate: 0.1, Warmup: 5, WeightDecay: 0.01,
@@ -49,7 +50,7 @@ func operations(t *testing.T) []string {
 	return lines
 }
 
-func TestSFTLearnsAndWritesACheckpoint(t *testing.T) {
+func TestLearnsAndWritesACheckpoint(t *testing.T) {
 	lines := append(operations(t), "", `{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"ok?"},{"role":"assistant","content":"yes"}]}`)
 	c := command(t, lines...)
 	report, err := c.Train(t.Context(), io.Discard, io.Discard)
@@ -59,7 +60,7 @@ func TestSFTLearnsAndWritesACheckpoint(t *testing.T) {
 	if report.Rows != 13 || report.Heldout != 0 || !(report.TrainLoss < 0.05) {
 		t.Errorf("report %+v", report)
 	}
-	e, err := Open(c.Out, Options{})
+	e, err := tiny.Open(c.Out, tiny.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,11 @@ func TestSFTLearnsAndWritesACheckpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return sample(t, e, []gpuworker.SampleRequest{{Prompt: prompt, Seeds: []uint64{1}}}, gpuworker.SamplingParams{Temperature: 0.1, TopP: 1, MaxTokens: 60})[0][0].Text
+		out, err := e.Sample(t.Context(), []gpuworker.SampleRequest{{Prompt: prompt, Seeds: []uint64{1}}}, gpuworker.SamplingParams{Temperature: 0.1, TopP: 1, MaxTokens: 60})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out[0][0].Text
 	}
 	if got := ask(gpuworker.Message{Role: "user", Content: "How do I multiply two lists?"}); got != "```python\ndef solve(a, b):\n    return a * b\n```" {
 		t.Errorf("answer %q", got)
@@ -88,7 +93,7 @@ func TestSFTLearnsAndWritesACheckpoint(t *testing.T) {
 	}
 }
 
-func TestSFTIsDeterministic(t *testing.T) {
+func TestIsDeterministic(t *testing.T) {
 	var weights [2][]byte
 	for i := range weights {
 		c := command(t, operations(t)...)
@@ -100,7 +105,7 @@ func TestSFTIsDeterministic(t *testing.T) {
 		if report.Heldout != 2 || math.IsNaN(report.HoldoutLoss) {
 			t.Errorf("report %+v", report)
 		}
-		if weights[i], err = os.ReadFile(filepath.Join(c.Out, weightsFile)); err != nil {
+		if weights[i], err = os.ReadFile(filepath.Join(c.Out, "model.safetensors")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,7 +114,7 @@ func TestSFTIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestSFTRefuses(t *testing.T) {
+func TestRefuses(t *testing.T) {
 	const good = `{"prompt":"a","response":"b"}`
 	long, err := json.Marshal(map[string]string{"prompt": strings.Repeat("x9", 100), "response": "y"})
 	if err != nil {
@@ -131,14 +136,14 @@ func TestSFTRefuses(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	for name, spoil := range map[string]func(*SFTCommand){
-		"out exists":     func(c *SFTCommand) { c.Out = filepath.Dir(c.Out) },
-		"missing file":   func(c *SFTCommand) { c.Data = []string{"missing.jsonl"} },
-		"uneven heads":   func(c *SFTCommand) { c.Heads = 3 },
-		"no vocabulary":  func(c *SFTCommand) { c.Vocab = 10 },
-		"no epochs":      func(c *SFTCommand) { c.Epochs = 0 },
-		"negative decay": func(c *SFTCommand) { c.WeightDecay = -1 },
-		"NaN rate":       func(c *SFTCommand) { c.LearningRate = math.NaN() },
+	for name, spoil := range map[string]func(*Command){
+		"out exists":     func(c *Command) { c.Out = filepath.Dir(c.Out) },
+		"missing file":   func(c *Command) { c.Data = []string{"missing.jsonl"} },
+		"uneven heads":   func(c *Command) { c.Heads = 3 },
+		"no vocabulary":  func(c *Command) { c.Vocab = 10 },
+		"no epochs":      func(c *Command) { c.Epochs = 0 },
+		"negative decay": func(c *Command) { c.WeightDecay = -1 },
+		"NaN rate":       func(c *Command) { c.LearningRate = math.NaN() },
 	} {
 		c := command(t, good)
 		spoil(c)
@@ -148,8 +153,8 @@ func TestSFTRefuses(t *testing.T) {
 	}
 }
 
-func TestSFTRate(t *testing.T) {
-	c := &SFTCommand{LearningRate: 1, FinalRate: 0.1, Warmup: 4}
+func TestLearningRate(t *testing.T) {
+	c := &Command{LearningRate: 1, FinalRate: 0.1, Warmup: 4}
 	for step, want := range map[int]float64{0: 0.25, 3: 1, 4: 1, 12: 0.55, 20: 0.1} {
 		if got := c.rate(step, 21); math.Abs(got-want) > 1e-9 {
 			t.Errorf("step %d: rate %g, want %g", step, got, want)

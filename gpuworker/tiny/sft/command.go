@@ -1,4 +1,4 @@
-package tiny
+package sft
 
 import (
 	"context"
@@ -12,15 +12,16 @@ import (
 
 	"golang.org/x/term"
 
+	"codea1/gpuworker/tiny"
 	"codea1/gpuworker/tiny/qwen2"
 	"codea1/gpuworker/tiny/safetensors"
 	"codea1/gpuworker/tiny/tokenizer"
 )
 
-// SFTCommand is train-sft: it trains a checkpoint on written responses, from
+// Command is train-sft: it trains a checkpoint on written responses, from
 // nothing or from another checkpoint. The same files, flags and machine give
 // the same checkpoint, bit for bit.
-type SFTCommand struct {
+type Command struct {
 	Data []string `arg:"" type:"existingfile" help:"JSONL files; a row is {\"prompt\": ..., \"response\": ...} or {\"messages\": [...]} that end with the assistant's."`
 	Out  string   `required:"" short:"o" type:"path" help:"Checkpoint directory to write; must not exist."`
 
@@ -53,7 +54,7 @@ type SFTCommand struct {
 
 // Run trains, with a line per epoch on standard error and, on a terminal, a
 // progress bar.
-func (c *SFTCommand) Run(ctx context.Context) error {
+func (c *Command) Run(ctx context.Context) error {
 	bar := io.Discard
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		bar = os.Stderr
@@ -62,8 +63,8 @@ func (c *SFTCommand) Run(ctx context.Context) error {
 	return err
 }
 
-// SFTReport is what a training run came to; losses are nats per response token.
-type SFTReport struct {
+// Report is what a training run came to; losses are nats per response token.
+type Report struct {
 	Parameters    int
 	Rows, Heldout int
 	Tokens        int // trained on, prompts and repetitions included
@@ -75,35 +76,35 @@ type SFTReport struct {
 
 // Train trains and writes the checkpoint, with a line per epoch on lines and a
 // progress bar on bar.
-func (c *SFTCommand) Train(ctx context.Context, lines, bar io.Writer) (SFTReport, error) {
+func (c *Command) Train(ctx context.Context, lines, bar io.Writer) (Report, error) {
 	if err := c.check(); err != nil {
-		return SFTReport{}, err
+		return Report{}, err
 	}
 	rows, err := readRows(c.Data)
 	if err != nil {
-		return SFTReport{}, err
+		return Report{}, err
 	}
 	engine, err := c.engine(rows)
 	if err != nil {
-		return SFTReport{}, err
+		return Report{}, err
 	}
 	sequences, err := encodeRows(engine, rows)
 	if err != nil {
-		return SFTReport{}, err
+		return Report{}, err
 	}
 	training, heldOut := splitHoldout(sequences, c.Holdout, c.Seed)
 	if len(training) == 0 {
-		return SFTReport{}, errors.New("no rows to train on")
+		return Report{}, errors.New("no rows to train on")
 	}
-	run := &sftRun{command: c, engine: engine, training: training, heldOut: heldOut, lines: lines, bar: bar}
-	report, err := run.train(ctx)
+	r := &run{command: c, engine: engine, training: training, heldOut: heldOut, lines: lines, bar: bar}
+	report, err := r.train(ctx)
 	if err != nil {
 		return report, err
 	}
 	return report, c.write(ctx, engine)
 }
 
-func (c *SFTCommand) check() error {
+func (c *Command) check() error {
 	if _, err := os.Lstat(c.Out); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("--out %s exists already", c.Out)
 	}
@@ -124,46 +125,31 @@ func (c *SFTCommand) check() error {
 	return nil
 }
 
-// engine opens --from or makes a model of the asked shape.
-func (c *SFTCommand) engine(rows []row) (*Engine, error) {
+// engine opens --from or creates a model of the requested shape.
+func (c *Command) engine(rows []row) (*tiny.Engine, error) {
 	if c.From != "" {
-		e, err := Open(c.From, Options{})
+		e, err := tiny.Open(c.From, tiny.Options{})
 		if err != nil {
 			return nil, err
 		}
-		e.optimizer = nil // the steps before are another run's
+		e.ResetOptimizer() // its state belongs to another training
 		return e, nil
 	}
 	t, err := c.tokenizer(rows)
 	if err != nil {
 		return nil, err
 	}
-	format, err := newChat(t)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Tokenizer, err)
-	}
 	if c.Heads < 1 || c.Hidden%c.Heads != 0 {
-		return nil, fmt.Errorf("--hidden %d does not divide among --heads %d", c.Hidden, c.Heads)
+		return nil, fmt.Errorf("--hidden %d is not a multiple of --heads %d", c.Hidden, c.Heads)
 	}
-	config := qwen2.Config{
-		Vocabulary: t.Size(), Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,
+	return tiny.New(qwen2.Config{
+		Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,
 		HeadSize: c.Hidden / c.Heads, MLP: c.MLP, Positions: c.Positions,
 		RopeTheta: 10000, NormEpsilon: 1e-6, TieEmbeddings: !c.Untied, InitStd: 0.02,
-		EndOfText: format.endOfText, EndOfTurn: format.turnEnd,
-	}
-	if err := config.Validate(); err != nil {
-		return nil, err
-	}
-	files, err := newFiles(t, format, c.Positions)
-	if err != nil {
-		return nil, err
-	}
-	weights := qwen2.NewWeights(config)
-	weights.Initialize(c.Seed)
-	return newEngine(files, t, weights, Options{})
+	}, t, c.Seed, tiny.Options{})
 }
 
-func (c *SFTCommand) tokenizer(rows []row) (*tokenizer.Tokenizer, error) {
+func (c *Command) tokenizer(rows []row) (*tokenizer.Tokenizer, error) {
 	if c.Tokenizer == "" {
 		return tokenizer.Train(rowTexts(rows), c.Vocab)
 	}
@@ -180,7 +166,7 @@ func (c *SFTCommand) tokenizer(rows []row) (*tokenizer.Tokenizer, error) {
 
 // write puts the checkpoint in place in one move, so that --out never holds
 // half of one.
-func (c *SFTCommand) write(ctx context.Context, engine *Engine) (err error) {
+func (c *Command) write(ctx context.Context, engine *tiny.Engine) (err error) {
 	parent := filepath.Dir(c.Out)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return err
@@ -207,5 +193,9 @@ func (c *SFTCommand) write(ctx context.Context, engine *Engine) (err error) {
 	if err := os.Rename(dir, c.Out); err != nil {
 		return err
 	}
-	return syncDir(parent)
+	d, err := os.Open(parent)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

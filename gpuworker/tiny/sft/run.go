@@ -1,4 +1,4 @@
-package tiny
+package sft
 
 import (
 	"context"
@@ -11,21 +11,22 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"codea1/gpuworker"
+	"codea1/gpuworker/tiny"
 )
 
-// sftRun is one training in progress.
-type sftRun struct {
-	command  *SFTCommand
-	engine   *Engine
+// run is one training in progress.
+type run struct {
+	command  *Command
+	engine   *tiny.Engine
 	training []gpuworker.Sequence
 	heldOut  []gpuworker.Sequence
 	lines    io.Writer
 	bar      io.Writer
 }
 
-func (r *sftRun) train(ctx context.Context) (SFTReport, error) {
+func (r *run) train(ctx context.Context) (Report, error) {
 	c, began := r.command, time.Now()
-	report := SFTReport{
+	report := Report{
 		Parameters: r.engine.Parameters(), Rows: len(r.training), Heldout: len(r.heldOut), HoldoutLoss: math.NaN(),
 	}
 	epochs := make([][][]gpuworker.Sequence, c.Epochs)
@@ -70,7 +71,7 @@ func (r *sftRun) train(ctx context.Context) (SFTReport, error) {
 }
 
 // update returns the settings of step (from 0) of steps.
-func (c *SFTCommand) update(step, steps int) gpuworker.UpdateConfig {
+func (c *Command) update(step, steps int) gpuworker.UpdateConfig {
 	return gpuworker.UpdateConfig{
 		Loss: gpuworker.LossSFT, LearningRate: c.rate(step, steps), WeightDecay: c.WeightDecay,
 		Beta1: c.Beta1, Beta2: c.Beta2, Epsilon: 1e-8, GradClip: c.GradClip,
@@ -78,7 +79,7 @@ func (c *SFTCommand) update(step, steps int) gpuworker.UpdateConfig {
 }
 
 // rate is linear warm-up, then half a cosine down to FinalRate.
-func (c *SFTCommand) rate(step, steps int) float64 {
+func (c *Command) rate(step, steps int) float64 {
 	if step < c.Warmup {
 		return c.LearningRate * float64(step+1) / float64(c.Warmup)
 	}
@@ -87,7 +88,7 @@ func (c *SFTCommand) rate(step, steps int) float64 {
 	return c.LearningRate * (c.FinalRate + (1-c.FinalRate)*cosine)
 }
 
-func (r *sftRun) holdoutLoss(ctx context.Context) (float64, error) {
+func (r *run) holdoutLoss(ctx context.Context) (float64, error) {
 	scored, err := r.engine.LogProbs(ctx, gpuworker.Current, r.heldOut, 1)
 	if err != nil {
 		return 0, err
