@@ -13,7 +13,7 @@ import (
 	"codea1/events"
 	"codea1/events/settings"
 	"codea1/producers/problems"
-	"codea1/replay"
+	"codea1/replay/query"
 )
 
 // A ground truth that is checked may take its time: some of HumanEval's need
@@ -62,8 +62,8 @@ func newChecker(ctx context.Context, logger *slog.Logger) (problems.Checker, fun
 // recipes hands the reward recipes to package replay.
 type recipes struct{}
 
-// Recipe implements replay.Recipes.
-func (recipes) Recipe(name string, alpha float64) (replay.Score, error) {
+// Recipe implements query.Recipes.
+func (recipes) Recipe(name string, alpha float64) (query.Score, error) {
 	recipe, err := rewards.New(name, alpha)
 	if err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (recipes) Recipe(name string, alpha float64) (replay.Score, error) {
 	return scoreOf(recipe), nil
 }
 
-// File implements replay.Recipes.
-func (recipes) File(path string) (string, replay.Score, error) {
+// File implements query.Recipes.
+func (recipes) File(path string) (string, query.Score, error) {
 	recipe, err := rewards.Load(path, rewards.DefaultAlpha)
 	if err != nil {
 		return "", nil, err
@@ -80,6 +80,6 @@ func (recipes) File(path string) (string, replay.Score, error) {
 	return recipe.Name(), scoreOf(recipe), nil
 }
 
-func scoreOf(recipe rewards.Recipe) replay.Score {
+func scoreOf(recipe rewards.Recipe) query.Score {
 	return func(group *events.CodeExecuted) (*events.GroupRewarded, error) { return rewards.Score(recipe, group) }
 }

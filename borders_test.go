@@ -108,13 +108,13 @@ func TestTheRuleItself(t *testing.T) {
 		from, to string
 		may      bool
 	}{
-		{"codea1", "codea1/replay", true},
-		{"codea1/replay", "codea1", false},
+		{"codea1", "codea1/replay/eventlog", true},
+		{"codea1/replay/eventlog", "codea1", false},
 		{"codea1/events", "codea1/schemas", true},
 		{"codea1/events/natsbus", "codea1/events/bustest", true},
 		{"codea1/events", "codea1/replay/mistakes", false},
 		{"codea1/schemas", "codea1/events", false},
-		{"codea1/replay", "codea1/replay/mistakes", true},
+		{"codea1/replay/eventlog", "codea1/replay/mistakes", true},
 		{"codea1/replay/mistakes", "codea1/events/natsbus", true},
 		{"codea1/gpuworker/tiny", "codea1/gpuworker", true},
 		{"codea1/gpuworker", "codea1/consumers/rewards", false},

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codea1/events"
-	"codea1/replay"
+	"codea1/replay/eventlog"
 )
 
 // stopAfter starts a run and stops it once an event is on the bus.
@@ -70,12 +70,12 @@ func TestForkGoesOnAsItsOrigin(t *testing.T) {
 // placeOf returns the number of the first event of a type whose group begins so.
 func placeOf(t *testing.T, run string, eventType events.Type, group string) string {
 	t.Helper()
-	log, err := replay.Open(logPath(run), replay.Options{ReadOnly: true})
+	log, err := eventlog.Open(logPath(run), eventlog.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	for r, err := range log.Scan(t.Context(), replay.ScanOptions{Types: []events.Type{eventType}}) {
+	for r, err := range log.Scan(t.Context(), eventlog.ScanOptions{Types: []events.Type{eventType}}) {
 		if err != nil {
 			t.Fatal(err)
 		}

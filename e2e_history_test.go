@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"codea1/events"
-	"codea1/replay"
+	"codea1/replay/eventlog"
 )
 
 // history is what a run came to, from its event log alone.
@@ -30,7 +30,7 @@ type history struct {
 // have happened once.
 func read(t *testing.T, run string, steps int) *history {
 	t.Helper()
-	log, err := replay.Open(logPath(run), replay.Options{ReadOnly: true})
+	log, err := eventlog.Open(logPath(run), eventlog.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func read(t *testing.T, run string, steps int) *history {
 	if _, err := log.Verify(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	rebuilt, err := replay.RebuildBook(t.Context(), log)
+	rebuilt, err := eventlog.RebuildBook(t.Context(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func read(t *testing.T, run string, steps int) *history {
 	}
 	posed := map[string]events.Plan{}
 	ends := map[string]int{}
-	for record, err := range log.Scan(t.Context(), replay.ScanOptions{}) {
+	for record, err := range log.Scan(t.Context(), eventlog.ScanOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codea1/events"
-	"codea1/replay"
+	"codea1/replay/eventlog"
 )
 
 // A bus that a power cut has set back is made anew from the log, and the run
@@ -70,7 +70,7 @@ func TestRestoreBus(t *testing.T) {
 // endOf returns how many events a run's log has, and its last chain hash.
 func endOf(t *testing.T, run string) string {
 	t.Helper()
-	log, err := replay.Open(logPath(run), replay.Options{ReadOnly: true})
+	log, err := eventlog.Open(logPath(run), eventlog.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

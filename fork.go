@@ -15,7 +15,7 @@ import (
 	"codea1/events/connect"
 	"codea1/events/settings"
 	"codea1/gpuworker/checkpoint"
-	"codea1/replay"
+	"codea1/replay/fork"
 )
 
 // AfterApply gives the commands of replay what a run goes on with. Kong calls
@@ -28,7 +28,7 @@ func (c *CLI) AfterApply() error { //nolint:unparam // as kong calls it
 // host leads package replay to what a run goes on with.
 type host struct{ logger *slog.Logger }
 
-// Configure implements replay.Host.
+// Configure implements fork.Host.
 func (h *host) Configure(dir, config string, changes map[string]string) (string, error) {
 	s, err := startedSettings(config)
 	if err != nil {
@@ -58,8 +58,8 @@ func (h *host) Configure(dir, config string, changes map[string]string) (string,
 	return configText(s, &s.Bus)
 }
 
-// OpenBus implements replay.Host.
-func (h *host) OpenBus(ctx context.Context, dir, run, config string) (replay.SeedBus, func() error, error) {
+// OpenBus implements fork.Host.
+func (h *host) OpenBus(ctx context.Context, dir, run, config string) (fork.SeedBus, func() error, error) {
 	s, err := startedSettings(config)
 	if err != nil {
 		return nil, nil, err
@@ -82,7 +82,7 @@ func (h *host) OpenBus(ctx context.Context, dir, run, config string) (replay.See
 	}, nil
 }
 
-// Steps implements replay.Host.
+// Steps implements fork.Host.
 func (h *host) Steps(config string, problems int) (int, error) {
 	s, err := startedSettings(config)
 	if err != nil {
@@ -91,7 +91,7 @@ func (h *host) Steps(config string, problems int) (int, error) {
 	return s.steps(problems), nil
 }
 
-// PutBusAside implements replay.Host.
+// PutBusAside implements fork.Host.
 func (h *host) PutBusAside(dir, config string) error {
 	s, err := startedSettings(config)
 	if err != nil || s.Bus.URL != connect.Embedded {
@@ -109,22 +109,22 @@ func (h *host) PutBusAside(dir, config string) error {
 	}
 }
 
-// WorkSets implements replay.Host.
-func (h *host) WorkSets() []replay.WorkSet {
-	var sets []replay.WorkSet
+// WorkSets implements fork.Host.
+func (h *host) WorkSets() []fork.WorkSet {
+	var sets []fork.WorkSet
 	for _, s := range events.Workers() {
-		sets = append(sets, replay.WorkSet{Name: s.Name, Types: s.Consumes})
+		sets = append(sets, fork.WorkSet{Name: s.Name, Types: s.Consumes})
 	}
 	return sets
 }
 
-// Checkpoints implements replay.Host.
+// Checkpoints implements fork.Host.
 func (h *host) Checkpoints(dir string, role events.Role) ([]int, error) {
 	return checkpoint.Folder{Path: checkpointPath(dir, role)}.Versions()
 }
 
-// PlaceCheckpoint implements replay.Host.
-func (h *host) PlaceCheckpoint(ctx context.Context, p replay.Placement) error {
+// PlaceCheckpoint implements fork.Host.
+func (h *host) PlaceCheckpoint(ctx context.Context, p fork.Placement) error {
 	from := checkpointPath(p.From, p.Role)
 	if p.Made {
 		from = p.From
@@ -135,7 +135,7 @@ func (h *host) PlaceCheckpoint(ctx context.Context, p replay.Placement) error {
 		p.Version, p.Position)
 }
 
-// PlaceStart implements replay.Host.
+// PlaceStart implements fork.Host.
 func (h *host) PlaceStart(from, to string) error {
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
 		target := startPath(to, role)
@@ -149,7 +149,7 @@ func (h *host) PlaceStart(from, to string) error {
 	return nil
 }
 
-// RemoveCheckpoint implements replay.Host.
+// RemoveCheckpoint implements fork.Host.
 func (h *host) RemoveCheckpoint(dir string, role events.Role, version int) error {
 	return checkpoint.Folder{Path: checkpointPath(dir, role)}.Remove(version)
 }

@@ -30,7 +30,7 @@ import (
 	"codea1/events/settings"
 	"codea1/gpuworker/tiny/sft"
 	"codea1/producers/problems"
-	"codea1/replay"
+	"codea1/replay/command"
 )
 
 // SandboxCommand is the command line of the sandbox by itself.
@@ -50,8 +50,8 @@ type CLI struct {
 	Config     ConfigCommand      `cmd:"" help:"Print a commented configuration file for train."`
 	Problems   problems.Command   `cmd:"" help:"List, show and check problem sets."`
 	Sandbox    SandboxCommand     `cmd:"" help:"Check the sandbox, and use it by itself."`
-	Mistakes   replay.Mistakes    `cmd:"" help:"Read the Mistake Book of a run."`
-	Replay     replay.Command     `cmd:"" help:"Question, check and re-score the event log of a run."`
+	Mistakes   command.Mistakes   `cmd:"" help:"Read the Mistake Book of a run."`
+	Replay     command.Command    `cmd:"" help:"Question, check and re-score the event log of a run."`
 	TrainSFT   sft.Command        `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
 	Version    VersionCommand     `cmd:"" help:"Print the version."`
 }

@@ -24,7 +24,7 @@ import (
 	"codea1/events/stage"
 	"codea1/gpuworker"
 	"codea1/producers/curriculum"
-	"codea1/replay"
+	"codea1/replay/eventlog"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -102,7 +102,7 @@ func processTime(b *testing.B) time.Duration {
 type pipeline struct {
 	dir      string
 	bus      *natsbus.Bus
-	log      *replay.Log
+	log      *eventlog.Log
 	poser    *curriculum.Service
 	steps    int
 	staging  *prometheus.Registry
@@ -129,7 +129,7 @@ func newPipeline(t testing.TB, sizes curriculum.Config) *pipeline {
 	if err := p.bus.EnsureStream(t.Context(), pipelineRun); err != nil {
 		t.Fatal(err)
 	}
-	if p.log, err = replay.Open(filepath.Join(p.dir, "log"), replay.Options{}); err != nil {
+	if p.log, err = eventlog.Open(filepath.Join(p.dir, "log"), eventlog.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.log.Close() })
@@ -161,7 +161,7 @@ func (p *pipeline) begin(ctx context.Context, t testing.TB) {
 
 // startWorkers runs all stages but the trainers, as train does.
 func (p *pipeline) startWorkers(t testing.TB, c *circle, execute func(context.Context, *events.Event) ([]*events.Event, error)) {
-	recorder, err := replay.NewRecorder(p.bus, p.log, replay.RecorderConfig{Run: pipelineRun, OnAppend: p.appended})
+	recorder, err := eventlog.NewRecorder(p.bus, p.log, eventlog.RecorderConfig{Run: pipelineRun, OnAppend: p.appended})
 	if err != nil {
 		t.Fatal(err)
 	}

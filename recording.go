@@ -17,7 +17,7 @@ import (
 	"codea1/gpuworker/tiny"
 	"codea1/producers/curriculum"
 	"codea1/producers/problems"
-	"codea1/replay"
+	"codea1/replay/eventlog"
 )
 
 // recording is the projection that a run grows from: the log with the Mistake
@@ -26,7 +26,7 @@ import (
 type recording struct {
 	*station
 
-	log        *replay.Log
+	log        *eventlog.Log
 	curriculum *curriculum.Curriculum
 	service    *curriculum.Service
 	start      map[events.Role]events.Checkpoint
@@ -57,7 +57,7 @@ func (r *recording) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.log, err = replay.Open(logPath(r.dir), replay.Options{Logger: r.logger.With("part", "log")}); err != nil {
+	if r.log, err = eventlog.Open(logPath(r.dir), eventlog.Options{Logger: r.logger.With("part", "log")}); err != nil {
 		return err
 	}
 	r.owns(r.log.Close)
@@ -84,7 +84,7 @@ func (r *recording) begin(ctx context.Context, c *circle, config string) error {
 		return err
 	}
 	r.trained.Store(int64(r.curriculum.Trained()))
-	recorder, err := replay.NewRecorder(r.bus, r.log, replay.RecorderConfig{
+	recorder, err := eventlog.NewRecorder(r.bus, r.log, eventlog.RecorderConfig{
 		Run: r.run, Source: r.source(events.StageRecorder), Logger: r.logger.With("stage", events.StageRecorder), OnAppend: r.appended,
 		KeepTokens: r.settings.KeepTokens,
 	})
@@ -200,7 +200,7 @@ func (r *recording) finish(ctx context.Context, recorder *circle, reason string)
 // catchUp brings the curriculum to the end of the log.
 func (r *recording) catchUp(ctx context.Context) error {
 	posing, _ := events.StageNamed(events.StageCurriculum)
-	for record, err := range r.log.Scan(ctx, replay.ScanOptions{Types: posing.Consumes}) {
+	for record, err := range r.log.Scan(ctx, eventlog.ScanOptions{Types: posing.Consumes}) {
 		if err != nil {
 			return err
 		}
@@ -216,7 +216,7 @@ func (r *recording) catchUp(ctx context.Context) error {
 // would give another run than the one that was started.
 func (r *recording) countAttempts(ctx context.Context) error {
 	r.attempt = 1
-	for record, err := range r.log.Scan(ctx, replay.ScanOptions{Types: []events.Type{events.TypeRunStarted, events.TypeRunFinished}}) {
+	for record, err := range r.log.Scan(ctx, eventlog.ScanOptions{Types: []events.Type{events.TypeRunStarted, events.TypeRunFinished}}) {
 		if err != nil {
 			return err
 		}

@@ -7,15 +7,15 @@ import (
 
 	"codea1/gpuworker"
 	"codea1/gpuworker/tiny"
-	"codea1/replay"
+	"codea1/replay/fork"
 )
 
 // retrainer is the trainer of package gpuworker as package replay wants it.
 type retrainer struct{ logger *slog.Logger }
 
-// Retrain implements replay.Retrainer with the configuration that each part was
+// Retrain implements fork.Retrainer with the configuration that each part was
 // started with, and the starting checkpoint that the run keeps in its directory.
-func (r *retrainer) Retrain(ctx context.Context, job replay.RetrainJob) (err error) {
+func (r *retrainer) Retrain(ctx context.Context, job fork.RetrainJob) (err error) {
 	learner, err := tiny.Open(startPath(job.RunDir, job.Role), tiny.Options{})
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (r *retrainer) Retrain(ctx context.Context, job replay.RetrainJob) (err err
 
 // part trains on from the checkpoint of the part before, as the trainer of a
 // fork does.
-func (r *retrainer) part(ctx context.Context, job *replay.RetrainJob, part *replay.RetrainPart, learner gpuworker.Learner) error {
+func (r *retrainer) part(ctx context.Context, job *fork.RetrainJob, part *fork.RetrainPart, learner gpuworker.Learner) error {
 	settings, err := startedSettings(part.Start.Config)
 	if err != nil {
 		return err

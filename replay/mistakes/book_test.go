@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"codea1/events"
 	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"codea1/events"
 )
 
 // model is the book as the design's words have it, with no care for speed.

@@ -8,10 +8,11 @@ import (
 	"math"
 	"testing"
 
-	"codea1/events"
-	"codea1/replay/mistakes"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"codea1/events"
+	"codea1/replay/mistakes"
 )
 
 func at(e Event) *Event {

@@ -1,0 +1,39 @@
+package audit
+
+import (
+	"codea1/events"
+	"codea1/replay/query"
+)
+
+// scorer remembers the recipes of a log: most have one.
+type scorer struct {
+	recipes query.Recipes
+	known   map[recipeKey]query.Score
+}
+
+type recipeKey struct {
+	name  string
+	alpha float64
+}
+
+func newScorer(recipes query.Recipes) *scorer {
+	return &scorer{recipes, make(map[recipeKey]query.Score)}
+}
+
+// again computes what was recorded anew, from the same verdicts and under the
+// same recipe.
+func (s *scorer) again(executed *events.CodeExecuted, recorded *events.GroupRewarded) (*events.GroupRewarded, error) {
+	if s.recipes == nil {
+		return nil, query.ErrNoRecipes
+	}
+	key := recipeKey{recorded.Recipe, recorded.Alpha}
+	score, ok := s.known[key]
+	if !ok {
+		var err error
+		if score, err = s.recipes.Recipe(key.name, key.alpha); err != nil {
+			return nil, err
+		}
+		s.known[key] = score
+	}
+	return score(executed)
+}

@@ -1,0 +1,140 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+
+	"codea1/replay/eventlog"
+	"codea1/replay/export"
+	"codea1/replay/mistakes"
+	"codea1/replay/query"
+)
+
+// HistoryCommand is `codea1 mistakes history`.
+type HistoryCommand struct {
+	runArgument
+	ProblemID string `arg:"" name:"problem" help:"The problem's ID."`
+	Call      string `help:"Only tests that make this call, for example 'solve([1, 2])'." placeholder:"CALL"`
+	JSON      bool   `name:"json" help:"Print one JSON object per line."`
+}
+
+// changeJSON is a change as --json prints it.
+type changeJSON struct {
+	Seq      uint64 `json:"seq,omitempty"`
+	Group    string `json:"group,omitempty"`
+	Step     int    `json:"step,omitempty"`
+	Problem  string `json:"problem"`
+	Call     string `json:"call"`
+	Expected string `json:"expected"`
+	Before   int    `json:"before"` // frequency; 0 is absent
+	After    int    `json:"after"`
+	Answers  []int  `json:"answers,omitempty"` // that failed it, or passed it
+}
+
+// Run prints every change of the problem's tests, in order.
+func (c *HistoryCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
+	l, err := c.open(logger)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.print(ctx, out, l), l.Close())
+}
+
+func (c *HistoryCommand) print(ctx context.Context, out io.Writer, l *eventlog.Log) error {
+	if c.JSON {
+		encoder := export.NewLines(out)
+		return query.BookHistory(ctx, l, c.ProblemID, c.Call, func(t query.TestChange) error {
+			return encoder.Encode(changeJSON{t.Seq, t.Group, t.Step, t.Change.ProblemID, t.Change.Call, t.Change.Expected, t.Change.Before, t.Change.Count, t.Answers})
+		})
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	changes := 0
+	err := query.BookHistory(ctx, l, c.ProblemID, c.Call, func(t query.TestChange) error {
+		if changes++; changes == 1 {
+			fmt.Fprintln(table, "EVENT\tGROUP\tCOUNT\tTEST\tBY")
+		}
+		_, err := fmt.Fprintf(table, "%d\t%s\t%s\tassert %s == %s\t%s\n", t.Seq, t.Group, fromTo(&t.Change), clip(t.Change.Call, 60), clip(t.Change.Expected, 40), by(&t))
+		return err
+	})
+	if err == nil && changes == 0 {
+		what := "test"
+		if c.Call != "" {
+			what = "test of " + c.Call
+		}
+		fmt.Fprintf(table, "problem %s: no %s has been in the Mistake Book\n", c.ProblemID, what)
+	}
+	return errors.Join(err, table.Flush())
+}
+
+// fromTo tells how a frequency changed.
+func fromTo(c *mistakes.Change) string {
+	switch {
+	case c.Before == 0:
+		return fmt.Sprintf("enters with %d", c.Count)
+	case c.Count == 0:
+		return fmt.Sprintf("leaves from %d", c.Before)
+	}
+	return fmt.Sprintf("%d -> %d", c.Before, c.Count)
+}
+
+func by(t *query.TestChange) string {
+	verb := "failed"
+	if t.Change.Count < t.Change.Before {
+		verb = "passed"
+	}
+	return fmt.Sprintf("%s by answers %s", verb, strings.Trim(fmt.Sprint(t.Answers), "[]"))
+}
+
+// DiffCommand is `codea1 mistakes diff`.
+type DiffCommand struct {
+	runArgument
+	From string `help:"Position: an event's number, step:N, start or end." default:"start" placeholder:"POSITION"`
+	To   string `help:"Position: an event's number, step:N, start or end." default:"end" placeholder:"POSITION"`
+	JSON bool   `name:"json" help:"Print one JSON object per line."`
+}
+
+// Run prints the tests whose frequency differs between the two positions.
+func (c *DiffCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
+	l, err := c.open(logger)
+	if err != nil {
+		return err
+	}
+	changes, err := c.changes(ctx, l)
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	if c.JSON {
+		encoder := export.NewLines(out)
+		for _, d := range changes {
+			if err := encoder.Encode(changeJSON{Problem: d.ProblemID, Call: d.Call, Expected: d.Expected, Before: d.Before, After: d.Count}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "PROBLEM\tCOUNT\tTEST")
+	for _, d := range changes {
+		fmt.Fprintf(table, "%s\t%s\tassert %s == %s\n", d.ProblemID, fromTo(&d), clip(d.Call, 60), clip(d.Expected, 40))
+	}
+	return table.Flush()
+}
+
+func (c *DiffCommand) changes(ctx context.Context, l *eventlog.Log) ([]mistakes.Change, error) {
+	var books [2]*mistakes.Book
+	for i, position := range [...]string{c.From, c.To} {
+		seq, err := query.Position(ctx, l, position)
+		if err != nil {
+			return nil, err
+		}
+		if books[i], err = l.BookAt(ctx, seq); err != nil {
+			return nil, err
+		}
+	}
+	return mistakes.Diff(books[0], books[1]), nil
+}

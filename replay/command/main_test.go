@@ -1,0 +1,9 @@
+package command
+
+import (
+	"testing"
+
+	"codea1/replay/internal/replaytest"
+)
+
+func TestMain(m *testing.M) { replaytest.Main(m) }

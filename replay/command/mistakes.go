@@ -1,0 +1,132 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"codea1/replay/export"
+	"codea1/replay/mistakes"
+)
+
+// ListCommand is `codea1 mistakes list`.
+type ListCommand struct {
+	runArgument
+	Problem string `help:"Only tests of the problem with this ID." placeholder:"ID"`
+	At      string `help:"The book as it stood at a position: an event's number, step:N, start or end." default:"end" placeholder:"POSITION"`
+	Limit   int    `help:"At most this many tests; 0 is all of them." default:"0"`
+	JSON    bool   `name:"json" help:"Print one JSON object per line."`
+}
+
+// ShowCommand is `codea1 mistakes show`.
+type ShowCommand struct {
+	runArgument
+	ProblemID string `arg:"" name:"problem" help:"The problem's ID."`
+	At        string `help:"The book as it stood at a position: an event's number, step:N, start or end." default:"end" placeholder:"POSITION"`
+	JSON      bool   `name:"json" help:"Print one JSON object per line."`
+}
+
+// Run prints the tests of every problem, the most frequent of each first.
+func (c *ListCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
+	if c.Limit < 0 {
+		return fmt.Errorf("--limit %d is negative", c.Limit)
+	}
+	l, err := c.open(logger)
+	if err != nil {
+		return err
+	}
+	book, err := bookAt(ctx, l, c.At)
+	if err == nil {
+		err = c.print(out, book)
+	}
+	return errors.Join(err, l.Close())
+}
+
+func (c *ListCommand) print(out io.Writer, book export.Tests) error {
+	problems := book.Problems()
+	if c.Problem != "" {
+		problems = []string{c.Problem}
+	}
+	limit := c.Limit
+	if limit == 0 {
+		limit = book.Size()
+	}
+	tests := func(yield func(mistakes.Entry) bool) {
+		for _, id := range problems {
+			for _, e := range byFrequency(book.Tests(id)) {
+				if limit--; limit < 0 || !yield(e) {
+					return
+				}
+			}
+		}
+	}
+	if c.JSON {
+		return printJSON(out, tests)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "PROBLEM\tCOUNT\tCALL\tEXPECTED")
+	for e := range tests {
+		// A tabwriter keeps its first error and returns it from Flush.
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", e.ProblemID, e.Count, clip(e.Call, 60), clip(e.Expected, 40))
+	}
+	return table.Flush()
+}
+
+// Run prints the tests of one problem in full.
+func (c *ShowCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
+	l, err := c.open(logger)
+	if err != nil {
+		return err
+	}
+	book, err := bookAt(ctx, l, c.At)
+	if err == nil {
+		err = c.print(out, book)
+	}
+	return errors.Join(err, l.Close())
+}
+
+func (c *ShowCommand) print(out io.Writer, book export.Tests) error {
+	entries := byFrequency(book.Tests(c.ProblemID))
+	if c.JSON {
+		return printJSON(out, slices.Values(entries))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# problem %s: %d tests in the Mistake Book\n", c.ProblemID, len(entries))
+	for _, e := range entries {
+		fmt.Fprintf(&b, "assert %s == %s  # count %d\n", e.Call, e.Expected, e.Count)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// byFrequency sorts the tests of a problem as Book.Top does.
+func byFrequency(entries []mistakes.Entry) []mistakes.Entry {
+	slices.SortStableFunc(entries, func(x, y mistakes.Entry) int { return cmp.Compare(y.Count, x.Count) })
+	return entries
+}
+
+func printJSON(out io.Writer, entries iter.Seq[mistakes.Entry]) error {
+	encoder := export.NewLines(out)
+	for e := range entries {
+		if err := encoder.Encode(export.NewBookRow(e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clip puts text on one line of at most most runes.
+func clip(s string, most int) string {
+	line := []rune(strings.Join(strings.Fields(s), " "))
+	if len(line) <= most {
+		return string(line)
+	}
+	return string(line[:most-3]) + "..."
+}

@@ -1,0 +1,138 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"codea1/replay/eventlog"
+	"codea1/replay/export"
+	"codea1/replay/fork"
+)
+
+// RebuildCommand is `codea1 replay rebuild`.
+type RebuildCommand struct {
+	runArgument
+	Into    string        `arg:"" help:"Directory of the run to make: empty, or not there yet."`
+	FromBus string        `help:"Read the events from a bus instead of the log: embedded for the run's own store, or nats://HOST:PORT or kafka://HOST:PORT." placeholder:"BUS"`
+	Quiet   time.Duration `help:"With --from-bus: how long nothing must come for the end to be reached. A run that goes on reads the rest by itself." default:"5s"`
+	JSON    bool          `name:"json" help:"Print the report as one JSON object."`
+}
+
+// rebuiltJSON is the report as --json prints it.
+type rebuiltJSON struct {
+	Log     string        `json:"log"`
+	Events  uint64        `json:"events"`
+	Chain   string        `json:"chain"`
+	Refused uint64        `json:"refused"`
+	Tests   int           `json:"tests"`
+	Newest  []versionJSON `json:"newest"`
+}
+
+type versionJSON struct {
+	Role    string `json:"role"`
+	Version int    `json:"version"`
+	URI     string `json:"uri"`
+	SHA256  string `json:"sha256"`
+}
+
+// Run makes a run directory, log and configuration, out of the events of a log
+// alone, or of those on a bus. Curriculum and metrics are made from the log whenever a run starts.
+func (c *RebuildCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
+	if err := fork.EmptyDir(c.Into); err != nil {
+		return err
+	}
+	rebuild := c.fromLog
+	if c.FromBus != "" {
+		rebuild = c.fromBus
+	}
+	report, err := rebuild(ctx, logger, parent)
+	if err != nil {
+		return err
+	}
+	if report.Config != "" {
+		if err := os.WriteFile(filepath.Join(c.Into, fork.ConfigFile), []byte(report.Config), 0o644); err != nil {
+			return err
+		}
+	}
+	return c.print(out, &report)
+}
+
+func (c *RebuildCommand) fromLog(ctx context.Context, logger *slog.Logger, _ *Command) (fork.Rebuilt, error) {
+	source, err := c.open(logger)
+	if err != nil {
+		return fork.Rebuilt{}, err
+	}
+	total, _ := source.Last()
+	meter := newMeter("rebuilding", total)
+	report, err := fork.Rebuild(ctx, source, eventlog.Dir(c.Into), eventlog.Options{Logger: logger}, meter.at)
+	meter.finish()
+	return report, errors.Join(err, source.Close())
+}
+
+func (c *RebuildCommand) fromBus(ctx context.Context, logger *slog.Logger, parent *Command) (fork.Rebuilt, error) {
+	if parent.Host == nil {
+		return fork.Rebuilt{}, fork.ErrNoHost
+	}
+	if c.Quiet <= 0 {
+		return fork.Rebuilt{}, fmt.Errorf("--quiet is %v; want more than 0", c.Quiet)
+	}
+	dir, config, err := c.runDirectory()
+	if err != nil {
+		return fork.Rebuilt{}, err
+	}
+	if config, err = parent.Host.Configure(dir, config, map[string]string{"bus": c.FromBus}); err != nil {
+		return fork.Rebuilt{}, err
+	}
+	run := filepath.Base(dir)
+	bus, closeBus, err := parent.Host.OpenBus(ctx, dir, run, config)
+	if err != nil {
+		return fork.Rebuilt{}, err
+	}
+	report, err := fork.RebuildFromBus(ctx, bus, run, eventlog.Dir(c.Into), fork.BusEnd{Quiet: c.Quiet}, eventlog.Options{Logger: logger})
+	return report, errors.Join(err, closeBus())
+}
+
+// runDirectory returns where the run is or was, with the configuration that is
+// left there: the name of the run is enough to find it on a bus that runs
+// elsewhere.
+func (c *RebuildCommand) runDirectory() (dir, config string, err error) {
+	for _, at := range []string{c.RunDir, filepath.Join(c.RunsDir, c.RunDir)} {
+		text, err := os.ReadFile(filepath.Join(at, fork.ConfigFile))
+		if err == nil {
+			dir, err := filepath.Abs(at)
+			return dir, string(text), err
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return "", "", fmt.Errorf("configuration: %w", err)
+		}
+	}
+	if !strings.Contains(c.FromBus, "://") {
+		return "", "", fmt.Errorf("run %q: neither %s nor %s holds a run whose bus could be read", c.RunDir, c.RunDir, filepath.Join(c.RunsDir, c.RunDir))
+	}
+	dir, err = filepath.Abs(c.RunDir)
+	return dir, "", err
+}
+
+func (c *RebuildCommand) print(out io.Writer, r *fork.Rebuilt) error {
+	newest := versionsJSON(r.Newest)
+	if c.JSON {
+		return export.NewLines(out).Encode(&rebuiltJSON{eventlog.Dir(c.Into), r.Events, r.Chain.String(), r.Refused, r.Tests, newest})
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "log\t%s\n", eventlog.Dir(c.Into))
+	fmt.Fprintf(table, "events\t%d, the chain ends with %s\n", r.Events, r.Chain)
+	fmt.Fprintf(table, "left out\t%d descend from a payload that lost to another\n", r.Refused)
+	fmt.Fprintf(table, "mistake book\t%d tests\n", r.Tests)
+	for _, v := range newest {
+		fmt.Fprintf(table, "%s v%d\t%s\n\tsha256 %s\n", v.Role, v.Version, v.URI, v.SHA256)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,130 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"text/tabwriter"
+
+	"codea1/replay/export"
+	"codea1/replay/query"
+)
+
+// RescoreCommand is `codea1 replay rescore`.
+type RescoreCommand struct {
+	runArgument
+	Reward string  `help:"Reward recipe to ask about: a1, golden, selfplay, a formula(...) as group.rewarded records it, or a recipe file, which ends in .yaml or .yml." required:"" placeholder:"RECIPE"`
+	Alpha  float64 `help:"Weight of a suite's validity against its adversarial reward in a1 and selfplay." default:"0.5"`
+	Groups bool    `help:"Print every group before the summary."`
+	JSON   bool    `name:"json" help:"Print one JSON object per line."`
+}
+
+// groupRescoredJSON is a group as --json prints it.
+type groupRescoredJSON struct {
+	Seq     uint64 `json:"seq"`
+	Group   string `json:"group"`
+	Problem string `json:"problem"`
+	Before  any    `json:"before"` // group.rewarded as recorded
+	After   any    `json:"after"`  // and under the other recipe
+}
+
+// Run rewards the run's groups under another recipe, without generating or
+// executing anything, and reports what would have changed.
+func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
+	if parent.Recipes == nil {
+		return query.ErrNoRecipes
+	}
+	name, formula, score, err := c.recipe(parent.Recipes)
+	if err != nil {
+		return err
+	}
+	l, err := c.open(logger)
+	if err != nil {
+		return err
+	}
+	total, _ := l.Last()
+	meter := newMeter("rescoring", total)
+	report, err := query.Rescore(ctx, l, score, c.visit(out), meter.at)
+	meter.finish()
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	if c.JSON {
+		return export.NewLines(out).Encode(&report)
+	}
+	if formula != "" {
+		if _, err := fmt.Fprintln(out, formula); err != nil {
+			return err
+		}
+	}
+	return c.print(out, name, &report)
+}
+
+// recipe returns the recipe that is asked about, and how to name it; of a file
+// also the name it gives itself, under which it would be recorded.
+func (c *RescoreCommand) recipe(recipes query.Recipes) (name, formula string, score query.Score, err error) {
+	if ext := filepath.Ext(c.Reward); ext == ".yaml" || ext == ".yml" {
+		formula, score, err = recipes.File(c.Reward)
+		return filepath.Base(c.Reward), formula, score, err
+	}
+	score, err = recipes.Recipe(c.Reward, c.Alpha)
+	return fmt.Sprintf("%s, alpha %g", c.Reward, c.Alpha), "", score, err
+}
+
+func (c *RescoreCommand) visit(out io.Writer) func(*query.GroupRescored) error {
+	if !c.Groups {
+		return nil
+	}
+	encoder := export.NewLines(out)
+	return func(g *query.GroupRescored) error {
+		if c.JSON {
+			return encoder.Encode(groupRescoredJSON{g.Seq, g.Group, g.Before.ProblemID, export.Payload(g.Before), export.Payload(g.After)})
+		}
+		var code, test query.RoleChange
+		code.Compare(query.AnswersOf(g.Before), query.AnswersOf(g.After))
+		for m := range g.Before.Test {
+			test.Compare(query.SuitesOf(g.Before, m), query.SuitesOf(g.After, m))
+		}
+		code.End()
+		test.End()
+		_, err := fmt.Fprintf(out, "%s  %s  code %.4f -> %.4f, %d of %d pairs reversed  test %.4f -> %.4f, %d of %d  TOPVAR %d -> %d\n",
+			g.Group, g.Before.ProblemID, code.RewardBefore, code.RewardAfter, code.Reversed, code.Pairs,
+			test.RewardBefore, test.RewardAfter, test.Reversed, test.Pairs, g.Before.TopVar, g.After.TopVar)
+		return err
+	}
+}
+
+func (c *RescoreCommand) print(out io.Writer, name string, r *query.Rescored) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "%d groups under %s\tCODE\tTEST\n", r.Groups, name)
+	row := func(name string, cell func(*query.RoleChange) string) {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", name, cell(&r.Code), cell(&r.Test))
+	}
+	row("responses", func(x *query.RoleChange) string { return fmt.Sprint(x.Responses) })
+	row("mean reward", func(x *query.RoleChange) string { return fmt.Sprintf("%.4f -> %.4f", x.RewardBefore, x.RewardAfter) })
+	row("pairs ranked together", func(x *query.RoleChange) string { return fmt.Sprint(x.Pairs) })
+	row("  in the other order", func(x *query.RoleChange) string { return percent(x.Reversed, x.Pairs) })
+	row("  no longer told apart", func(x *query.RoleChange) string { return percent(x.Tied, x.Pairs) })
+	row("  newly told apart", func(x *query.RoleChange) string { return percent(x.Untied, x.Pairs) })
+	row("mean shift of an advantage", func(x *query.RoleChange) string { return fmt.Sprintf("%.4f", x.Shift) })
+	row("advantages of the other sign", func(x *query.RoleChange) string { return percent(x.Flipped, x.Responses) })
+	row("groups that teach", func(x *query.RoleChange) string {
+		return fmt.Sprintf("%d -> %d (+%d -%d)", x.KeptBefore, x.KeptAfter, x.KeptGained, x.KeptLost)
+	})
+	fmt.Fprintf(table, "TOPVAR chooses another answer\t\t%s\n", percent(r.TopVar, r.Groups))
+	fmt.Fprintf(table, "tests in the Mistake Book\t\t%d -> %d (+%d -%d, %d of another count)\n", r.BookBefore, r.BookAfter, r.BookEntered, r.BookLeft, r.BookChanged)
+	if r.Unscorable > 0 {
+		fmt.Fprintf(table, "groups the recipe cannot reward\t\t%d; first %s\n", r.Unscorable, r.Why)
+	}
+	return table.Flush()
+}
+
+func percent(part, whole uint64) string {
+	if whole == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d (%.1f%%)", part, 100*float64(part)/float64(whole))
+}

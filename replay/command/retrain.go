@@ -1,0 +1,73 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/term"
+
+	"codea1/events"
+	"codea1/replay/eventlog"
+	"codea1/replay/export"
+	"codea1/replay/fork"
+)
+
+// RetrainCommand is `codea1 replay retrain`.
+type RetrainCommand struct {
+	runArgument
+	Role []events.Role `help:"Only this model, code or test." enum:"code,test" default:"code,test"`
+	JSON bool          `name:"json" help:"Print one JSON object per model."`
+}
+
+// Run repeats the logged training and compares the weights of every version.
+func (c *RetrainCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
+	if parent.Retrainer == nil {
+		return fork.ErrNoRetrainer
+	}
+	l, err := c.open(logger)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "codea1-retrain-*")
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	for _, role := range c.Role {
+		if err = c.retrain(ctx, out, l, parent.Retrainer, role, work); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, l.Close(), os.RemoveAll(work))
+}
+
+func (c *RetrainCommand) retrain(ctx context.Context, out io.Writer, l *eventlog.Log, trainer fork.Retrainer, role events.Role, work string) error {
+	folder := filepath.Join(work, string(role))
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return err
+	}
+	progress := func(version int) {
+		if term.IsTerminal(int(os.Stderr.Fd())) {
+			fmt.Fprintf(os.Stderr, "\r%s v%d", role, version)
+		}
+	}
+	same, err := fork.Retrain(ctx, l, trainer, role, filepath.Dir(l.Dir()), folder, progress)
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		fmt.Fprint(os.Stderr, "\r")
+	}
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return export.NewLines(out).Encode(struct {
+			Role string `json:"role"`
+			Same int    `json:"same"` // versions with the same weights: all of them
+		}{string(role), same})
+	}
+	_, err = fmt.Fprintf(out, "%s: %d versions trained again, each with the same weights\n", role, same)
+	return err
+}

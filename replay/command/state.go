@@ -1,0 +1,136 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"codea1/events"
+	"codea1/replay/eventlog"
+	"codea1/replay/export"
+	"codea1/replay/query"
+	"codea1/replay/state"
+)
+
+// StateCommand is `codea1 replay state`.
+type StateCommand struct {
+	runArgument
+	At    string `help:"As it was there: step:N, an event's number, start or end." placeholder:"POSITION" default:"end"`
+	Steps int    `help:"Show so many of the last steps; 0 shows all." default:"10" placeholder:"N"`
+	JSON  bool   `name:"json" help:"Print all of it as one JSON object."`
+}
+
+// stateJSON is the state as --json prints it.
+type stateJSON struct {
+	Log         string            `json:"log"`
+	Position    uint64            `json:"position"`
+	Trained     int               `json:"trained"`
+	Cursor      state.Cursor      `json:"cursor"`
+	Metrics     state.Metrics     `json:"metrics"`
+	Checkpoints state.Checkpoints `json:"checkpoints"`
+	Tests       int               `json:"tests"` // in the Mistake eventlog.Book
+}
+
+// Run prints where a run stands, or stood.
+func (c *StateCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
+	l, err := c.open(logger)
+	if err != nil {
+		return err
+	}
+	report, err := c.report(ctx, l)
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	if c.JSON {
+		return export.NewLines(out).Encode(report)
+	}
+	return report.print(out, c.Steps)
+}
+
+func (c *StateCommand) report(ctx context.Context, l *eventlog.Log) (*stateJSON, error) {
+	seq, err := query.Position(ctx, l, c.At)
+	if err != nil {
+		return nil, err
+	}
+	s, err := l.StateAt(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	book, err := l.BookAt(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	return &stateJSON{l.Dir(), seq, s.Cursor.Trained(), s.Cursor, s.Metrics, s.Checkpoints, book.Size()}, nil
+}
+
+func (r *stateJSON) print(out io.Writer, steps int) error {
+	if r.Position == 0 {
+		_, err := fmt.Fprintf(out, "log %s: no event yet\n", r.Log)
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "log\t%s, after event %d\n", r.Log, r.Position)
+	c := &r.Cursor
+	fmt.Fprintf(table, "trained\tstep %d of %d (code %d, test %d), attempt %d%s\n", r.Trained, c.Planned, c.Code, c.Test, c.Attempt, ended(c.Finished))
+	fmt.Fprintf(table, "on their way\t%s\n", listed(c.Open()))
+	for _, tag := range slices.Sorted(maps.Keys(r.Metrics.Evaluations)) {
+		x := r.Metrics.Evaluations[tag]
+		fmt.Fprintf(table, "evaluation %s\t%d posed, %d scored, %d dropped; %d of %d answers correct, %d of %d tests valid, defects found by %d of %d suites\n",
+			tag, x.Posed, x.Scored, x.Dropped, x.Correct, x.Answers, x.Valid, x.Stated, x.Found, x.Defective)
+	}
+	fmt.Fprintf(table, "mistake book\t%d tests\n", r.Tests)
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		if v := r.Checkpoints.Newest(role); v != nil {
+			fmt.Fprintf(table, "%s v%d\t%s (event %d)\n\tsha256 %s\n", role, v.Version, v.URI, v.Seq, v.SHA256)
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return r.printSteps(out, steps)
+}
+
+func (r *stateJSON) printSteps(out io.Writer, most int) error {
+	steps := slices.Sorted(maps.Keys(r.Metrics.Steps))
+	if most > 0 && len(steps) > most {
+		steps = steps[len(steps)-most:]
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "\nSTEP\tPOSED\tREWARDED\tDROPPED\tCODE REWARD\tTEST REWARD\tPASSED\tLOADS\tVALID\tINVALID\tENTERED\tLEFT\t")
+	for _, step := range steps {
+		s := r.Metrics.Steps[step]
+		fmt.Fprintf(table, "%d\t%d\t%d\t%d\t%.4f\t%.4f\t%.4f\t%d/%d\t%d\t%d\t%d\t%d\t\n", step, s.Posed, s.Rewarded, s.Dropped,
+			s.Code.Value(), s.Test.Value(), s.Passed.Value(), s.Loads, s.Code.N, s.Valid, s.Invalid, s.Entered, s.Left)
+	}
+	return table.Flush()
+}
+
+func ended(reason string) string {
+	if reason == "" {
+		return ", going on"
+	}
+	return ", " + reason
+}
+
+// listed names the first of many.
+func listed(groups []string) string {
+	const most = 4
+	switch {
+	case len(groups) == 0:
+		return "no group"
+	case len(groups) == 1:
+		return groups[0]
+	case len(groups) > most:
+		return fmt.Sprintf("%d groups: %s and others", len(groups), strings.Join(groups[:most], ", "))
+	}
+	return fmt.Sprintf("%d groups: %s", len(groups), strings.Join(groups, ", "))
+}

@@ -1,0 +1,122 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"text/tabwriter"
+
+	"codea1/events"
+	"codea1/replay/audit"
+	"codea1/replay/eventlog"
+	"codea1/replay/export"
+	"codea1/replay/fork"
+)
+
+// VerifyCommand is `codea1 replay verify`.
+type VerifyCommand struct {
+	runArgument
+	JSON bool `name:"json" help:"Print the report as one JSON object."`
+}
+
+// verified is a report as --json prints it.
+type verified struct {
+	Log       string            `json:"log"`
+	Events    uint64            `json:"events"`
+	Chain     string            `json:"chain"`
+	ByType    map[string]uint64 `json:"by_type"`
+	Refused   uint64            `json:"refused"`
+	Compacted uint64            `json:"compacted"`
+	Tests     int               `json:"tests"`
+	Problems  int               `json:"problems"`
+	Origins   []originJSON      `json:"origins,omitempty"` // whose events the log begins with
+	History   *audit.History    `json:"history"`
+}
+
+// HistoryError says that a log is sound but tells what cannot have been.
+type HistoryError struct {
+	Found    uint64
+	Findings []audit.Finding // the first of them
+}
+
+func (e *HistoryError) Error() string {
+	return fmt.Sprintf("the history of the run is wrong in %d places, first %v", e.Found, e.Findings[0])
+}
+
+// Run checks the log and returns a *CorruptError that names the first place
+// where it is damaged, an *OriginError for a fork that does not share what it
+// says, or a *HistoryError for one whose history cannot have been.
+func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
+	l, err := c.open(logger)
+	if err != nil {
+		return err
+	}
+	total, _ := l.Last()
+	meter := newMeter("verifying", total)
+	report, err := l.Verify(ctx, func(done, _ uint64) { meter.at(done) })
+	meter.finish()
+	var history audit.History
+	if err == nil {
+		meter := newMeter("reading the history", total)
+		history, err = audit.CheckHistory(ctx, l, parent.Recipes, meter.at)
+		meter.finish()
+	}
+	var origins []events.Origin
+	if err == nil {
+		origins, err = fork.CheckOrigins(ctx, l)
+	}
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	if err := c.print(out, l.Dir(), &report, &history, origins); err != nil {
+		return err
+	}
+	if history.Found > 0 {
+		return &HistoryError{history.Found, history.Findings}
+	}
+	return nil
+}
+
+func (c *VerifyCommand) print(out io.Writer, dir string, r *eventlog.Report, h *audit.History, origins []events.Origin) error {
+	if c.JSON {
+		v := verified{Log: dir, Events: r.Events, Chain: r.Chain.String(), ByType: make(map[string]uint64), Refused: r.Refused, Compacted: r.Compacted, Tests: r.Tests, Problems: r.Problems, History: h}
+		for t, n := range r.ByType {
+			v.ByType[string(t)] = n
+		}
+		for _, o := range origins {
+			v.Origins = append(v.Origins, originJSON(o))
+		}
+		return export.NewLines(out).Encode(&v)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "log\t%s\n", dir)
+	fmt.Fprintf(table, "events\t%d, each once and without a gap\n", r.Events)
+	for _, t := range slices.Sorted(maps.Keys(r.ByType)) {
+		fmt.Fprintf(table, "  %s\t%d\n", t, r.ByType[t])
+	}
+	fmt.Fprintf(table, "left out\t%d descend from a payload that lost to another\n", r.Refused)
+	if r.Compacted > 0 {
+		fmt.Fprintf(table, "compacted\t%d payloads are without their token ids and log-probs\n", r.Compacted)
+	}
+	fmt.Fprintf(table, "hash chain\tintact, ends with %s\n", r.Chain)
+	for _, o := range origins {
+		fmt.Fprintf(table, "origin\tthe first %d events are those of run %s, chain hash %s\n", o.Events, o.Run, o.Chain)
+	}
+	fmt.Fprintf(table, "mistake book\t%d tests of %d problems, as rebuilt from the events\n", r.Tests, r.Problems)
+	fmt.Fprintf(table, "groups\t%d rewarded, %d scored, %d dropped, %d on their way\n", h.Rewarded, h.Scored, h.Dropped, h.Open)
+	fmt.Fprintf(table, "policy versions\t%d\n", h.Versions)
+	fmt.Fprintf(table, "rewards\t%d recomputed from their verdicts\n", h.Recomputed)
+	if h.Found == 0 {
+		fmt.Fprintf(table, "history\tevery effect has its cause, every group ends once and is trained once\n")
+	} else {
+		fmt.Fprintf(table, "history\twrong in %d places\n", h.Found)
+	}
+	for _, f := range h.Findings {
+		fmt.Fprintf(table, "\t%v\n", f)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,127 @@
+package eventlog
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"codea1/events"
+	"codea1/replay/eventlog/internal/badgerdir"
+	"codea1/replay/internal/replaytest"
+)
+
+// victims are what this program does instead of testing when a variable of its
+// environment names a directory: what a test must not do to its own process.
+var victims = map[string]func(dir string) error{}
+
+func TestMain(m *testing.M) {
+	for variable, run := range victims {
+		if dir := os.Getenv(variable); dir != "" {
+			if err := run(dir); err != nil {
+				fmt.Println("failed:", err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+	}
+	// Opening a log is what a check of a property costs. More are asked for with
+	// -rapid.checks=1000.
+	flag.Parse()
+	checks := "40"
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "rapid.checks" {
+			checks = f.Value.String()
+		}
+	})
+	if err := flag.Set("rapid.checks", checks); err != nil {
+		panic(err)
+	}
+	replaytest.Main(m)
+}
+
+// scratch opens a log in a fifth of the time and syncs nothing: for tests that
+// open many and lose none.
+var scratch = Options{Scratch: true, chunkEvents: 16}
+
+// scratchDir returns a directory in memory, where there is one with room: for
+// tests that write much and need no disk.
+func scratchDir(t testing.TB) string {
+	const memory = "/dev/shm"
+	if free, err := badgerdir.Free(memory); err != nil || free < 2*DefaultReserveBytes {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "codea1-replay-*")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// at gives each message the position "p" and its number from first.
+func at(first int, messages ...events.Message) []Entry {
+	entries := make([]Entry, len(messages))
+	for i, m := range messages {
+		entries[i] = Entry{Message: m, Position: events.Position(fmt.Sprintf("p%d", first+i))}
+	}
+	return entries
+}
+
+func openLog(t testing.TB, dir string, options Options) *Log {
+	t.Helper()
+	l, err := Open(dir, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func mustAppend(t testing.TB, l *Log, entries []Entry) Appended {
+	t.Helper()
+	appended, err := l.Append(t.Context(), entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return appended
+}
+
+func mustVerify(t testing.TB, l *Log) Report {
+	t.Helper()
+	report, err := l.Verify(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// scanAll returns the messages of the log.
+func scanAll(t testing.TB, l *Log, options ScanOptions) []events.Message {
+	t.Helper()
+	var messages []events.Message
+	for r, err := range l.Scan(t.Context(), options) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages = append(messages, r.Message)
+	}
+	return messages
+}
+
+// storyLog is a log with a whole told run.
+func storyLog(t testing.TB, messages []events.Message) (run string, l *Log) {
+	t.Helper()
+	run = t.TempDir()
+	l = openLog(t, Dir(run), scratch)
+	mustAppend(t, l, at(0, messages...))
+	return run, l
+}

@@ -1,0 +1,80 @@
+package eventlog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"codea1/events"
+	"codea1/replay/mistakes"
+	"codea1/replay/state"
+)
+
+// Reader reads a log. The packages that query a log need nothing else of it.
+type Reader interface {
+	// Scan yields the selected events in order.
+	Scan(ctx context.Context, options ScanOptions) iter.Seq2[Record, error]
+	// Get returns the event with an ID, or ErrNotFound.
+	Get(ctx context.Context, id string) (Record, error)
+	// Last returns sequence number and chain hash of the last event.
+	Last() (seq uint64, chain Hash)
+	// Compacted returns the last event that compaction has passed, and the
+	// number of compacted payloads.
+	Compacted() (to, payloads uint64)
+	// BookAt returns the Mistake Book as it was after event seq.
+	BookAt(ctx context.Context, seq uint64) (*mistakes.Book, error)
+}
+
+var _ Reader = (*Log)(nil)
+
+// RunName returns the name of the run that a log is of.
+func RunName(ctx context.Context, log Reader) (string, error) {
+	for r, err := range log.Scan(ctx, ScanOptions{}) {
+		return r.Message.Run, err
+	}
+	return "", fmt.Errorf("the log is empty: %w", ErrNotFound)
+}
+
+// Updates returns the policy versions of a run, in the order of the log.
+func Updates(ctx context.Context, log Reader) ([]*events.PolicyUpdated, error) {
+	var updates []*events.PolicyUpdated
+	for r, err := range log.Scan(ctx, ScanOptions{Types: []events.Type{events.TypePolicyUpdated}}) {
+		if err != nil {
+			return nil, err
+		}
+		e, err := r.Decode()
+		if err != nil {
+			return nil, err
+		}
+		updates = append(updates, e.Payload.(*events.PolicyUpdated))
+	}
+	return updates, nil
+}
+
+// Trained returns the last step that both roles have trained.
+func Trained(updates []*events.PolicyUpdated) int {
+	trained := make(map[events.Role]int)
+	for _, u := range updates {
+		trained[u.Role] = max(trained[u.Role], u.Step)
+	}
+	return min(trained[events.RoleCode], trained[events.RoleTest])
+}
+
+// StepOf returns the training step of an event: from the name of its group, or
+// from the version of a policy.updated event.
+func StepOf(m *events.Message) (int, bool) {
+	if m.Type != events.TypePolicyUpdated {
+		return state.TrainingStep(m.Group)
+	}
+	_, digits, _ := strings.Cut(m.Group, "-v")
+	step, err := strconv.Atoi(digits)
+	return step, err == nil
+}
+
+// RootID returns the ID of an event without a cause.
+func RootID(run, group string, t events.Type) string {
+	return events.New(run, group, "replay", time.Time{}, events.NewPayload(t)).ID
+}

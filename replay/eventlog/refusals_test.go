@@ -1,0 +1,88 @@
+package eventlog
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codea1/events"
+	"codea1/replay/internal/replaytest"
+)
+
+// Two code workers answered the same question, and both answers are on the
+// bus under one ID. The first stands, with what follows from it.
+func TestFirstPayloadStands(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := openLog(t, dir, Options{})
+	p := replaytest.Posed(1, "What is f?")
+	mp := replaytest.Encode(t, p)
+	stands, lost := replaytest.Sampled(p, "return 1"), replaytest.Sampled(p, "return 2")
+	mStands, mLost := replaytest.Encode(t, stands), replaytest.Encode(t, lost)
+	fromStands, fromLost := replaytest.Rewarded(stands, replaytest.Delta("f(1)", 1)), replaytest.Rewarded(lost, replaytest.Delta("f(2)", 1))
+	mFromStands, mFromLost := replaytest.Encode(t, fromStands), replaytest.Encode(t, fromLost)
+	if mFromStands.ID != mFromLost.ID {
+		t.Fatal("IDs follow from the cause's ID alone")
+	}
+	farFromLost := events.Caused(fromLost, "x", replaytest.Time, &events.StageHeartbeat{Stage: "x"})
+	mFarFromLost := replaytest.Encode(t, farFromLost)
+
+	appended := mustAppend(t, l, at(0, mp, mStands, mLost, mFromLost, mFarFromLost))
+	want := []Conflict{
+		{Message: mLost, Standing: mStands.ID},
+		{Message: mFromLost, Standing: mStands.ID},
+		{Message: mFarFromLost, Standing: mStands.ID},
+	}
+	if diff := cmp.Diff(want, appended.Conflicts); diff != "" || appended.Last != 2 {
+		t.Fatalf("last %d; conflicts (-want +got):\n%s", appended.Last, diff)
+	}
+	if want[0].Descends() || !want[1].Descends() {
+		t.Error("what lost does not descend from itself, what follows from it does")
+	}
+
+	// The same over batches and across a restart, now from what is stored.
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = openLog(t, dir, Options{})
+	appended = mustAppend(t, l, at(5, mFarFromLost, mFromLost, mLost, mStands))
+	if len(appended.Conflicts) != 3 || appended.Duplicates != 1 || len(appended.Messages) != 0 {
+		t.Fatalf("appended %+v", appended)
+	}
+	parted, err := l.partedLineages(t.Context())
+	if diff := cmp.Diff([]string{mStands.ID}, parted); err != nil || diff != "" {
+		t.Fatalf("parted lineages: %v\n%s", err, diff)
+	}
+
+	// What follows from the one that stands has the same ID as what was
+	// refused, and is welcome; the other is then one that lost to it.
+	appended = mustAppend(t, l, at(9, mFromStands, mFromLost, mFarFromLost))
+	want = []Conflict{
+		{Message: mFromLost, Standing: mFromStands.ID},
+		{Message: mFarFromLost, Standing: mStands.ID},
+	}
+	if diff := cmp.Diff(want, appended.Conflicts); diff != "" || appended.Last != 3 {
+		t.Fatalf("last %d; conflicts (-want +got):\n%s", appended.Last, diff)
+	}
+	if top := l.Book().Top("p1", 8); len(top) != 1 || top[0].Call != "f(1)" {
+		t.Errorf("book has %v", top)
+	}
+	if report := mustVerify(t, l); report.Refused != 2 || report.Events != 3 {
+		t.Errorf("report %+v", report)
+	}
+
+	drop := events.Caused(stands, "recorder", replaytest.Time, &events.GroupDropped{Stage: "recorder", Reason: events.DropLineage})
+	mustAppend(t, l, at(12, replaytest.Encode(t, drop)))
+	if parted, err := l.partedLineages(t.Context()); err != nil || len(parted) != 0 {
+		t.Errorf("dropped, and still parted: %v, %v", parted, err)
+	}
+}
+
+// An event whose cause the log has never met is kept: the cause may be older
+// than the log.
+func TestUnknownCauseIsKept(t *testing.T) {
+	l := openLog(t, t.TempDir(), Options{})
+	if appended := mustAppend(t, l, at(0, replaytest.Group(t, 1)[1:]...)); appended.Last != 2 || appended.Conflicts != nil {
+		t.Errorf("appended %+v", appended)
+	}
+}

@@ -1,0 +1,70 @@
+package eventlog
+
+import (
+	"context"
+	"fmt"
+
+	"codea1/events"
+)
+
+// collectFrom is how much garbage a recorder lets the log's files hold before it
+// gives the space back: that merges all tables.
+const collectFrom = 256 << 20
+
+// retain compacts, whenever wake says that a policy version has come, the tokens
+// of all steps but the last that both models have trained. It goes on until ctx
+// ends.
+func (r *Recorder) retain(ctx context.Context, wake <-chan struct{}) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-wake:
+		}
+		err := r.compactOld(ctx)
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("recorder: compact the tokens of old steps: %w", err)
+		}
+	}
+}
+
+func (r *Recorder) compactOld(ctx context.Context) error {
+	to := r.log.trainedBefore(r.config.KeepTokens)
+	if to <= r.log.compacted().to {
+		return nil
+	}
+	to, err := r.log.Settled(ctx, to)
+	if err != nil {
+		return err
+	}
+	report, err := r.log.compact(ctx, to, collectFrom, nil)
+	if err != nil {
+		return err
+	}
+	r.config.Logger.Debug("compacted the tokens of old steps",
+		"to", report.To, "events", report.Events, "bytes", report.BytesBefore-report.BytesAfter)
+	return nil
+}
+
+// trainedBefore returns the event after which both models had trained all steps
+// but the last keep of those they have trained by now; 0 if there are no more.
+func (l *Log) trainedBefore(keep int) (seq uint64) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.state == nil { // open for reading: nothing is compacted
+		return 0
+	}
+	step := l.state.Cursor.Trained() - keep
+	if step < 1 {
+		return 0
+	}
+	for i := range l.state.Checkpoints {
+		if c := &l.state.Checkpoints[i]; c.Step == step {
+			seq = max(seq, c.Seq)
+		}
+	}
+	return seq
+}
+
+// policyUpdated reports whether a message says that there is a new version.
+func policyUpdated(m events.Message) bool { return m.Type == events.TypePolicyUpdated }

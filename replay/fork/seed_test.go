@@ -1,0 +1,161 @@
+package fork
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"codea1/events"
+	"codea1/events/kafkabus"
+	"codea1/events/natsbus/natstest"
+	"codea1/replay/eventlog"
+	"codea1/replay/eventlog/eventlogtest"
+	"codea1/replay/internal/replaytest"
+)
+
+// bothBuses runs a test on a real NATS server, and on Kafka's protocol.
+func bothBuses(t *testing.T, test func(t *testing.T, bus SeedBus)) {
+	t.Run("nats", func(t *testing.T) { test(t, natstest.Bus(t)) })
+	t.Run("kafka", func(t *testing.T) { test(t, kafkaBus(t)) })
+}
+
+func kafkaBus(t *testing.T) SeedBus {
+	t.Helper()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	bus, err := kafkabus.Connect(t.Context(), kafkabus.Config{Brokers: cluster.ListenAddrs(), Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := bus.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return bus
+}
+
+// testSets are those of the workers of a run.
+var testSets = []WorkSet{
+	{"rollout-code", []events.Type{events.TypeProblemPosed}},
+	{"rollout-test", []events.Type{events.TypeCodeSampled}},
+	{"execution", []events.Type{events.TypeTestsSampled}},
+	{"rewards", []events.Type{events.TypeCodeExecuted}},
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// take returns the IDs of what a set is given until n have come.
+func take(t *testing.T, bus SeedBus, set WorkSet, n int) map[string]bool {
+	t.Helper()
+	consumer, err := bus.Consume(t.Context(), events.ConsumeConfig{Run: replaytest.Run, Name: set.Name, Types: set.Types, AckWait: 5 * time.Second, MaxInFlight: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer consumer.Close()
+	ids := make(map[string]bool)
+	for len(ids) < n {
+		deliveries, err := consumer.Fetch(within(t), 8, 0)
+		if err != nil {
+			t.Fatalf("%d of %d deliveries: %v", len(ids), n, err)
+		}
+		for _, d := range deliveries {
+			ids[d.Message().ID] = true
+			if err := d.Ack(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return ids
+}
+
+// A seeded bus goes on as the one before it would have: a recorder continues
+// where the log ends, positions in between lead on from there, and workers are
+// given what was open and nothing else.
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	bothBuses(t, func(t *testing.T, bus SeedBus) {
+		messages := replaytest.Tell(t)
+		cut := 0 // the log ends with a group's tests sampled and not executed
+		for i := range messages {
+			if messages[i].Type == events.TypeTestsSampled {
+				cut = i + 1
+			}
+		}
+		log := eventlogtest.Open(t, t.TempDir(), eventlog.Options{})
+		eventlogtest.Append(t, log, eventlogtest.At(1, messages[:cut]...))
+		const mark = 7
+		seeded, err := Seed(within(t), log, bus, testSets, []uint64{mark, 0}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if int(seeded.Events) != cut || seeded.Open != 1 || seeded.Positions[0] != events.Start {
+			t.Fatalf("%+v", seeded)
+		}
+		if err := log.Rebase(seeded.End); err != nil || log.Position() != seeded.End {
+			t.Fatalf("the log stands at %q, %v", log.Position(), err)
+		}
+		if got := take(t, bus, testSets[2], 1); !got[messages[cut-1].ID] {
+			t.Errorf("the workers are given %v, open is %s", got, messages[cut-1].ID)
+		}
+		for _, set := range testSets {
+			if lag, err := bus.Lag(within(t), replaytest.Run, set.Name); err != nil || lag.Pending != 0 || lag.InFlight != 0 {
+				t.Errorf("%s: %+v, %v", set.Name, lag, err)
+			}
+		}
+		reader, err := bus.Read(within(t), events.ReadConfig{Run: replaytest.Run, From: seeded.Positions[mark]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close()
+		if m, _, err := reader.Next(within(t)); err != nil || m.ID != messages[mark].ID {
+			t.Errorf("after event %d comes %s, want %s: %v", mark, m.ID, messages[mark].ID, err)
+		}
+
+		// It goes on, and is seeded again without a trace.
+		if err := bus.Publish(within(t), messages[cut:]...); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := eventlogtest.Record(t, bus, log, uint64(len(messages)), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(messages, eventlogtest.Messages(t, log, eventlog.ScanOptions{})); diff != "" {
+			t.Error(diff)
+		}
+		again, err := Seed(within(t), log, bus, testSets, nil, nil)
+		if err != nil || again.Open != 0 || int(again.Events) != len(messages) {
+			t.Errorf("seeded again: %+v, %v", again, err)
+		}
+	})
+}
+
+// A bus that has another history of the run is left, and named.
+func TestSeedFindsForeignEvents(t *testing.T) {
+	t.Parallel()
+	bothBuses(t, func(t *testing.T, bus SeedBus) {
+		foreign := replaytest.Encode(t, replaytest.Posed(900, "What is g?"))
+		if err := bus.Publish(within(t), foreign); err != nil {
+			t.Fatal(err)
+		}
+		_, log := eventlogtest.Run(t, replaytest.Tell(t))
+		was := log.Position()
+		var other *ForeignEventError
+		if _, err := Seed(within(t), log, bus, testSets, nil, nil); !errors.As(err, &other) || other.Seq != 1 || other.Have != foreign.ID {
+			t.Errorf("%v", err)
+		}
+		if log.Position() != was {
+			t.Error("the log stands at another position")
+		}
+	})
+}

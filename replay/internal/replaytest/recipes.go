@@ -1,0 +1,92 @@
+package replaytest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"codea1/events"
+)
+
+// Recipes are rules as simple as can be told apart: "share" rewards an
+// answer with the share of tests it passes and a suite with those it fails,
+// times alpha; "loads" rewards loading, and no test plays.
+type Recipes struct{}
+
+var ErrUnknownRecipe = errors.New("unknown recipe")
+
+func (Recipes) Recipe(name string, alpha float64) (score func(*events.CodeExecuted) (*events.GroupRewarded, error), err error) {
+	switch name {
+	case "share":
+		return func(g *events.CodeExecuted) (*events.GroupRewarded, error) { return PassShare(g, alpha), nil }, nil
+	case "loads":
+		return func(g *events.CodeExecuted) (*events.GroupRewarded, error) {
+			r := PassShare(g, 0)
+			r.Recipe, r.Deltas, r.TopVar = "loads", nil, -1
+			for m := range r.Code {
+				r.Code[m] = events.AnswerReward{Reward: 1, Loads: true}
+				clear(r.Test[m])
+			}
+			return r, nil
+		}, nil
+	}
+	return nil, fmt.Errorf("%w %q", ErrUnknownRecipe, name)
+}
+
+func PassShare(g *events.CodeExecuted, alpha float64) *events.GroupRewarded {
+	r := &events.GroupRewarded{Plan: g.Plan, ProblemID: g.ProblemID, Recipe: "share", Alpha: alpha,
+		Code: make([]events.AnswerReward, len(g.Answers)), Test: make([][]events.SuiteReward, len(g.Answers))}
+	for i, h := range g.Historical {
+		for m := range g.Answers {
+			if g.Answers[m].Historical[i] == events.VerdictPass {
+				r.Deltas = append(r.Deltas, events.BookDelta{Call: h.Call, Expected: h.Expected, Change: -1})
+			}
+		}
+	}
+	failed := map[string]int{}
+	var order []events.BookDelta
+	for m := range g.Answers {
+		r.Code[m].Loads = g.Answers[m].Loads
+		r.Test[m] = make([]events.SuiteReward, len(g.Answers[m].Suites))
+		passes, kept := 0, 0
+		for n := range g.Answers[m].Suites {
+			suite := &g.Answers[m].Suites[n]
+			fails := 0
+			for _, t := range suite.Tests {
+				if t.Verdict == events.VerdictPass {
+					passes++
+				}
+				if t.Verdict.Failed() {
+					fails++
+					if failed[t.Call]++; failed[t.Call] == 1 {
+						order = append(order, events.BookDelta{Call: t.Call, Expected: t.Expected})
+					}
+				}
+			}
+			kept += suite.Valid()
+			r.Test[m][n] = events.SuiteReward{Reward: alpha * float64(fails), Advantage: float64(n), Valid: suite.Valid(), Invalid: suite.Invalid()}
+		}
+		r.Code[m].Reward = float64(passes) / float64(max(kept, 1))
+		r.Code[m].Advantage = float64(1-2*m) * 0.5
+	}
+	for _, d := range order {
+		d.Change = failed[d.Call]
+		r.Deltas = append(r.Deltas, d)
+	}
+	r.TopVar = min(1, int(alpha*4)%2)
+	return r
+}
+
+// File reads the name of a recipe and its alpha from a file.
+func (r Recipes) File(path string) (name string, score func(*events.CodeExecuted) (*events.GroupRewarded, error), err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", nil, err
+	}
+	var alpha float64
+	if _, err := fmt.Sscanf(string(text), "%s %g", &name, &alpha); err != nil {
+		return "", nil, err
+	}
+	score, err = r.Recipe(name, alpha)
+	return "the file's " + name, score, err
+}

@@ -1,0 +1,65 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"codea1/events"
+	"codea1/replay/eventlog"
+)
+
+// ErrPosition is returned for a text that names no place in a log.
+var ErrPosition = errors.New("not a position: want an event's number, step:N, start or end")
+
+// Position returns the sequence number of the last event at or before a
+// place that people name: an event's number, start (0), end, or step:N for
+// where both roles have trained step N.
+func Position(ctx context.Context, log eventlog.Reader, text string) (uint64, error) {
+	last, _ := log.Last()
+	switch {
+	case text == "start":
+		return 0, nil
+	case text == "end":
+		return last, nil
+	case strings.HasPrefix(text, "step:"):
+		step, err := strconv.Atoi(strings.TrimPrefix(text, "step:"))
+		if err != nil || step < 0 {
+			return 0, fmt.Errorf("%q: %w", text, ErrPosition)
+		}
+		return afterStep(ctx, log, step)
+	}
+	seq, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q: %w", text, ErrPosition)
+	}
+	if seq > last {
+		return 0, fmt.Errorf("position %d: the log ends at %d: %w", seq, last, eventlog.ErrNotFound)
+	}
+	return seq, nil
+}
+
+func afterStep(ctx context.Context, log eventlog.Reader, step int) (uint64, error) {
+	if step == 0 {
+		return 0, nil
+	}
+	trained := make(map[events.Role]uint64)
+	for r, err := range log.Scan(ctx, eventlog.ScanOptions{Types: []events.Type{events.TypePolicyUpdated}}) {
+		if err != nil {
+			return 0, err
+		}
+		e, err := r.Decode()
+		if err != nil {
+			return 0, err
+		}
+		if u := e.Payload.(*events.PolicyUpdated); u.Step == step {
+			trained[u.Role] = r.Seq
+		}
+	}
+	if len(trained) < 2 {
+		return 0, fmt.Errorf("step %d has not been trained by both roles: %w", step, eventlog.ErrNotFound)
+	}
+	return max(trained[events.RoleCode], trained[events.RoleTest]), nil
+}
