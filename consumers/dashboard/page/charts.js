@@ -51,7 +51,8 @@ function chartOptions(chart, element) {
     },
     axes: [
       { ...axis, size: 32, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000] },
-      { ...axis, size: 56 },
+      // The default format shows small numbers as 0.
+      { ...axis, size: 56, values: (_, ticks) => ticks.map((t) => t?.toLocaleString("en", { maximumSignificantDigits: 4 })) },
     ],
     series: [
       { label: "step" },
