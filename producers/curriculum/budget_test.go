@@ -39,8 +39,8 @@ func TestEndMakesTheStepUnderWayTheLast(t *testing.T) {
 	}
 }
 
-// What a run posed before it was ended, it trains: with staleness, steps ahead
-// of the newest version too.
+// A run trains every step that it posed before End, with staleness also steps
+// ahead of the newest version.
 func TestEndKeepsStepsThatHaveBegun(t *testing.T) {
 	cur := mustNew(t, config(9, 2, 2), 4, nil)
 	if got := len(cur.Due()); got != 6 {
@@ -72,8 +72,7 @@ func TestEndKeepsStepsThatHaveBegun(t *testing.T) {
 
 var start = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// run plays bus, log, models and clock for a Service: a step takes step, an
-// evaluation eval.
+// run simulates bus, log, models and clock for a Service.
 type run struct {
 	t          interface{ Fatal(...any) }
 	log        []events.Message
@@ -98,8 +97,8 @@ func (r *run) append(s *Service, group string, payload events.Payload) {
 	}
 }
 
-// attempt runs until the curriculum has finished, or until so many steps and
-// evaluations were done, and returns how long it took and the steps it trained.
+// attempt runs until the curriculum has finished or the given number of steps
+// and evaluations is done. It returns its duration and the steps it trained.
 func (r *run) attempt(number int, budget time.Duration, most int) (took time.Duration, steps int, finished bool) {
 	began, before := r.now, r.versions
 	s := &Service{
@@ -142,7 +141,7 @@ func (r *run) openEval(c *Curriculum) (tag string, open bool) {
 	return tag, false
 }
 
-// unscored names a group of an evaluation that was posed and not scored.
+// unscored returns a group of an evaluation that was posed and not scored.
 func (r *run) unscored() string {
 	open := map[string]bool{}
 	for _, m := range r.log {
@@ -160,8 +159,8 @@ func (r *run) unscored() string {
 }
 
 // A run with a budget trains as many steps as fit with the evaluation at the
-// end, and at least one; attempts, killed or not, add up to the run that an
-// undisturbed one is.
+// end, and at least one. Attempts, killed or not, add up to the same run as an
+// undisturbed attempt.
 func TestBudget(t *testing.T) {
 	undisturbed := &run{t: t, now: start, step: time.Second, eval: time.Second}
 	undisturbed.attempt(1, 0, 1000)
@@ -176,7 +175,7 @@ func TestBudget(t *testing.T) {
 			budget := time.Duration(rapid.IntRange(0, 300).Draw(t, "budget")) * time.Second
 			killed := rapid.IntRange(1, 30).Draw(t, "steps and evaluations before a kill")
 			took, steps, finished := r.attempt(attempt, budget, killed)
-			r.now = r.now.Add(time.Hour) // it lies still
+			r.now = r.now.Add(time.Hour) // nothing runs
 			if !finished {
 				continue
 			}

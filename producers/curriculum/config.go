@@ -6,10 +6,10 @@ import "fmt"
 type Config struct {
 	Steps           int    // training steps; see StepsFor for whole epochs
 	ProblemsPerStep int    // problems of one step
-	Seed            uint64 // of the shuffling and of all sampling seeds
-	MaxStaleness    int    // policy versions that generation may run ahead of training; 0 is synchronous
-	Historical      int    // tests retrieved from the Mistake Book for a problem; 0 for none
-	EvalEvery       int    // steps between evaluations, besides those before and after; 0 for none
+	Seed            uint64 // of shuffling and of all sampling
+	MaxStaleness    int    // steps that rollout may run ahead of training; 0 is synchronous
+	Historical      int    // historical tests of a group, at most; 0 for none
+	EvalEvery       int    // steps between evaluations, besides the first and the last one; 0 for none
 
 	Answers     int     // M
 	Suites      int     // N
@@ -17,7 +17,7 @@ type Config struct {
 	Temperature float64 // of both roles
 	CodeTokens  int     // most tokens of an answer
 	TestTokens  int     // most tokens of a suite
-	Golden      bool    // attach the golden tests, for a recipe that needs them
+	Golden      bool    // pose groups with golden tests, for a recipe that needs them
 }
 
 // Limits of a schedule.
@@ -49,9 +49,9 @@ func (c *Config) Validate(problems int) error {
 	return nil
 }
 
-// StepsFor returns the number of steps that whole epochs take. As in the
-// paper's data loader, problems left over at the end of an epoch are not
-// posed in it; the next epoch's shuffle gives each its turn.
+// StepsFor returns the number of steps of whole epochs. As in the paper's data
+// loader, an epoch does not pose the problems that are too few for a last step;
+// the next epoch shuffles all of them again.
 func StepsFor(problems, problemsPerStep, epochs int) int {
 	return epochs * (problems / problemsPerStep)
 }

@@ -6,20 +6,20 @@ import (
 	"codea1/events"
 )
 
-// Book is what the curriculum asks of the Mistake Book: the k most frequent
-// tests of a problem, ties in insertion order.
+// Book is the part of the Mistake Book that the curriculum needs. Top returns the
+// k most frequent tests of a problem, ties in insertion order.
 type Book interface {
 	Top(problemID string, k int) []events.HistoricalTest
 }
 
-// Evaluation returns the groups of one evaluation; nil for none. The
-// curriculum fills in step, versions and seeds.
+// Evaluation returns the groups of one evaluation; a nil Evaluation means that
+// there is none. The curriculum sets step, versions and seeds.
 type Evaluation func(tag string) []events.ProblemPosed
 
 // Tag names the evaluation of the policies after the given number of steps.
 func Tag(steps int) string { return fmt.Sprintf("step%06d", steps) }
 
-// Curriculum is the state of a run as far as posing goes. It is not safe for
+// Curriculum decides which groups a run poses next. It is not safe for
 // concurrent use.
 type Curriculum struct {
 	config     Config
@@ -29,17 +29,17 @@ type Curriculum struct {
 	order      order
 
 	versions map[events.Role]int // newest policy version seen
-	posed    map[string]bool     // open groups that the log holds or that Due returned
-	ended    map[string]bool     // evaluation groups that were scored, and groups that were dropped
+	posed    map[string]bool     // groups in the log or returned by Due, without those of trained steps
+	ended    map[string]bool     // scored evaluation groups and dropped groups
 	next     int                 // next step to pose
 	last     int                 // last step to pose
 	ending   bool                // whether End was called
-	evals    map[string][]string // tag -> groups, for evaluations that have begun
+	evals    map[string][]string // the groups of the evaluations that have begun, by tag
 	finished bool
 }
 
-// New makes the curriculum of a run that has not begun. The problems' order
-// matters: it must be the same whenever the run is resumed.
+// New returns the curriculum of a run that has not begun. The order of the
+// problems must be the same whenever the run is resumed.
 func New(config Config, problems []events.Problem, book Book, evaluation Evaluation) (*Curriculum, error) {
 	if err := config.Validate(len(problems)); err != nil {
 		return nil, err
@@ -53,14 +53,14 @@ func New(config Config, problems []events.Problem, book Book, evaluation Evaluat
 	}, nil
 }
 
-// ObservePosed folds in that a group was posed.
+// ObservePosed records that a group was posed.
 func (c *Curriculum) ObservePosed(group string) { c.posed[group] = true }
 
-// ObserveEnded folds in that a group was scored or dropped. Training groups
-// need not be observed: a new policy version says that they ended.
+// ObserveEnded records that a group was scored or dropped. Training groups need
+// not be observed: a new policy version implies that they ended.
 func (c *Curriculum) ObserveEnded(group string) { c.ended[group] = true }
 
-// ObservePolicy folds in that a role has a new policy version.
+// ObservePolicy records that a role has a new policy version.
 func (c *Curriculum) ObservePolicy(role events.Role, version int) {
 	c.versions[role] = max(c.versions[role], version)
 }
@@ -70,16 +70,16 @@ func (c *Curriculum) Trained() int {
 	return min(c.versions[events.RoleCode], c.versions[events.RoleTest])
 }
 
-// End makes the newest step that has begun the last one: it is trained and
-// evaluated, and none follows. It holds for this Curriculum only: one that
-// observes the same log goes on as planned, after the evaluation that has begun.
+// End makes the newest step that has begun the last one. That step is trained
+// and evaluated; none follows. End applies to this Curriculum only: another one
+// that observes the same log continues as planned after the open evaluation.
 func (c *Curriculum) End() {
 	if !c.ending {
 		c.ending, c.last = true, min(c.last, c.begun())
 	}
 }
 
-// begun returns the newest step of which a group was posed.
+// begun returns the newest step with a posed group.
 func (c *Curriculum) begun() int {
 	step := max(c.next-1, c.Trained())
 	for ; ; step++ {
@@ -97,9 +97,9 @@ func (c *Curriculum) begun() int {
 // evaluation is complete. It is set by Due.
 func (c *Curriculum) Finished() bool { return c.finished }
 
-// Due returns the groups to pose now, in order. Each group is returned once;
-// after a restart those the log does not hold are returned again, under the
-// same names.
+// Due returns the groups to pose now, in order. It returns each group once. After
+// a restart it returns the groups again that are not in the log, under the same
+// names.
 func (c *Curriculum) Due() []events.ProblemPosed {
 	var due []events.ProblemPosed
 	for !c.finished {
@@ -122,14 +122,15 @@ func (c *Curriculum) Due() []events.ProblemPosed {
 	return due
 }
 
-// evaluate opens the evaluation that follows the given number of steps, if
-// there is one, and reports whether training may go on. An evaluation waits
-// until exactly those steps are trained, and training waits for it.
+// evaluate returns the due groups of the evaluation after the given number of
+// steps, if there is one, and reports whether training may continue. An
+// evaluation waits until exactly those steps are trained, and training waits for
+// the evaluation.
 func (c *Curriculum) evaluate(steps int) (due []events.ProblemPosed, done bool) {
 	last := steps == c.last
 	tag := Tag(steps)
 	if c.evaluation == nil || !last && !c.scheduled(steps) && !c.posed[firstOf(tag)] {
-		// Past the last step training is done once both roles have trained it.
+		// After the last step, training is done once both roles have trained it.
 		return nil, !last || c.Trained() >= steps
 	}
 	if c.Trained() < steps {
@@ -141,8 +142,8 @@ func (c *Curriculum) evaluate(steps int) (due []events.ProblemPosed, done bool) 
 			p.Plan.Purpose, p.Plan.Tag, p.Plan.Step = events.PurposeEval, tag, steps
 			p.Plan.CodeVersion, p.Plan.TestVersion = steps, steps
 			id := p.Plan.GroupID()
-			// One seed for all evaluations: before and after differ by the
-			// weights, not by the luck of the draw.
+			// All evaluations have the same seeds, so that they differ by the
+			// weights only.
 			p.Plan.Seed = groupSeed(c.config.Seed, fmt.Sprintf("eval-%d", p.Plan.Slot))
 			groups = append(groups, id)
 			if !c.posed[id] {
@@ -160,14 +161,14 @@ func (c *Curriculum) evaluate(steps int) (due []events.ProblemPosed, done bool) 
 	return due, true
 }
 
-// scheduled reports whether the run plans to evaluate after so many steps,
-// besides the last one. One that ended early has another evaluation, which the
-// log knows to have begun.
+// scheduled reports whether the run plans an evaluation after so many steps,
+// apart from the one after the last step. An attempt that ended early has one
+// more evaluation; the log shows that it has begun.
 func (c *Curriculum) scheduled(steps int) bool {
 	return steps == 0 || c.config.EvalEvery > 0 && steps%c.config.EvalEvery == 0
 }
 
-// firstOf names the group of an evaluation that is posed first.
+// firstOf returns the group of an evaluation that is posed first.
 func firstOf(tag string) string {
 	plan := events.Plan{Purpose: events.PurposeEval, Tag: tag}
 	return plan.GroupID()
@@ -199,8 +200,8 @@ func (c *Curriculum) pose(step int) []events.ProblemPosed {
 	return due
 }
 
-// forget drops the names of a step's groups, which nothing asks for again, so
-// that a long run does not grow.
+// forget deletes the groups of a step that is not needed again. Otherwise the
+// memory of a long run would grow.
 func (c *Curriculum) forget(step int) {
 	if step < 1 {
 		return

@@ -81,7 +81,7 @@ func TestSynchronousRunInterleavesEvaluationAndTraining(t *testing.T) {
 	expect("s000001-q0000", "s000001-q0001")
 	expect()
 	cur.ObservePolicy(events.RoleCode, 1)
-	expect() // one role alone is not a trained step
+	expect() // both roles must train a step
 	cur.ObservePolicy(events.RoleTest, 1)
 	expect("s000002-q0000", "s000002-q0001")
 	trained(cur, 2)
@@ -136,8 +136,8 @@ func TestGroupsCarryBookAndVersions(t *testing.T) {
 	}
 }
 
-// Generation never runs more than MaxStaleness versions ahead of training, and
-// a run always comes to its end.
+// Rollout never runs more than MaxStaleness versions ahead of training, and
+// every run ends.
 func TestStalenessBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := rapid.IntRange(0, 3).Draw(t, "staleness")

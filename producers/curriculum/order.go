@@ -9,14 +9,14 @@ import (
 	"codea1/events"
 )
 
-// order gives the question of every (step, slot).
+// order maps every step and slot to a problem.
 type order struct {
 	problems int
 	perStep  int
 	seed     uint64
 
-	epoch int   // of the permutation held
-	perm  []int // nil before the first use
+	epoch       int   // of the permutation
+	permutation []int // nil before the first use
 }
 
 // at returns the epoch, from 0, of a step, counted from 1, and the index of the
@@ -24,10 +24,10 @@ type order struct {
 func (o *order) at(step, slot int) (epoch, problem int) {
 	perEpoch := o.problems / o.perStep
 	epoch = (step - 1) / perEpoch
-	if o.perm == nil || o.epoch != epoch {
-		o.epoch, o.perm = epoch, permutation(o.seed, epoch, o.problems)
+	if o.permutation == nil || o.epoch != epoch {
+		o.epoch, o.permutation = epoch, permutation(o.seed, epoch, o.problems)
 	}
-	return epoch, o.perm[(step-1)%perEpoch*o.perStep+slot]
+	return epoch, o.permutation[(step-1)%perEpoch*o.perStep+slot]
 }
 
 func permutation(seed uint64, epoch, n int) []int {
@@ -41,10 +41,10 @@ func groupSeed(seed uint64, group string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// Subset returns n of the problems, picked by the seed, in the order they stand
-// in. A run over fewer problems meets each of them again sooner.
+// Subset returns n of the problems, picked by the seed, in their original order.
+// A run over fewer problems poses each of them again sooner.
 func Subset(problems []events.Problem, n int, seed uint64) []events.Problem {
-	// No epoch has this number, so the pick is independent of every shuffle.
+	// No epoch has this number, so the pick does not depend on a shuffle.
 	const pick = -1
 	picked := permutation(seed, pick, len(problems))[:n]
 	slices.Sort(picked)

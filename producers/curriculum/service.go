@@ -8,7 +8,7 @@ import (
 	"codea1/events"
 )
 
-// Publisher is the part of a Bus the curriculum needs.
+// Publisher is the part of a Bus that the curriculum needs.
 type Publisher interface {
 	Publish(ctx context.Context, messages ...events.Message) error
 }
@@ -18,23 +18,23 @@ type Service struct {
 	Curriculum *Curriculum
 	Bus        Publisher
 	Run        string
-	Source     string           // the stage instance named in the events
+	Source     string           // the source named in the events
 	Now        func() time.Time // for time stamps and the budget
-	// Budget is how long the attempt may take, counted from its run.started; 0
-	// for as long as the steps do. The step under way becomes the last one as
-	// soon as the next one and the evaluation at the end would not fit.
+	// Budget is how long the attempt may take from its run.started; 0 means no
+	// limit. The current step becomes the last one as soon as one more step and
+	// the evaluation at the end would exceed the budget.
 	Budget time.Duration
 
-	pace pace
+	durations durations
 }
 
 // OnAppend observes messages that were appended to the log, in order, and
-// publishes what is due then. Call it with none to start.
+// publishes the groups that are due then. To start, call it without messages.
 func (s *Service) OnAppend(ctx context.Context, appended []events.Message) error {
 	if err := s.Observe(appended); err != nil {
 		return err
 	}
-	if s.Budget > 0 && !s.pace.fits(s.Budget, s.Now()) {
+	if s.Budget > 0 && !s.durations.fits(s.Budget, s.Now()) {
 		s.Curriculum.End()
 	}
 	due := s.Curriculum.Due()
@@ -56,19 +56,19 @@ func (s *Service) OnAppend(ctx context.Context, appended []events.Message) error
 	return nil
 }
 
-// Observe folds logged messages into the curriculum without posing anything:
-// the way to catch up with the log on start.
+// Observe folds logged messages into the curriculum and poses nothing. A service
+// that starts catches up with the log this way.
 func (s *Service) Observe(logged []events.Message) error {
 	for i := range logged {
 		m := &logged[i]
 		switch m.Type {
 		case events.TypeRunStarted:
-			s.pace.attemptStarted(m.Time)
+			s.durations.attemptStarted(m.Time)
 		case events.TypeProblemPosed:
 			s.Curriculum.ObservePosed(m.Group)
 		case events.TypeEvalScored:
 			s.Curriculum.ObserveEnded(m.Group)
-			s.pace.evaluated(m.Time)
+			s.durations.evaluated(m.Time)
 		case events.TypeGroupDropped:
 			s.Curriculum.ObserveEnded(m.Group)
 		case events.TypePolicyUpdated:
@@ -80,7 +80,7 @@ func (s *Service) Observe(logged []events.Message) error {
 			before := s.Curriculum.Trained()
 			s.Curriculum.ObservePolicy(p.Role, p.Version)
 			if steps := s.Curriculum.Trained() - before; steps > 0 {
-				s.pace.stepsTrained(m.Time, steps)
+				s.durations.stepsTrained(m.Time, steps)
 			}
 		}
 	}

@@ -3,7 +3,7 @@ package problems
 // Command is `codea1 problems`.
 type Command struct {
 	List   ListCommand   `cmd:"" help:"List the problems of a set."`
-	Show   ShowCommand   `cmd:"" help:"Show one problem whole."`
-	Check  CheckCommand  `cmd:"" help:"Run every ground truth against its golden tests."`
-	Corpus CorpusCommand `cmd:"" help:"Print training text made from the built-in training problems."`
+	Show   ShowCommand   `cmd:"" help:"Show all of one problem."`
+	Check  CheckCommand  `cmd:"" help:"Run the golden tests of every problem on its ground truth."`
+	Corpus CorpusCommand `cmd:"" help:"Print training text about the built-in training problems."`
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -20,21 +21,21 @@ import (
 // ErrCheckFailed is wrapped when a ground truth fails its golden tests.
 var ErrCheckFailed = errors.New("problems check failed")
 
-// Checker runs golden tests against a program in the sandbox: one verdict per
-// test, in order. An error means that the sandbox, not the program, failed. It
-// is safe for concurrent use.
+// Checker runs golden tests on a program in the sandbox. It returns one verdict
+// per test, in order. An error means that the sandbox failed, not the program.
+// It is safe for concurrent use.
 type Checker interface {
 	Check(ctx context.Context, code, entryPoint string, tests []string) ([]events.GoldenVerdict, error)
 }
 
-// Failure is a problem whose ground truth does not pass.
+// Failure is a problem with a ground truth that fails.
 type Failure struct {
 	ID     string `json:"id"`
 	Test   string `json:"test,omitempty"` // the first test that does not pass
 	Reason string `json:"reason"`
 }
 
-// Report is what checking a set found.
+// Report is the result of checking a set.
 type Report struct {
 	Set         string    `json:"set"`
 	Problems    int       `json:"problems"`
@@ -45,9 +46,9 @@ type Report struct {
 
 // CheckCommand is `codea1 problems check`.
 type CheckCommand struct {
-	Set     string        `arg:"" help:"builtin, builtin:train, builtin:heldout or a file (.jsonl, .jsonl.gz, .parquet)."`
-	Workers int           `help:"Problems checked at a time; 0 is one per CPU." default:"0"`
-	Timeout time.Duration `help:"Longest time one problem may take." default:"60s"`
+	Set     string        `arg:"" help:"Set: builtin, builtin:train, builtin:heldout or a file (.jsonl, .jsonl.gz, .parquet)."`
+	Workers int           `help:"Problems checked at the same time; 0: one per CPU." default:"0"`
+	Timeout time.Duration `help:"Time limit of one problem." default:"60s"`
 	JSON    bool          `name:"json" help:"Print the report as one JSON object."`
 	setFlags
 }
@@ -74,7 +75,7 @@ func (c *CheckCommand) Run(ctx context.Context, out io.Writer, log *slog.Logger,
 	return err
 }
 
-// check returns the failures in the order of the set. Progress is drawn on a
+// check returns the failures in the order of the set. It draws progress on a
 // terminal only.
 func (c *CheckCommand) check(ctx context.Context, progress io.Writer, set []Problem, checker Checker) ([]Failure, error) {
 	file, ok := progress.(*os.File)
@@ -148,19 +149,17 @@ func reason(v events.GoldenVerdict) string {
 }
 
 func (r *Report) print(out io.Writer) error {
+	var b strings.Builder
 	for _, failure := range r.Failures {
-		if _, err := fmt.Fprintf(out, "%s: %s\n", failure.ID, failure.Reason); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "%s: %s\n", failure.ID, failure.Reason)
 		if failure.Test != "" {
-			if _, err := fmt.Fprintln(out, indent(summary(failure.Test))); err != nil {
-				return err
-			}
+			fmt.Fprintln(&b, indent(summary(failure.Test)))
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d/%d problems pass\n", r.Passed, r.Problems)
-	if err == nil && r.SkippedRows > 0 {
-		_, err = fmt.Fprintf(out, "%d bad rows skipped\n", r.SkippedRows)
+	fmt.Fprintf(&b, "%d/%d problems pass\n", r.Passed, r.Problems)
+	if r.SkippedRows > 0 {
+		fmt.Fprintf(&b, "%d bad rows skipped\n", r.SkippedRows)
 	}
+	_, err := io.WriteString(out, b.String())
 	return err
 }

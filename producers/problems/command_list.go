@@ -9,24 +9,24 @@ import (
 	"text/tabwriter"
 )
 
-// setFlags are what every command that reads a set takes.
+// setFlags are the flags of every command that reads a set.
 type setFlags struct {
-	OnBadRow BadRowPolicy `help:"What to do with a row that is not a valid problem: skip or fail." enum:"skip,fail" default:"fail"`
+	OnBadRow BadRowPolicy `help:"How to treat a row that is not a valid problem: skip or fail." enum:"skip,fail" default:"fail"`
 }
 
 // options reports skipped rows to the log.
 func (f setFlags) options(log *slog.Logger) LoadOptions {
 	return LoadOptions{OnBadRow: f.OnBadRow, Report: func(bad *BadRowError) {
-		log.Warn("skipped a bad row", "file", bad.File, "row", bad.Row, "field", bad.Field, "reason", bad.Err)
+		log.Warn("row skipped", "error", bad)
 	}}
 }
 
 // ListCommand is `codea1 problems list`.
 type ListCommand struct {
-	Set        string `arg:"" optional:"" help:"builtin, builtin:train, builtin:heldout or a file (.jsonl, .jsonl.gz, .parquet)." default:"builtin"`
-	Source     string `help:"Only problems whose source contains this text."`
+	Set        string `arg:"" optional:"" help:"Set: builtin, builtin:train, builtin:heldout or a file (.jsonl, .jsonl.gz, .parquet)." default:"builtin"`
+	Source     string `help:"Only problems with this text in their source."`
 	Difficulty string `help:"Only problems of this difficulty."`
-	JSON       bool   `name:"json" help:"Print whole problems, one JSON object per line: a set that can be read again."`
+	JSON       bool   `name:"json" help:"Print whole problems, one JSON object per line. The output is a set in JSONL."`
 	setFlags
 }
 
@@ -68,10 +68,10 @@ func orDash(s string) string {
 	return s
 }
 
-// summary is the first part of a question on one line.
-func summary(question string) string {
+// summary returns the beginning of a text on one line.
+func summary(text string) string {
 	const maxRunes = 72
-	line := []rune(strings.Join(strings.Fields(question), " "))
+	line := []rune(strings.Join(strings.Fields(text), " "))
 	if len(line) > maxRunes {
 		return string(line[:maxRunes-3]) + "..."
 	}

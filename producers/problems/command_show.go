@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// ErrNoProblem is wrapped when a set has no problem of the given ID.
+// ErrNoProblem is wrapped when a set has no problem with the given ID.
 var ErrNoProblem = errors.New("no such problem")
 
 // ShowCommand is `codea1 problems show`.
 type ShowCommand struct {
-	ID   string `arg:"" help:"The problem's ID, as printed by list."`
-	Set  string `help:"The set it is in." default:"builtin"`
-	JSON bool   `name:"json" help:"Print one JSON object."`
+	ID   string `arg:"" help:"ID of the problem, as printed by list."`
+	Set  string `help:"Set of the problem: builtin, builtin:train, builtin:heldout or a file (.jsonl, .jsonl.gz, .parquet)." default:"builtin"`
+	JSON bool   `name:"json" help:"Print the problem as one JSON object."`
 	setFlags
 }
 
@@ -40,7 +40,7 @@ func (c *ShowCommand) Run(ctx context.Context, out io.Writer, log *slog.Logger) 
 	return fmt.Errorf("%w: %s in %s", ErrNoProblem, c.ID, c.Set)
 }
 
-// text lays the problem out for reading.
+// text returns the problem as text for reading.
 func (p *Problem) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s", p.ID, p.Source)

@@ -109,7 +109,7 @@ func TestCheck(t *testing.T) {
 	if diff := cmp.Diff(want, report); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(logged, "row=4") {
+	if !strings.Contains(logged, "row 4: ") {
 		t.Errorf("the bad row is not logged: %s", logged)
 	}
 

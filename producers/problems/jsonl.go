@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// byteOrderMark begins a text file of some editors.
+// byteOrderMark is the beginning of text files that some editors write.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// maxLineBytes bounds one JSONL row.
+// maxLineBytes bounds one row of JSONL.
 const maxLineBytes = 16 << 20
 
 func jsonlFile(path string, compressed bool) rows {
@@ -28,25 +28,22 @@ func jsonlFile(path string, compressed bool) rows {
 		defer file.Close()
 		var text io.Reader = file
 		if compressed {
-			unzipped, err := gzip.NewReader(bufio.NewReader(file))
-			if err != nil {
+			if text, err = gzip.NewReader(bufio.NewReader(file)); err != nil {
 				yield(row{}, fmt.Errorf("not gzip: %w", err))
 				return
 			}
-			text = unzipped
 		}
 		jsonlRows(text)(yield)
 	}
 }
 
-// jsonlRows reads one problem per line; blank lines are passed over.
+// jsonlRows reads one problem per line and skips blank lines.
 func jsonlRows(text io.Reader) rows {
 	return func(yield func(row, error) bool) {
 		lines := bufio.NewScanner(text)
 		lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
-		number := 0
-		for lines.Scan() {
-			number++
+		number := 1
+		for ; lines.Scan(); number++ {
 			line := lines.Bytes()
 			if number == 1 {
 				line = bytes.TrimPrefix(line, byteOrderMark)
@@ -61,15 +58,15 @@ func jsonlRows(text io.Reader) rows {
 			}
 		}
 		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-			yield(row{}, fmt.Errorf("line %d: longer than %d bytes", number+1, maxLineBytes))
+			yield(row{}, fmt.Errorf("row %d: longer than %d bytes", number, maxLineBytes))
 		} else if err != nil {
-			yield(row{}, fmt.Errorf("line %d: %w", number+1, err))
+			yield(row{}, fmt.Errorf("row %d: %w", number, err))
 		}
 	}
 }
 
-// decodeJSON reads one problem. Fields it does not know are ignored: data sets
-// carry notes of their own.
+// decodeJSON reads one problem. It ignores unknown fields: data sets have
+// fields of their own.
 func decodeJSON(line []byte) (Problem, error) {
 	if !utf8.Valid(line) { // encoding/json would replace the bytes silently
 		return Problem{}, errors.New("not valid UTF-8")

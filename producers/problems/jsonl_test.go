@@ -38,6 +38,14 @@ func writeFile(t *testing.T, name, text string) string {
 	return path
 }
 
+// fieldOf returns the name of the wrong field, "" if the row is unreadable.
+func fieldOf(bad *BadRowError) string {
+	if field := (*FieldError)(nil); errors.As(bad, &field) {
+		return field.Field
+	}
+	return ""
+}
+
 func TestLoadJSONL(t *testing.T) {
 	want := []Problem{{
 		ID: "a", Source: "made", Difficulty: "easy", Question: "Add.", EntryPoint: "add",
@@ -80,7 +88,7 @@ func TestBadRows(t *testing.T) {
 		if e.File != path {
 			t.Errorf("row %d is of file %q, want %q", e.Row, e.File, path)
 		}
-		got = append(got, bad{e.Row, e.Field})
+		got = append(got, bad{e.Row, fieldOf(e)})
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +105,7 @@ func TestBadRows(t *testing.T) {
 	if failed := (*BadRowError)(nil); !errors.As(err, &failed) || failed.Row != 2 {
 		t.Errorf("by default the first bad row ends with %v", err)
 	}
-	if message := err.Error(); !strings.Contains(message, "row 2: field solution: ") {
+	if message := err.Error(); !strings.Contains(message, "row 2: field solution is ") {
 		t.Errorf("the message %q does not name row and field", message)
 	}
 }
@@ -117,8 +125,8 @@ func TestLoadFailures(t *testing.T) {
 		"extension":   {"set.csv", "ending in .jsonl"},
 		"built-in":    {"builtin:tests", "builtin:train"},
 		"not gzip":    {writeFile(t, "x.jsonl", goodLine), ""},
-		"empty":       {writeFile(t, "x.jsonl", "\n"), "no problem in it"},
-		"long line":   {writeFile(t, "x.jsonl", long), "line 1: longer than"},
+		"empty":       {writeFile(t, "x.jsonl", "\n"), "it has no problem"},
+		"long line":   {writeFile(t, "x.jsonl", long), "row 1: longer than"},
 		"cut gzip":    {truncated, "unexpected EOF"},
 		"not parquet": {writeFile(t, "x.parquet", goodLine), "not parquet"},
 	} {

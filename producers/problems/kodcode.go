@@ -7,19 +7,18 @@ import (
 
 // kodCodeProblem reads a row of KodCode-V1 as published. Its test is a pytest
 // file; each of its test functions becomes a stand-alone script.
-func kodCodeProblem(r record) (Problem, error) {
-	f := fields{record: r}
+func kodCodeProblem(r *record) (Problem, error) {
 	p := Problem{
-		ID: f.text("question_id"), Source: "KodCode-V1", Difficulty: f.optional("gpt_difficulty"),
-		Question: f.text("question"), Solution: f.text("solution"), EntryPoint: f.text("test_info.function_name"),
-		StarterCode: f.optional("test_info.function_declaration"),
+		ID: r.required("question_id"), Source: "KodCode-V1", Difficulty: r.optional("gpt_difficulty"),
+		Question: r.required("question"), Solution: r.required("solution"), EntryPoint: r.required("test_info.function_name"),
+		StarterCode: r.optional("test_info.function_declaration"),
 	}
-	if subset := f.optional("subset"); subset != "" {
+	if subset := r.optional("subset"); subset != "" {
 		p.Source += "/" + subset
 	}
-	test := f.text("test")
-	if f.err != nil {
-		return p, f.err
+	test := r.required("test")
+	if r.err != nil {
+		return p, r.err
 	}
 	if p.Tests = pytestScripts(test); len(p.Tests) == 0 {
 		return p, &FieldError{"test", "has no test function that runs without pytest"}
@@ -34,10 +33,10 @@ var (
 	pytestUse      = regexp.MustCompile(`\bpytest\b`)
 )
 
-// pytestScripts takes a pytest file apart: one script for each test function
-// without parameters, made of the rest of the file, the function and its call.
-// The candidate is in scope already, so imports of the solution are left out,
-// and so is what needs pytest itself.
+// pytestScripts splits a pytest file into one script for each test function
+// without parameters: the rest of the file, the function and its call. It leaves
+// out imports of the solution, because the candidate is in scope, and all code
+// that needs pytest itself.
 func pytestScripts(file string) []string {
 	var shared strings.Builder
 	type test struct{ name, text string }
@@ -66,8 +65,8 @@ func pytestScripts(file string) []string {
 }
 
 // topLevelBlocks splits a module before each line that starts a statement at
-// the left margin, keeping decorators with what they decorate. Lines inside
-// brackets or triple-quoted strings that start at the margin stay with theirs.
+// the left margin. A decorator stays with its function, and a line inside
+// brackets or a triple-quoted string with its statement.
 func topLevelBlocks(module string) []string {
 	var blocks []string
 	var open openText
@@ -142,7 +141,7 @@ func quotedLength(text string) int {
 }
 
 // calledFunction returns the top-level function of the solution that the tests
-// call; the last one defined if they call several.
+// call. If they call several, it is the last one defined.
 func calledFunction(solution string, tests []string) string {
 	called := ""
 	for line := range strings.Lines(solution) {

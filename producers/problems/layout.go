@@ -10,7 +10,7 @@ import (
 type layout struct {
 	name    string
 	needs   []string
-	problem func(record) (Problem, error)
+	problem func(*record) (Problem, error)
 }
 
 // layouts are tried in order.
@@ -28,7 +28,7 @@ var layouts = []layout{
 		needs: []string{"extra_info.question_id", "extra_info.function_name", "problem", "GT_code", "test", "data_source"},
 	},
 	{
-		name: "a set of this program", problem: ownProblem,
+		name: "codea1", problem: ownProblem,
 		needs: []string{"id", "question", "entry_point", "solution", "tests"},
 	},
 }
@@ -46,77 +46,45 @@ func layoutOf(columns []string) (layout, error) {
 	return layout{}, fmt.Errorf("%w: its columns are of no known layout%s", ErrUnknownSet, known.String())
 }
 
-// fields collects the columns of a problem and the first error among them.
-type fields struct {
-	record
-	err error
-}
-
-func (f *fields) text(column string) string {
-	text, err := f.one(column)
-	if f.err == nil {
-		f.err = err
-	}
-	return text
-}
-
-func (f *fields) texts(column string) []string {
-	texts, err := f.list(column)
-	if f.err == nil {
-		f.err = err
-	}
-	return texts
-}
-
-// optional is "" for a column that is null or not in the file.
-func (f *fields) optional(column string) string {
-	text, _ := f.one(column)
-	return text
-}
-
 // ownProblem reads a row with the columns of the JSON form, such as
 // `codea1 replay export --table golden` writes.
-func ownProblem(r record) (Problem, error) {
-	f := fields{record: r}
-	p := Problem{
-		ID: f.text("id"), Source: f.optional("source"), Difficulty: f.optional("difficulty"), Question: f.text("question"),
-		StarterCode: f.optional("starter_code"), EntryPoint: f.text("entry_point"), Solution: f.text("solution"), Tests: f.texts("tests"),
-	}
-	return p, f.err
+func ownProblem(r *record) (Problem, error) {
+	return Problem{
+		ID: r.required("id"), Source: r.optional("source"), Difficulty: r.optional("difficulty"), Question: r.required("question"),
+		StarterCode: r.optional("starter_code"), EntryPoint: r.required("entry_point"), Solution: r.required("solution"), Tests: r.list("tests"),
+	}, r.err
 }
 
 // referenceTrainingProblem reads a row of the training set of the paper's own
 // program: KodCode-V1's hard questions, rewritten, with a list of asserts.
-func referenceTrainingProblem(r record) (Problem, error) {
-	f := fields{record: r}
+func referenceTrainingProblem(r *record) (Problem, error) {
 	p := Problem{
-		ID: f.text("extra_info.question_id"), Source: f.optional("data_source"),
-		Question: f.text("clean_description"), Solution: f.text("GT_code"), Tests: f.texts("GT_test"),
-		EntryPoint: f.optional("extra_info.function_name"),
+		ID: r.required("extra_info.question_id"), Source: r.optional("data_source"),
+		Question: r.required("clean_description"), Solution: r.required("GT_code"), Tests: r.list("GT_test"),
+		EntryPoint: r.optional("extra_info.function_name"),
 	}
-	if f.err == nil && p.EntryPoint == "" {
+	if r.err == nil && p.EntryPoint == "" {
 		if p.EntryPoint = calledFunction(p.Solution, p.Tests); p.EntryPoint == "" {
 			return p, &FieldError{"GT_code", "defines no function that GT_test calls"}
 		}
 	}
-	return p, f.err
+	return p, r.err
 }
 
 // referenceValidationProblem reads a row of the validation set of the paper's
 // own program: EvalPlus problems with one check(candidate) script each.
-func referenceValidationProblem(r record) (Problem, error) {
-	f := fields{record: r}
+func referenceValidationProblem(r *record) (Problem, error) {
 	p := Problem{
-		ID: f.text("extra_info.question_id"), Source: f.text("data_source"),
-		Question: f.text("problem"), Solution: f.text("GT_code"), EntryPoint: f.text("extra_info.function_name"),
+		ID: r.required("extra_info.question_id"), Source: r.required("data_source"),
+		Question: r.required("problem"), Solution: r.required("GT_code"), EntryPoint: r.required("extra_info.function_name"),
 	}
-	test := f.text("test")
+	test := r.required("test")
 	// A HumanEval+ solution is only the body of the function that the question
-	// ends with, and its test a function that waits for the candidate.
+	// ends with. Its test is a function of the candidate.
 	if p.Source == "humanevalplus" {
 		p.Solution = p.Question + p.Solution
 		test += "\ncheck(" + p.EntryPoint + ")\n"
 	}
 	p.Tests = []string{test}
-	return p, f.err
+	return p, r.err
 }

@@ -57,8 +57,8 @@ func parquetFile(path string) rows {
 	}
 }
 
-// parquetReader reads a file's rows in batches. A column is named by its path
-// without the levels that only say "list": test_info.function_name.
+// parquetReader reads a file's rows in batches. The name of a column is its path
+// without the levels of lists, for example test_info.function_name.
 type parquetReader struct {
 	columns []string // by column index
 	groups  []parquet.RowGroup
@@ -81,8 +81,8 @@ func openParquet(file io.ReaderAt, size int64) (reader *parquetReader, err error
 	return reader, nil
 }
 
-// recoverCorrupt turns a panic into an error: the library panics on some
-// corrupt pages.
+// recoverCorrupt turns a panic into an error. The library panics on some corrupt
+// pages.
 func recoverCorrupt(err *error) {
 	if fault := recover(); fault != nil {
 		*err = fmt.Errorf("corrupt parquet: %v", fault)
@@ -90,7 +90,7 @@ func recoverCorrupt(err *error) {
 }
 
 // next returns up to parquetBatchRows rows, io.EOF after the last.
-func (p *parquetReader) next() (records []record, err error) {
+func (p *parquetReader) next() (records []*record, err error) {
 	defer recoverCorrupt(&err)
 	batch := make([]parquet.Row, parquetBatchRows)
 	for len(p.groups) > 0 {
@@ -117,15 +117,16 @@ func (p *parquetReader) next() (records []record, err error) {
 	return nil, io.EOF
 }
 
-// record is one row: the text of each column's values, those that are null
-// left out.
+// record is one row. Its methods return the values of columns and remember the
+// first error.
 type record struct {
-	text map[string][]string
+	text map[string][]string     // the values of each column, without those that are null
 	kind map[string]parquet.Kind // of columns that are not text
+	err  error
 }
 
-func (p *parquetReader) record(values parquet.Row) record {
-	r := record{text: make(map[string][]string, len(p.columns)), kind: map[string]parquet.Kind{}}
+func (p *parquetReader) record(values parquet.Row) *record {
+	r := &record{text: make(map[string][]string, len(p.columns)), kind: map[string]parquet.Kind{}}
 	for _, v := range values {
 		name := p.columns[v.Column()]
 		switch {
@@ -139,22 +140,29 @@ func (p *parquetReader) record(values parquet.Row) record {
 	return r
 }
 
-// list returns the texts of a list column.
-func (r record) list(column string) ([]string, error) {
+// list returns the texts of a list column, which must have some.
+func (r *record) list(column string) []string {
+	if r.err != nil {
+		return nil
+	}
 	if kind, ok := r.kind[column]; ok {
-		return nil, &FieldError{column, fmt.Sprintf("is of type %s, not text", kind)}
+		r.err = &FieldError{column, fmt.Sprintf("is of type %s, not text", kind)}
+	} else if len(r.text[column]) == 0 {
+		r.err = &FieldError{column, "is missing"}
 	}
-	if len(r.text[column]) == 0 {
-		return nil, &FieldError{column, "is missing"}
-	}
-	return r.text[column], nil
+	return r.text[column]
 }
 
-// one returns the text of a column, the first if it is a list.
-func (r record) one(column string) (string, error) {
-	texts, err := r.list(column)
-	if err != nil {
-		return "", err
+// required returns the text of a column, the first if it is a list.
+func (r *record) required(column string) string {
+	r.list(column)
+	return r.optional(column)
+}
+
+// optional is like required. It returns "" for a column without text.
+func (r *record) optional(column string) string {
+	if len(r.text[column]) == 0 {
+		return ""
 	}
-	return texts[0], nil
+	return r.text[column][0]
 }

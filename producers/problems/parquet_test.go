@@ -114,9 +114,9 @@ if __name__ == '__main__':
 		t.Errorf("KodCode (-want +got):\n%s", diff)
 	}
 	wantBad := []string{
-		"row 2: field solution: invalid problem: is missing",
-		"row 3: field test: invalid problem: has no test function that runs without pytest",
-		"row 4: field test_info.function_name: invalid problem: is missing",
+		"row 2: field solution is missing",
+		"row 3: field test has no test function that runs without pytest",
+		"row 4: field test_info.function_name is missing",
 	}
 	if diff := cmp.Diff(wantBad, bad); diff != "" {
 		t.Errorf("bad rows (-want +got):\n%s", diff)
@@ -151,7 +151,7 @@ func TestLoadReferenceTraining(t *testing.T) {
 		trainingRow{"kodcode_light", prompt, "", solution, tests, trainingInfo{"q3"}},
 	)
 	var fields []string
-	set, skipped, err := ReadAll(t.Context(), path, LoadOptions{OnBadRow: SkipBadRows, Report: func(e *BadRowError) { fields = append(fields, e.Field) }})
+	set, skipped, err := ReadAll(t.Context(), path, LoadOptions{OnBadRow: SkipBadRows, Report: func(e *BadRowError) { fields = append(fields, fieldOf(e)) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestLoadOwn(t *testing.T) {
 	none.ID, none.Tests = "b", nil
 	var bad []string
 	got, skipped, err := ReadAll(t.Context(), writeParquet(t, row, none), LoadOptions{
-		OnBadRow: SkipBadRows, Report: func(e *BadRowError) { bad = append(bad, e.Field) },
+		OnBadRow: SkipBadRows, Report: func(e *BadRowError) { bad = append(bad, fieldOf(e)) },
 	})
 	if err != nil || skipped != 1 || len(bad) != 1 || bad[0] != "tests" {
 		t.Fatalf("skipped %d (%v), %v", skipped, bad, err)
@@ -243,7 +243,7 @@ func TestParquetLayouts(t *testing.T) {
 		TestInfo   []testInfo `parquet:"test_info,list"`
 	}
 	_, _, err := ReadAll(t.Context(), writeParquet(t, wrongKind{1, "q", "s", "t", nil}), LoadOptions{})
-	if bad := (*BadRowError)(nil); !errors.As(err, &bad) || bad.Field != "question_id" || !strings.Contains(err.Error(), "INT64") {
+	if bad := (*BadRowError)(nil); !errors.As(err, &bad) || fieldOf(bad) != "question_id" || !strings.Contains(err.Error(), "INT64") {
 		t.Errorf("a column of another type ends with %v", err)
 	}
 	_, _, err = ReadAll(t.Context(), writeParquet(t, struct {

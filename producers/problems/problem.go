@@ -1,7 +1,6 @@
 package problems
 
 import (
-	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -11,16 +10,17 @@ import (
 // Limits of one problem. A row beyond them is a bad row.
 const (
 	MaxTextBytes = events.MaxTextBytes // question or code
-	MaxTestBytes = 1 << 20             // one test
+	MaxTestBytes = 1 << 20             // one golden test
 	MaxNameBytes = 512                 // ID, source, entry point, difficulty, bug type
 	MaxTests     = 2_000
 	MaxBuggy     = 64
 )
 
-// ErrInvalid is wrapped by every error of Problem.Validate.
-var ErrInvalid = errors.New("invalid problem")
+// maxGoldenBytes bounds the golden tests of one event. Its payload must also
+// hold the answers and suites of a group.
+const maxGoldenBytes = events.MaxPayloadBytes / 4
 
-// Problem is one question with its ground truth and golden tests.
+// Problem is one item of a problem set.
 type Problem struct {
 	ID          string   `json:"id"`
 	Source      string   `json:"source"`
@@ -29,8 +29,8 @@ type Problem struct {
 	StarterCode string   `json:"starter_code,omitempty"`
 	EntryPoint  string   `json:"entry_point"`     // a function's name, or an expression such as Solution().method
 	Solution    string   `json:"solution"`        // the ground truth, a whole Python module
-	Tests       []string `json:"tests"`           // each one assert or one stand-alone script
-	Buggy       []Buggy  `json:"buggy,omitempty"` // wrong solutions that the tests catch
+	Tests       []string `json:"tests"`           // golden tests, each one assert or one stand-alone script
+	Buggy       []Buggy  `json:"buggy,omitempty"` // wrong solutions that the golden tests catch
 }
 
 // Buggy is a wrong solution of a problem.
@@ -39,12 +39,9 @@ type Buggy struct {
 	BugType string `json:"bug_type"`
 }
 
-// maxGoldenBytes keeps the golden tests of one event well within its payload,
-// which holds the answers and suites of a group too.
-const maxGoldenBytes = events.MaxPayloadBytes / 4
-
-// Posable returns what an event says of the problem, with its golden tests or
-// without. Tests that are too large for an event are left out and counted.
+// Posable returns the problem as an event carries it, with its golden tests or
+// without. It leaves out golden tests that are too large for an event and
+// returns how many.
 func (p *Problem) Posable(golden bool) (posable events.Problem, omitted int) {
 	posable = events.Problem{ID: p.ID, Question: p.Question, EntryPoint: p.EntryPoint, Solution: p.Solution}
 	if !golden {
@@ -62,38 +59,31 @@ func (p *Problem) Posable(golden bool) (posable events.Problem, omitted int) {
 	return posable, omitted
 }
 
-// FieldError says which field of a problem is wrong.
+// FieldError is the reason why a field of a problem is not valid.
 type FieldError struct {
-	Field  string // as in the JSON form
-	Reason string
+	Field  string // as in the file
+	Reason string // completes "field id ..."
 }
 
-func (e *FieldError) Error() string { return "field " + e.Field + ": " + e.Reason }
+func (e *FieldError) Error() string { return "field " + e.Field + " " + e.Reason }
 
-// Unwrap lets errors.Is find ErrInvalid.
-func (e *FieldError) Unwrap() error { return ErrInvalid }
-
-// Validate checks that what every stage needs is there and within the limits.
-// Its errors are of type *FieldError.
+// Validate checks that every field that a stage needs is present and that all
+// fields are within their limits. Its errors are of type *FieldError.
 func (p *Problem) Validate() error {
-	required := map[string]bool{"id": true, "question": true, "entry_point": true, "solution": true}
-	fields := []struct {
+	for _, f := range []struct {
 		name, text string
 		limit      int
+		required   bool
 	}{
-		{"id", p.ID, MaxNameBytes},
-		{"source", p.Source, MaxNameBytes},
-		{"difficulty", p.Difficulty, MaxNameBytes},
-		{"question", p.Question, MaxTextBytes},
-		{"starter_code", p.StarterCode, MaxTextBytes},
-		{"entry_point", p.EntryPoint, MaxNameBytes},
-		{"solution", p.Solution, MaxTextBytes},
-	}
-	for _, f := range fields {
-		if required[f.name] && f.text == "" {
-			return &FieldError{f.name, "is missing"}
-		}
-		if err := checkText(f.name, f.text, f.limit); err != nil {
+		{"id", p.ID, MaxNameBytes, true},
+		{"source", p.Source, MaxNameBytes, false},
+		{"difficulty", p.Difficulty, MaxNameBytes, false},
+		{"question", p.Question, MaxTextBytes, true},
+		{"starter_code", p.StarterCode, MaxTextBytes, false},
+		{"entry_point", p.EntryPoint, MaxNameBytes, true},
+		{"solution", p.Solution, MaxTextBytes, true},
+	} {
+		if err := checkText(f.name, f.text, f.limit, f.required); err != nil {
 			return err
 		}
 	}
@@ -101,11 +91,7 @@ func (p *Problem) Validate() error {
 		return &FieldError{"tests", fmt.Sprintf("has %d tests, more than %d", len(p.Tests), MaxTests)}
 	}
 	for i, test := range p.Tests {
-		name := fmt.Sprintf("tests[%d]", i)
-		if test == "" {
-			return &FieldError{name, "is empty"}
-		}
-		if err := checkText(name, test, MaxTestBytes); err != nil {
+		if err := checkText(fmt.Sprintf("tests[%d]", i), test, MaxTestBytes, true); err != nil {
 			return err
 		}
 	}
@@ -114,25 +100,25 @@ func (p *Problem) Validate() error {
 	}
 	for i, b := range p.Buggy {
 		name := fmt.Sprintf("buggy[%d]", i)
-		if b.Code == "" {
-			return &FieldError{name + ".code", "is missing"}
-		}
-		if err := checkText(name+".code", b.Code, MaxTextBytes); err != nil {
+		if err := checkText(name+".code", b.Code, MaxTextBytes, true); err != nil {
 			return err
 		}
-		if err := checkText(name+".bug_type", b.BugType, MaxNameBytes); err != nil {
+		if err := checkText(name+".bug_type", b.BugType, MaxNameBytes, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkText(field, text string, limit int) error {
-	if len(text) > limit {
+func checkText(field, text string, limit int, required bool) error {
+	switch {
+	case required && text == "":
+		return &FieldError{field, "is missing"}
+	case len(text) > limit:
 		return &FieldError{field, fmt.Sprintf("is %d bytes, more than %d", len(text), limit)}
-	}
-	if !utf8.ValidString(text) {
+	case !utf8.ValidString(text):
 		return &FieldError{field, "is not valid UTF-8"}
+	default:
+		return nil
 	}
-	return nil
 }

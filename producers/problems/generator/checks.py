@@ -1,4 +1,4 @@
-"""What holds for the sets, checked whenever they are made."""
+"""Properties of the sets, checked whenever they are made."""
 
 from collections import Counter
 from itertools import product
@@ -12,7 +12,7 @@ MIN_CAUGHT_TRAINING, MIN_CAUGHT_HELD_OUT = 0.9, 0.97  # the share of the mutants
 
 
 class CheckError(Exception):
-    pass
+    """A property does not hold."""
 
 
 def _check(holds, text, *values):
@@ -85,6 +85,6 @@ def _passes(source, tests):
     scope = {"solve": function(source)}
     try:
         exec("\n".join(tests), scope)
-    except Exception:  # AssertionError, or what the program raises
+    except Exception:  # AssertionError, or any other that the program raises
         return False
     return True

@@ -84,7 +84,7 @@ class Author:
                 value = mutant(*arguments)
                 if value != truth and literal(value):
                     return value
-            except Exception:  # a mutant may raise anything, or return what has no literal
+            except Exception:  # a mutant may raise anything, or return a value without a literal
                 pass
         if isinstance(truth, bool):
             return not truth

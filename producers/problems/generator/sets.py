@@ -148,7 +148,7 @@ class Problem:
         return row
 
     def corpus_row(self):
-        """What the corpus needs of a training problem."""
+        """The part of a training problem that the corpus needs."""
         return {
             "domain": self.domain.name, "phrase": self.draft.phrase, "solution": self.program.source(),
             "mutants": [source for _, source in self.mutants],
@@ -196,7 +196,7 @@ def _accept(draft, seen):
 
 
 def _problems(name, quota, draw):
-    """The problems of a family: drafts that say exactly what matters and behave like none before."""
+    """The problems of a family: drafts without idle parts that behave like none before."""
     r = Random(SEED, _hash(name))
     drawn, seen, problems = set(), set(), []
     for _ in range(quota * MAX_DRAWS_PER_PROBLEM):

@@ -1,5 +1,5 @@
 // Command generate writes the data of the built-in problems: it runs the
-// Python program in generator and compresses what that writes.
+// Python program in generator and compresses its output.
 package main
 
 import (
