@@ -17,9 +17,9 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// The benchmarks of throughput run the bus and bare kafka-go side by side on
-// the broker at CODEA1_KAFKA; what lies between them is the price of order,
-// deduplication and envelopes. That of members needs no broker.
+// The throughput benchmarks compare the bus with bare kafka-go on the broker at
+// CODEA1_KAFKA. The difference is the price of order, deduplication and
+// envelopes. BenchmarkMembers needs no broker.
 
 const (
 	benchBatch = 256
@@ -131,8 +131,8 @@ func BenchmarkRead(b *testing.B) {
 	perSecond(b, b.N*benchBatch)
 }
 
-// BenchmarkMembers has members of one set work 50 ms on each message, one at a
-// time: what is missing to members x 20 msg/s is the price of sharing.
+// BenchmarkMembers has members of one worker set that take 50 ms for a message,
+// one at a time. Without a price for sharing it would reach 20 msg/s a member.
 func BenchmarkMembers(b *testing.B) {
 	for _, members := range []int{1, 2, 8} {
 		b.Run(strconv.Itoa(members), func(b *testing.B) {
@@ -167,7 +167,7 @@ func BenchmarkMembers(b *testing.B) {
 					for {
 						got, err := consumer.Fetch(ctx, 1, 0)
 						if err != nil {
-							return // all is done
+							return // all events are handled
 						}
 						time.Sleep(50 * time.Millisecond)
 						if err := got[0].Ack(b.Context()); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Bus is an events.Broker over Apache Kafka.
+// Bus is the events.Broker over Apache Kafka.
 type Bus struct {
 	config    Config
 	logger    *slog.Logger
@@ -22,34 +22,34 @@ type Bus struct {
 	dialer    *dialer
 	client    *kafka.Client
 
-	life *client.Life    // what is open
-	ctx  context.Context // of the life: ends with Close
+	life *client.Life    // the open consumers, readers and leases
+	ctx  context.Context // ends with Close
 
 	mu         sync.Mutex
-	partitions map[events.Type]int   // of the payload topics
-	journals   map[string]*journal   // by run
-	leases     map[string]*leaseBook // by run
+	partitions map[events.Type]int       // number for each payload topic
+	controls   map[string]*control       // by run
+	leases     map[string]*leaseFollower // by run
 }
 
 var _ events.Broker = (*Bus)(nil)
 
 const (
-	// metadataTTL is how long a new leader, or a topic made by another process,
-	// may stay unknown.
+	// metadataTTL is the longest time for which a new leader or a topic made by
+	// another process is unknown.
 	metadataTTL = time.Second
-	// requestTimeout ends the wait for one answer of a broker.
+	// requestTimeout bounds the wait for one answer of a broker.
 	requestTimeout = 30 * time.Second
-	// closeTimeout is how long Close waits for answers to messages to be stored
-	// and committed.
+	// closeTimeout bounds the wait of Close until queued answers are stored and
+	// offsets are committed.
 	closeTimeout = 2 * time.Second
-	// retryPause is the wait between two attempts on brokers that do not serve.
+	// retryPause is the wait between two tries while brokers do not serve.
 	retryPause = 100 * time.Millisecond
 )
 
-// Connect reaches a cluster within config.ConnectTimeout and ctx and creates
-// the payload topics it lacks; without permission to, they must be there.
-// Afterwards the bus reconnects by itself, for ever: Publish fails during an
-// outage, Fetch and Next wait it out.
+// Connect connects to a cluster within config.ConnectTimeout and creates the
+// missing payload topics; without permission to create topics, they must exist.
+// Afterwards the bus reconnects for ever: Publish fails during an outage, Fetch
+// and Next wait until it ends.
 func Connect(ctx context.Context, config Config) (*Bus, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -65,8 +65,8 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		transport: transport,
 		dialer:    &dialer{open: make(map[*connection]struct{})},
 		client:    &kafka.Client{Addr: kafka.TCP(config.Brokers...), Transport: transport},
-		journals:  make(map[string]*journal),
-		leases:    make(map[string]*leaseBook),
+		controls:  make(map[string]*control),
+		leases:    make(map[string]*leaseFollower),
 	}
 	transport.Dial = b.dialer.dial
 	b.life = client.NewLife()
@@ -83,14 +83,14 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 			if ctx.Err() != nil {
 				err = errors.Join(err, ctx.Err())
 			} else if reason := config.diagnose(ctx, transport); reason != nil && !isFinal(err) {
-				err = reason // the transport says of all that keeps it from a broker that there is none
+				err = reason // the transport reports every problem as "no broker available"
 			}
 			return nil, fmt.Errorf("kafka: cannot use %v: %w", config.Brokers, err)
 		}
 	}
 }
 
-// isFinal reports whether another attempt will fail the same way.
+// isFinal reports whether another try fails the same way.
 func isFinal(err error) bool {
 	for _, final := range []error{
 		kafka.SASLAuthenticationFailed, kafka.UnsupportedSASLMechanism, kafka.TopicAuthorizationFailed,
@@ -103,20 +103,20 @@ func isFinal(err error) bool {
 	return false
 }
 
-// Close ends all consumers and readers, stores the answers given so far, commits
-// what they finish and releases the connections. A second Close does nothing.
+// Close ends all consumers and readers, stores the queued answers, commits
+// offsets and closes the connections. A second Close does nothing.
 func (b *Bus) Close() error {
 	first, err := b.life.Close()
 	if !first {
 		return err
 	}
 	b.mu.Lock()
-	journals, leases := b.journals, b.leases
-	b.journals, b.leases = nil, nil
+	controls, leases := b.controls, b.leases
+	b.controls, b.leases = nil, nil
 	b.mu.Unlock()
 	var closing sync.WaitGroup
-	for _, j := range journals {
-		closing.Go(j.close)
+	for _, ctl := range controls {
+		closing.Go(ctl.close)
 	}
 	for _, l := range leases {
 		closing.Go(l.close)
@@ -131,8 +131,7 @@ func (b *Bus) disconnect() {
 	b.dialer.close()
 }
 
-// Lag implements events.Bus. It fails for a name that nobody has consumed
-// under yet.
+// Lag implements events.Bus. It fails for a worker set that nobody has joined.
 func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
 	fail := func(err error) (events.Lag, error) {
 		return events.Lag{}, fmt.Errorf("kafka: lag of %q in run %q: %w", name, run, err)
@@ -143,20 +142,20 @@ func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
 	if err := events.ValidName(name); err != nil {
 		return fail(err)
 	}
-	j, err := b.journal(ctx, run)
+	ctl, err := b.control(ctx, run)
 	if err != nil {
 		return fail(err)
 	}
-	end, err := b.end(ctx, j.topic)
+	end, err := b.end(ctx, ctl.topic)
 	if err != nil {
 		return fail(err)
 	}
-	if err := j.wait(ctx, b.ctx, end); err != nil {
+	if err := ctl.wait(ctx, b.ctx, end); err != nil {
 		return fail(err)
 	}
 	var lag events.Lag
 	err = errNoSet
-	j.look(func(l *ledger) {
+	ctl.look(func(l *ledger) {
 		if s := l.sets[name]; s != nil {
 			lag, err = s.lag(), nil
 		}
@@ -167,4 +166,4 @@ func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
 	return lag, nil
 }
 
-var errNoSet = errors.New("nobody has consumed under this name")
+var errNoSet = errors.New("no member has joined this worker set")

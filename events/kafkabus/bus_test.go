@@ -55,6 +55,7 @@ func exchange(t *testing.T, bus *kafkabus.Bus) {
 }
 
 func TestSASL(t *testing.T) {
+	t.Parallel()
 	for _, mechanism := range []string{kafkabus.MechanismPlain, kafkabus.MechanismSCRAM256, kafkabus.MechanismSCRAM512} {
 		t.Run(mechanism, func(t *testing.T) {
 			c := startCluster(t, kfake.EnableSASL(), kfake.Superuser(mechanism, "u", "secret"))
@@ -70,6 +71,7 @@ func TestSASL(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	certFile, keyFile, server := bustest.Certificate(t)
 	c := startCluster(t, kfake.TLS(server))
 	exchange(t, c.connect(t, kafkabus.Config{CAFile: certFile, CertFile: certFile, KeyFile: keyFile}))
@@ -80,8 +82,9 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Passwords are shown over TLS as well, as brokers on other machines want it.
+// Passwords work over TLS as well.
 func TestSASLOverTLS(t *testing.T) {
+	t.Parallel()
 	certFile, keyFile, server := bustest.Certificate(t)
 	c := startCluster(t, kfake.TLS(server), kfake.EnableSASL(), kfake.Superuser(kafkabus.MechanismSCRAM512, "u", "secret"))
 	config := kafkabus.Config{
@@ -96,6 +99,7 @@ func TestSASLOverTLS(t *testing.T) {
 }
 
 func TestConnectErrors(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]kafkabus.Config{
 		"UserAlone":        {User: "u"},
 		"PasswordAlone":    {Password: "p"},
@@ -120,7 +124,7 @@ func TestConnectErrors(t *testing.T) {
 	}
 }
 
-// Records that no bus wrote end neither a consumer nor a reader.
+// Malformed records end neither a consumer nor a reader.
 func TestForeignRecords(t *testing.T) {
 	c := startCluster(t)
 	log := bustest.NewLines()
@@ -134,11 +138,11 @@ func TestForeignRecords(t *testing.T) {
 	defer raw.Transport.(*kafka.Transport).CloseIdleConnections()
 	for _, value := range []string{
 		"hello",
-		// The payload it names is that of another event.
-		`{"verb":"event","id":"00000000000000000000000000000001","type":"problem.posed","group":"g"}`,
+		// The payload at its location is that of another event.
+		`{"kind":"event","id":"00000000000000000000000000000001","type":"problem.posed","group":"g"}`,
 	} {
 		if _, err := raw.Produce(ctx, &kafka.ProduceRequest{
-			Topic: "codea1.journal.r1", RequiredAcks: kafka.RequireAll,
+			Topic: "codea1.control.r1", RequiredAcks: kafka.RequireAll,
 			Records: kafka.NewRecordReader(kafka.Record{Value: kafka.NewBytes([]byte(value))}),
 		}); err != nil {
 			t.Fatal(err)
@@ -170,15 +174,14 @@ func TestForeignRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 3 { // the record that is no note; the payload, seen by both
+	for range 3 { // the malformed record; the payload, for both
 		if line := <-log.C; !strings.HasPrefix(line, "ERROR") {
 			t.Errorf("logged %q", line)
 		}
 	}
 }
 
-// A position of another journal is an error, not a reader that waits for ever
-// or skips what it should read.
+// A position past the end of the control topic is an error.
 func TestPositionPastEnd(t *testing.T) {
 	c := startCluster(t)
 	bus := c.connect(t, kafkabus.Config{})
@@ -194,7 +197,7 @@ func TestPositionPastEnd(t *testing.T) {
 	}
 }
 
-// An outage is logged when it begins and when it ends, not once an attempt.
+// The begin and the end of an outage are logged, and not each try.
 func TestOutageIsLoggedOnce(t *testing.T) {
 	c, log, bus := startLogged(t)
 	ctx := bounded(t)
@@ -207,7 +210,7 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 	if err := bus.Publish(short, posed(2)...); err == nil {
 		t.Error("published without a broker")
 	}
-	if line := <-log.C; line != "WARN kafka: journal out of reach, trying again" {
+	if line := <-log.C; line != "WARN kafka: cannot read the control topic, trying again" {
 		t.Errorf("logged %q", line)
 	}
 	c.start(t)
@@ -217,7 +220,7 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if line := <-log.C; line != "INFO kafka: journal followed again" {
+	if line := <-log.C; line != "INFO kafka: reads the control topic again" {
 		t.Errorf("logged %q", line)
 	}
 	select {
@@ -227,16 +230,17 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// What an earlier process left behind is found by the next: what is finished
-// stays so, what was held is in flight, and attempts go on.
+// A new process finds the state of its worker set: finished events stay
+// finished, held events are in flight, and deliveries count on.
 func TestSetOutlivesItsMembers(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	ctx := bounded(t)
 	config := events.ConsumeConfig{
 		Run: "r1", Name: "worker", Types: []events.Type{events.TypeProblemPosed}, AckWait: 300 * time.Millisecond, MaxInFlight: 10,
 	}
 	list := posed(3)
-	for attempt := 1; attempt <= 2; attempt++ {
+	for number := 1; number <= 2; number++ {
 		bus := c.connect(t, kafkabus.Config{})
 		if err := bus.Publish(ctx, list...); err != nil {
 			t.Fatal(err)
@@ -245,12 +249,12 @@ func TestSetOutlivesItsMembers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range list[attempt-1:] {
+		for _, want := range list[number-1:] {
 			got, err := consumer.Fetch(ctx, 1, 0)
-			if err != nil || got[0].Message().ID != want.ID || got[0].Number() != attempt {
-				t.Fatalf("fetch %d: %v, %v, want %s", attempt, got, err, want.Group)
+			if err != nil || got[0].Message().ID != want.ID || got[0].Number() != number {
+				t.Fatalf("fetch %d: %v, %v, want %s", number, got, err, want.Group)
 			}
-			if want.ID == list[attempt-1].ID {
+			if want.ID == list[number-1].ID {
 				if err := got[0].Ack(ctx); err != nil {
 					t.Fatal(err)
 				}
@@ -266,14 +270,15 @@ func TestSetOutlivesItsMembers(t *testing.T) {
 	}
 }
 
-// A broker that accepts and never answers leaves no goroutine behind, as
-// TestMain sees, when the bus gives up.
+// A bus that gives up on a broker that never answers leaves no goroutine
+// behind, which TestMain checks.
 func TestSilentBroker(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close() // the kernel accepts, nobody reads
+	defer silent.Close() // the kernel accepts connections, nothing reads
 	_, err = kafkabus.Connect(t.Context(), kafkabus.Config{Brokers: []string{silent.Addr().String()}, ConnectTimeout: 200 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), silent.Addr().String()) {
 		t.Errorf("connect: %v", err)

@@ -16,30 +16,29 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// catchUp is how long a round waits for the ledger to reach the end of the
-// journal.
+// catchUp bounds the wait of a commit until the ledger has the whole control
+// topic.
 const catchUp = time.Second
 
 func groupOf(run, set string) string { return prefix + run + "." + set }
 
-// committer tells tools how far sets of consumers are: at intervals it commits
-// their marks to consumer groups that have no members. Every process that
-// consumes does; a commit names the offset in the journal up to which its
-// process had read, so that one that is behind changes nothing. Nobody but
-// tools reads what is committed.
+// committer commits offsets for other tools: at intervals it writes the
+// progress of worker sets to consumer groups without members. Every process
+// that consumes does so. A commit contains the control offset up to which its
+// process had read, so a process that is behind changes nothing.
 type committer struct {
-	journal *journal
-	done    chan struct{} // closed when the last round is over
+	control *control
+	done    chan struct{} // closed after the last commit
 
 	mu     sync.Mutex
-	sets   []string // not empty once the rounds have begun
+	sets   []string // if not empty, run has been started
 	closed bool
 
-	ends     map[place]int64 // of the partitions, at the last round
-	failures int             // rounds in a row
+	ends     map[topicPartition]int64 // of the partitions, at the last commit
+	failures int                      // in a row
 }
 
-// add has the marks of a set committed from now on.
+// add includes a worker set in the commits.
 func (c *committer) add(set string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,11 +47,11 @@ func (c *committer) add(set string) {
 	}
 	c.sets = append(c.sets, set)
 	if len(c.sets) == 1 {
-		c.journal.tasks.Go(c.run)
+		c.control.tasks.Go(c.run)
 	}
 }
 
-// wait returns after the last round, if there is any.
+// wait returns after the last commit, if run has been started.
 func (c *committer) wait() {
 	c.mu.Lock()
 	c.closed = true
@@ -66,85 +65,84 @@ func (c *committer) wait() {
 // run commits at intervals, and once more when the last answer is stored.
 func (c *committer) run() {
 	defer close(c.done)
-	j := c.journal
-	interval := j.bus.config.CommitInterval
-	timer := time.NewTimer(rand.N(interval)) // members that start together take turns
+	ctl := c.control
+	interval := ctl.bus.config.CommitInterval
+	timer := time.NewTimer(rand.N(interval)) // members that start together commit at different times
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
 			c.report(c.round())
 			timer.Reset(interval)
-		case <-j.written:
+		case <-ctl.written:
 			c.report(c.last())
 			return
 		}
 	}
 }
 
-// last is a round that gives new groups the time to find a coordinator.
+// last commits once, and gives new groups the time to get a coordinator.
 func (c *committer) last() error {
 	for {
 		err := c.round()
-		if !isUncoordinated(err) || client.Pause(c.journal.ctx, c.journal.ctx, retryPause) != nil {
+		if !isUncoordinated(err) || client.Pause(c.control.ctx, c.control.ctx, retryPause) != nil {
 			return err
 		}
 	}
 }
 
-// isUncoordinated reports whether no broker looks after a group yet, or a new
-// one does.
+// isUncoordinated reports whether a group has no coordinator yet, or is about
+// to change it.
 func isUncoordinated(err error) bool {
 	return errors.Is(err, kafka.GroupCoordinatorNotAvailable) || errors.Is(err, kafka.NotCoordinatorForGroup) ||
 		errors.Is(err, kafka.GroupLoadInProgress)
 }
 
-// report logs when marks cannot be committed for more than one round, and when
-// they can again.
+// report logs the second failure in a row, and the success after it.
 func (c *committer) report(err error) {
-	logger, run := c.journal.bus.logger, c.journal.run
+	logger, run := c.control.bus.logger, c.control.run
 	switch {
 	case err != nil:
 		c.failures++
 		if c.failures == 2 {
-			logger.Warn("kafka: cannot commit to the groups that tools read, trying again", "run", run, "error", err)
+			logger.Warn("kafka: cannot commit offsets for other tools, trying again", "run", run, "error", err)
 		}
 	default:
 		if c.failures >= 2 {
-			logger.Info("kafka: commits to the groups that tools read again", "run", run)
+			logger.Info("kafka: commits offsets for other tools again", "run", run)
 		}
 		c.failures = 0
 	}
 }
 
-// round commits what has changed. It asks for the commits first and for the ends
-// second: what is past the end then is of a topic that was deleted.
+// round commits the changed offsets. It reads the commits before the ends: a
+// commit past the end belongs to a topic that was deleted.
 func (c *committer) round() error {
 	c.mu.Lock()
 	sets := slices.Clone(c.sets)
 	c.mu.Unlock()
-	found := make(map[string]map[place]committed)
+	found := make(map[string]map[topicPartition]committed)
 	var failed []error
-	places := make(map[place]bool)
+	partitions := make(map[topicPartition]bool)
 	for _, set := range sets {
-		wanted := c.places(set)
+		wanted := c.partitionsOf(set)
 		for _, at := range wanted {
-			places[at] = true
+			partitions[at] = true
 		}
 		var err error
 		if found[set], err = c.fetch(set, wanted); err != nil {
 			failed = append(failed, err)
 		}
 	}
-	end, ends, err := c.list(places)
+	end, ends, err := c.list(partitions)
 	if err != nil {
 		return errors.Join(append(failed, err)...)
 	}
 	before := c.ends
 	c.ends = ends
-	limited, cancel := context.WithTimeout(c.journal.ctx, catchUp)
+	limited, cancel := context.WithTimeout(c.control.ctx, catchUp)
 	defer cancel()
-	if c.journal.wait(limited, limited, end) != nil {
+	if c.control.wait(limited, limited, end) != nil {
 		before = nil
 	}
 	for set, have := range found {
@@ -155,43 +153,42 @@ func (c *committer) round() error {
 	return errors.Join(failed...)
 }
 
-// places returns the partitions that a set consumes from.
-func (c *committer) places(set string) []place {
-	var list []place
-	c.journal.look(func(l *ledger) {
+// partitionsOf returns the partitions from which a worker set consumes.
+func (c *committer) partitionsOf(set string) []topicPartition {
+	var list []topicPartition
+	c.control.look(func(l *ledger) {
 		s := l.sets[set]
 		for typ := range s.types {
-			for p := range c.journal.bus.partitions[typ] {
-				list = append(list, place{typ: typ, partition: p})
+			for p := range c.control.bus.partitions[typ] {
+				list = append(list, topicPartition{typ: typ, partition: p})
 			}
 		}
 		if s.copied > 0 {
-			list = append(list, place{retries: set})
+			list = append(list, topicPartition{retries: set})
 		}
 	})
 	return list
 }
 
-// due returns what is to be committed. Before are the ends of the partitions
-// one round ago: a payload that lay there then, and that no note up to the end
-// of the journal now tells of, is not this run's. It is nil when the ledger
-// does not reach that far.
-func (c *committer) due(set string, have map[place]committed, before map[place]int64, end int64) map[place]committed {
-	list := make(map[place]committed)
-	c.journal.look(func(l *ledger) {
-		if c.journal.failed != nil {
+// due returns the offsets to commit. before has the ends of the partitions at
+// the last commit, or is nil if the ledger does not have the whole control
+// topic: a payload before such an end without a change belongs to another run.
+func (c *committer) due(set string, have map[topicPartition]committed, before map[topicPartition]int64, end int64) map[topicPartition]committed {
+	list := make(map[topicPartition]committed)
+	c.control.look(func(l *ledger) {
+		if c.control.failed != nil {
 			return
 		}
 		for at, old := range have {
 			if _, ok := c.ends[at]; !ok {
-				continue // a retry topic that was deleted
+				continue // a deleted retry topic
 			}
 			if old.offset > c.ends[at] || old.seen > end {
 				old = nothing
 			}
 			now := committed{seen: l.end}
 			var waiting bool
-			now.offset, waiting = l.mark(l.sets[set], at)
+			now.offset, waiting = l.offsetToCommit(l.sets[set], at)
 			if !waiting {
 				now.offset = min(max(now.offset, before[at]), c.ends[at])
 			}
@@ -203,18 +200,18 @@ func (c *committer) due(set string, have map[place]committed, before map[place]i
 	return list
 }
 
-// committed is what a group has for a partition.
+// committed is the commit of a group for a partition.
 type committed struct {
-	offset int64 // -1 for nothing
-	seen   int64 // offset in the journal after the last note that it follows from; -1 for none
+	offset int64 // -1 without a commit
+	seen   int64 // control offset after the last change that the commit considers; -1 without a commit
 }
 
 var nothing = committed{-1, -1}
 
-// replaces reports whether the mark shall take the place of what is committed.
-// It goes back only where a message waits that an older view did not know: one
-// that is redelivered, or whose note came late. Where none waits the other may
-// have been set by who saw a later end of the partition.
+// replaces reports whether to overwrite an old commit. The offset goes back
+// only if an unfinished event is there that the old commit did not know: a
+// redelivered event, or one whose change came late. If no event is unfinished,
+// the old commit may come from a process that saw a later end of the partition.
 func (m committed) replaces(old committed, waiting bool) bool {
 	switch {
 	case old.offset < 0:
@@ -227,26 +224,26 @@ func (m committed) replaces(old committed, waiting bool) bool {
 	return m.offset > old.offset
 }
 
-// fetch returns what the group of a set has.
-func (c *committer) fetch(set string, places []place) (map[place]committed, error) {
-	limited, cancel := context.WithTimeout(c.journal.ctx, requestTimeout)
+// fetch returns the commits of a worker set's group.
+func (c *committer) fetch(set string, partitions []topicPartition) (map[topicPartition]committed, error) {
+	limited, cancel := context.WithTimeout(c.control.ctx, requestTimeout)
 	defer cancel()
-	request := &kafka.OffsetFetchRequest{GroupID: groupOf(c.journal.run, set), Topics: make(map[string][]int)}
-	for _, at := range places {
-		topic := at.topic(c.journal.run)
+	request := &kafka.OffsetFetchRequest{GroupID: groupOf(c.control.run, set), Topics: make(map[string][]int)}
+	for _, at := range partitions {
+		topic := at.topic(c.control.run)
 		request.Topics[topic] = append(request.Topics[topic], at.partition)
 	}
-	answer, err := c.journal.bus.client.OffsetFetch(limited, request)
+	answer, err := c.control.bus.client.OffsetFetch(limited, request)
 	if err == nil && !errors.Is(answer.Error, kafka.GroupIdNotFound) {
 		err = answer.Error
 	}
 	if err != nil {
 		return nil, fmt.Errorf("group %s: %w", request.GroupID, err)
 	}
-	have := make(map[place]committed)
-	for _, at := range places {
+	have := make(map[topicPartition]committed)
+	for _, at := range partitions {
 		have[at] = nothing
-		topic := at.topic(c.journal.run)
+		topic := at.topic(c.control.run)
 		for _, p := range answer.Topics[topic] {
 			if p.Partition != at.partition {
 				continue
@@ -264,23 +261,23 @@ func (c *committer) fetch(set string, places []place) (map[place]committed, erro
 	return have, nil
 }
 
-// commit stores marks as a client does that is no member of the group.
-func (c *committer) commit(set string, marks map[place]committed) error {
-	if len(marks) == 0 {
+// commit writes offsets as a client that is not a member of the group.
+func (c *committer) commit(set string, offsets map[topicPartition]committed) error {
+	if len(offsets) == 0 {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(c.journal.ctx, requestTimeout)
+	limited, cancel := context.WithTimeout(c.control.ctx, requestTimeout)
 	defer cancel()
 	request := &kafka.OffsetCommitRequest{
-		GroupID: groupOf(c.journal.run, set), GenerationID: -1, Topics: make(map[string][]kafka.OffsetCommit),
+		GroupID: groupOf(c.control.run, set), GenerationID: -1, Topics: make(map[string][]kafka.OffsetCommit),
 	}
-	for at, mark := range marks {
-		topic := at.topic(c.journal.run)
+	for at, now := range offsets {
+		topic := at.topic(c.control.run)
 		request.Topics[topic] = append(request.Topics[topic], kafka.OffsetCommit{
-			Partition: at.partition, Offset: mark.offset, Metadata: strconv.FormatInt(mark.seen, 10),
+			Partition: at.partition, Offset: now.offset, Metadata: strconv.FormatInt(now.seen, 10),
 		})
 	}
-	answer, err := c.journal.bus.client.OffsetCommit(limited, request)
+	answer, err := c.control.bus.client.OffsetCommit(limited, request)
 	if err != nil {
 		return fmt.Errorf("group %s: %w", request.GroupID, err)
 	}
@@ -294,29 +291,29 @@ func (c *committer) commit(set string, marks map[place]committed) error {
 	return nil
 }
 
-// list returns the offsets after the last record of the journal and of
-// partitions; a retry topic that was deleted has none.
-func (c *committer) list(places map[place]bool) (int64, map[place]int64, error) {
-	limited, cancel := context.WithTimeout(c.journal.ctx, requestTimeout)
+// list returns the end of the control topic and the ends of partitions. A
+// deleted retry topic has no end.
+func (c *committer) list(partitions map[topicPartition]bool) (int64, map[topicPartition]int64, error) {
+	limited, cancel := context.WithTimeout(c.control.ctx, requestTimeout)
 	defer cancel()
 	typeOf := make(map[string]events.Type)
-	ends := make(map[place]int64)
-	request := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{c.journal.topic: {kafka.LastOffsetOf(0)}}}
-	for at := range places {
-		topic := at.topic(c.journal.run)
+	ends := make(map[topicPartition]int64)
+	request := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{c.control.topic: {kafka.LastOffsetOf(0)}}}
+	for at := range partitions {
+		topic := at.topic(c.control.run)
 		if at.retries == "" {
 			typeOf[topic] = at.typ
 			request.Topics[topic] = append(request.Topics[topic], kafka.LastOffsetOf(at.partition))
 			continue
 		}
-		end, err := c.journal.bus.lastOffset(limited, topic)
+		end, err := c.control.bus.lastOffset(limited, topic)
 		if err == nil {
 			ends[at] = end
 		} else if !isUnknown(err) {
 			return 0, nil, err
 		}
 	}
-	answer, err := c.journal.bus.client.ListOffsets(limited, request)
+	answer, err := c.control.bus.client.ListOffsets(limited, request)
 	if err != nil {
 		return 0, nil, fmt.Errorf("ends of partitions: %w", err)
 	}
@@ -326,10 +323,10 @@ func (c *committer) list(places map[place]bool) (int64, map[place]int64, error) 
 			switch {
 			case p.Error != nil:
 				return 0, nil, fmt.Errorf("topic %s partition %d: %w", topic, p.Partition, p.Error)
-			case topic == c.journal.topic:
+			case topic == c.control.topic:
 				end = p.LastOffset
 			default:
-				ends[place{typ: typeOf[topic], partition: p.Partition}] = p.LastOffset
+				ends[topicPartition{typ: typeOf[topic], partition: p.Partition}] = p.LastOffset
 			}
 		}
 	}

@@ -24,8 +24,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestCommits looks at the consumer groups of sets as other tools do.
-func TestCommits(t *testing.T) { testCommits(t, startCluster(t).fake.ListenAddrs()[0]) }
+// TestCommits reads the consumer groups of worker sets as other tools do.
+func TestCommits(t *testing.T) {
+	t.Parallel()
+	testCommits(t, startCluster(t).fake.ListenAddrs()[0])
+}
 
 func TestCommitsBroker(t *testing.T) {
 	address := os.Getenv("CODEA1_KAFKA")
@@ -43,9 +46,9 @@ func testCommits(t *testing.T, address string) {
 	}
 }
 
-// Messages that are done behind one that is not move nothing; one that is given
-// back is not done. Payloads of other runs are passed over, and at the end
-// there is no lag, whoever wrote last.
+// Events that are finished behind an unfinished event do not move the offset,
+// nor does a retry. Payloads of other runs are skipped. At the end there is no
+// lag.
 func outOfOrder(t *testing.T, u *tool) {
 	ctx := bounded(t)
 	bus := u.connect()
@@ -99,14 +102,15 @@ func outOfOrder(t *testing.T, u *tool) {
 	if err := bus.Close(); err != nil {
 		t.Fatal(err)
 	}
-	u.await("closed", u.firsts(none)) // nobody is left who would commit later
+	u.await("closed", u.firsts(none)) // no process would commit later
 }
 
-// memberEnv has a process of this test be a member: the address and the run,
-// then the events that it does not finish.
+// memberEnv makes a process of this test a member: the address, the run, and
+// the events that it does not finish.
 const memberEnv = "CODEA1_KAFKABUS_MEMBER"
 
-// beMember takes and answers what there is, says so and waits to be killed.
+// beMember answers the events that there are, reports it and waits to be
+// killed.
 func beMember(what string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -115,7 +119,7 @@ func beMember(what string) error {
 	if err != nil {
 		return err
 	}
-	config := workerOf(args[1]) // by its AckWait nothing it holds comes to it again
+	config := workerOf(args[1]) // its AckWait is longer than the test
 	consumer, err := bus.Consume(ctx, config)
 	if err != nil {
 		return err
@@ -145,7 +149,8 @@ func beMember(what string) error {
 	return nil
 }
 
-// What a member held when it died waits, until another one has finished it.
+// Events that a killed member held are unfinished until another member finishes
+// them.
 func crash(t *testing.T, u *tool) {
 	ctx := bounded(t)
 	bus := u.connect()
@@ -193,7 +198,7 @@ func crash(t *testing.T, u *tool) {
 	u.await("the member is dead", behind)
 	for _, d := range fetch(ctx, t, consumer, len(what)-2) {
 		if d.Number() != 2 {
-			t.Errorf("attempt %d of %s", d.Number(), d.Message().ID)
+			t.Errorf("delivery %d of %s", d.Number(), d.Message().ID)
 		}
 		if err := d.Ack(ctx); err != nil {
 			t.Fatal(err)
@@ -202,8 +207,8 @@ func crash(t *testing.T, u *tool) {
 	u.await("another one has finished", u.firsts(none))
 }
 
-// A dead letter is done with; sent back, it waits in the retry topic, even when
-// no member is left to say so.
+// A dead letter is finished. After its redelivery it waits in the retry topic,
+// even if the worker set has no member.
 func deadLetter(t *testing.T, u *tool) {
 	ctx := bounded(t)
 	bus := u.connect()
@@ -258,7 +263,7 @@ func deadLetter(t *testing.T, u *tool) {
 	u.awaitOffset("done", topic, 1)
 }
 
-// What a late member commits, or somebody with a tool, does not stay.
+// A commit of a late member or of a tool is overwritten.
 func repair(t *testing.T, u *tool) {
 	ctx := bounded(t)
 	bus := u.connect()
@@ -295,7 +300,7 @@ func repair(t *testing.T, u *tool) {
 	}
 }
 
-// A group that must not be written is said once, and holds nobody up.
+// If commits are refused, this is logged once, and nothing waits for them.
 func TestCommitRefused(t *testing.T) {
 	c := startCluster(t)
 	refuse := make(chan struct{})
@@ -335,12 +340,12 @@ func TestCommitRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if line := <-log.C; line != "WARN kafka: cannot commit to the groups that tools read, trying again" {
+	if line := <-log.C; line != "WARN kafka: cannot commit offsets for other tools, trying again" {
 		t.Errorf("logged %q", line)
 	}
 	close(refuse)
 	u.await("allowed", u.firsts(none))
-	if line := <-log.C; line != "INFO kafka: commits to the groups that tools read again" {
+	if line := <-log.C; line != "INFO kafka: commits offsets for other tools again" {
 		t.Errorf("logged %q", line)
 	}
 }

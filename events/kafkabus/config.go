@@ -17,49 +17,48 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 )
 
-// Config says how to reach a cluster and what new topics are like. The zero
-// value is a broker on this machine's default port.
+// Config says how to reach a cluster, and the properties of new topics. The
+// zero value means a broker on this machine at the default port.
 type Config struct {
-	// Brokers are addresses to start from; 127.0.0.1:9092 by default.
+	// Brokers are the addresses for the first contact; default 127.0.0.1:9092.
 	Brokers []string
-	// Name is what brokers call this client in their logs.
+	// Name is the client ID in the logs of the brokers.
 	Name string
 
-	// Mechanism is how User and Password are shown: MechanismPlain,
-	// MechanismSCRAM256 or MechanismSCRAM512; empty for no authentication.
+	// Mechanism is the SASL mechanism for User and Password: MechanismPlain,
+	// MechanismSCRAM256 or MechanismSCRAM512. Empty means no authentication.
 	Mechanism string
 	User      string
 	Password  string
 
-	// TLS turns encryption on. CAFile, when the brokers' certificates are not
-	// signed by a system root, and CertFile with KeyFile, when they ask for one
-	// of ours, turn it on as well. PEM files.
+	// TLS encrypts the connection. CAFile (for certificates that no system root
+	// has signed) and CertFile with KeyFile (for brokers that want a client
+	// certificate) do so too. All are PEM files.
 	TLS      bool
 	CAFile   string
 	CertFile string
 	KeyFile  string
 
-	// ConnectTimeout bounds the first contact. 10 s by default.
+	// ConnectTimeout bounds the first contact; default 10 s.
 	ConnectTimeout time.Duration
 
-	// Partitions of a new payload topic; 4 by default. A topic that exists
-	// keeps its own.
+	// Partitions of a new payload topic; default 4. An existing topic keeps its
+	// number.
 	Partitions int
-	// Replicas of a new topic; 1 by default. With 3 or more, two brokers must
-	// have stored a record before it counts.
+	// Replicas of a new topic; default 1. With 3 or more, two brokers must
+	// store a record before it counts.
 	Replicas int
 
-	// CommitInterval is the time between two looks at what sets of consumers have
-	// finished, to commit it to the consumer groups that tools read; 5 s by
-	// default. It wants permission to read the groups codea1.*; without it, tools
-	// see no lag and nothing else is lost.
+	// CommitInterval is the time between two commits of offsets for other
+	// tools; default 5 s. It needs permission to read the groups codea1.*.
+	// Without it tools see no lag, and nothing else changes.
 	CommitInterval time.Duration
 
-	// Logger gets outages and records that are no events; none by default.
+	// Logger gets outages and malformed records; default none.
 	Logger *slog.Logger
 }
 
-// The ways to authenticate, by their SASL names.
+// SASL mechanisms.
 const (
 	MechanismPlain    = "PLAIN"
 	MechanismSCRAM256 = "SCRAM-SHA-256"
@@ -73,11 +72,11 @@ const (
 	defaultCommitInterval = 5 * time.Second
 	maxPartitions         = 1024
 
-	// maxHeaderBytes is room for the envelope: ten headers, each under
-	// events.MaxTokenBytes and its name.
+	// maxHeaderBytes bounds the envelope: ten headers, each under
+	// events.MaxTokenBytes, with their names.
 	maxHeaderBytes = 64 << 10
-	// maxRecordBytes is the largest record batch of a topic: one payload of the
-	// largest size with its headers.
+	// maxRecordBytes is the largest record batch of a topic: one payload of
+	// maximal size with its headers.
 	maxRecordBytes = events.MaxPayloadBytes + maxHeaderBytes
 )
 
@@ -109,11 +108,11 @@ func (c Config) withDefaults() Config {
 func (c Config) validate() error {
 	switch {
 	case (c.Mechanism == "") != (c.User == ""):
-		return errors.New("kafka: a user and a mechanism come together")
+		return errors.New("kafka: set a user and a mechanism, or neither")
 	case c.User == "" && c.Password != "":
 		return errors.New("kafka: a password needs a user")
 	case (c.CertFile == "") != (c.KeyFile == ""):
-		return errors.New("kafka: a TLS certificate and its key come together")
+		return errors.New("kafka: set a TLS certificate and its key, or neither")
 	case c.ConnectTimeout < 0:
 		return fmt.Errorf("kafka: connect timeout %v is negative", c.ConnectTimeout)
 	case c.CommitInterval < 0:
@@ -149,7 +148,7 @@ func (c Config) sasl() (sasl.Mechanism, error) {
 	case MechanismSCRAM512:
 		return scram.Mechanism(scram.SHA512, c.User, c.Password)
 	}
-	return nil, fmt.Errorf("kafka: mechanism %q; use %s, %s or %s", c.Mechanism, MechanismPlain, MechanismSCRAM256, MechanismSCRAM512)
+	return nil, fmt.Errorf("kafka: unknown mechanism %q; use %s, %s or %s", c.Mechanism, MechanismPlain, MechanismSCRAM256, MechanismSCRAM512)
 }
 
 func (c Config) tls() (*tls.Config, error) {
@@ -164,7 +163,7 @@ func (c Config) tls() (*tls.Config, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("kafka: CA file %s holds no certificate", c.CAFile)
+			return nil, fmt.Errorf("kafka: CA file %s has no certificate", c.CAFile)
 		}
 	}
 	if c.CertFile != "" {

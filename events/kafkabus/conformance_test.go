@@ -90,7 +90,7 @@ func connect(t testing.TB, config kafkabus.Config) *kafkabus.Bus {
 	return bus
 }
 
-// startLogged starts a broker, and a bus whose log lines can be waited for.
+// startLogged starts a broker, and a bus whose log lines the test can wait for.
 func startLogged(t testing.TB) (*cluster, *bustest.Lines, *kafkabus.Bus) {
 	t.Helper()
 	c, log := startCluster(t), bustest.NewLines()
@@ -104,8 +104,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestConformanceBroker takes a real broker, at the address in CODEA1_KAFKA,
-// through the same suite. testdata/broker.sh starts one.
+// TestConformanceBroker runs the suite on the real broker at CODEA1_KAFKA,
+// which testdata/broker.sh starts.
 func TestConformanceBroker(t *testing.T) {
 	address := os.Getenv("CODEA1_KAFKA")
 	if address == "" {
@@ -120,8 +120,8 @@ func TestConformanceBroker(t *testing.T) {
 	})
 }
 
-// kill ends the broker whose process id is in a file, at once. Who started it
-// starts it again.
+// kill kills the broker whose process ID is in a file. broker.sh starts it
+// again.
 func kill(t testing.TB, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -13,11 +13,12 @@ import (
 	"codea1/events/internal/client"
 )
 
-// maxFetch bounds one Fetch.
+// maxFetch bounds the deliveries of one Fetch.
 const maxFetch = 1024
 
-// Consume implements events.Bus: it joins the set config.Name of the run.
-// Redelivery is unlimited; who consumes decides when to give up.
+// Consume implements events.Bus: it joins the worker set config.Name of the
+// run. The bus redelivers without a limit; the consumer decides when to give
+// up.
 func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.Consumer, error) {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
@@ -32,52 +33,53 @@ func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.
 	if len(config.Types) == 0 {
 		config.Types = events.Types()
 	}
-	j, err := b.journal(ctx, config.Run)
+	ctl, err := b.control(ctx, config.Run)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: consume %s of run %s: %w", config.Name, config.Run, err)
 	}
 	var token [8]byte
 	_, _ = rand.Read(token[:])
 	c := &consumer{
-		bus: b, journal: j, config: config, member: hex.EncodeToString(token[:]),
-		given: make(map[int64]int), shelf: newShelf(j),
+		bus: b, control: ctl, config: config, member: hex.EncodeToString(token[:]),
+		given: make(map[int64]int), payloads: newPayloadReader(ctl),
 	}
 	c.session = client.NewSession()
 	c.ctx = c.session.Context()
-	if err := c.tell(ctx, note{Verb: verbJoin, Types: config.Types}); err != nil {
+	if err := c.storeAndWait(ctx, change{Kind: kindJoin, Types: config.Types}); err != nil {
 		return nil, err
 	}
 	if err := b.life.Track(c); err != nil {
 		return nil, err
 	}
-	j.marks.add(config.Name)
+	ctl.committer.add(config.Name)
 	return c, nil
 }
 
-// consumer is one member of a set.
+// consumer is one member of a worker set.
 type consumer struct {
 	bus     *Bus
-	journal *journal
+	control *control
 	config  events.ConsumeConfig
-	member  string // a name of its own in the journal
+	member  string // random, unique in the control topic
 	session *client.Session
-	ctx     context.Context // of the session
+	ctx     context.Context // ends with Close
 
-	given map[int64]int // messages handed out and held: attempt by journal offset
-	lost  int           // claims in a row that other members were faster with
-	shelf *shelf
+	given    map[int64]int // held events that were delivered: delivery number by control offset
+	lost     int           // claims in a row that other members won
+	payloads *payloadReader
 }
 
-// tell stores a note of the set and waits until it has taken effect here.
-func (c *consumer) tell(ctx context.Context, n note) error {
+// storeAndWait stores a change of the worker set and waits until the ledger has
+// it.
+func (c *consumer) storeAndWait(ctx context.Context, n change) error {
 	n.Set, n.Member = c.config.Name, c.member
 	stored := make(chan int64, 1)
-	if err := c.journal.enqueue(ctx, n, stored); err != nil {
+	if err := c.control.enqueue(ctx, n, stored); err != nil {
 		return err
 	}
 	select {
 	case end := <-stored:
-		return c.journal.wait(ctx, c.ctx, end)
+		return c.control.wait(ctx, c.ctx, end)
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-c.ctx.Done():
@@ -87,31 +89,31 @@ func (c *consumer) tell(ctx context.Context, n note) error {
 	}
 }
 
-// view is what a consumer sees in the ledger at one moment.
+// view is the state of the ledger for a consumer at one moment.
 type view struct {
-	mine    []holding // held and not handed out
+	mine    []holding // held and not delivered
 	free    []item    // may be claimed
-	next    time.Time // when the next lease or delay ends; zero for never
+	next    time.Time // end of the next claim or delay; zero for none
 	changed <-chan struct{}
 	failed  error
 }
 
 func (c *consumer) look(most int) view {
 	var v view
-	v.changed = c.journal.look(func(l *ledger) {
-		v.failed = c.journal.failed
+	v.changed = c.control.look(func(l *ledger) {
+		v.failed = c.control.failed
 		s := l.sets[c.config.Name]
 		held := make(map[int64]int)
 		for _, h := range l.heldBy(c.config.Name, c.member) {
-			if attempt, ok := c.given[h.at]; ok && attempt == h.attempt {
-				held[h.at] = attempt
+			if number, ok := c.given[h.at]; ok && number == h.number {
+				held[h.at] = number
 			} else {
 				v.mine = append(v.mine, h)
 			}
 		}
 		c.given = held
 		if want := most - len(v.mine); want > 0 {
-			// Members that all claim the oldest message get one between them.
+			// If all members claim the oldest events, most of them get none.
 			skip := 0
 			if c.lost > 0 {
 				skip = mathrand.IntN(1 + most*min(c.lost, 16))
@@ -125,8 +127,8 @@ func (c *consumer) look(most int) view {
 	return v
 }
 
-// Fetch implements events.Consumer. It claims only what it returns; what a
-// Fetch has claimed when its context ends belongs to the next one.
+// Fetch implements events.Consumer. It claims no more than it returns. If ctx
+// ends after a claim, the next Fetch returns the claimed events.
 func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([]events.Delivery, error) {
 	if most < 1 {
 		return nil, fmt.Errorf("kafka: fetch: most is %d, want 1 or more", most)
@@ -137,7 +139,7 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 	}
 	defer c.session.End()
 	var got []events.Delivery
-	var until time.Time // when lingering ends
+	var until time.Time // end of lingering
 	for {
 		v, err := c.claim(ctx, most-len(got))
 		bytes := int64(maxHeaderBytes)
@@ -158,7 +160,7 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 				return nil, err
 			}
 			if len(v.mine) > 0 {
-				continue // what came was no event
+				continue // the payloads were malformed
 			}
 			if err := c.await(ctx, &v, v.next); err != nil {
 				return nil, err
@@ -183,8 +185,8 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 	}
 }
 
-// claim returns what the member holds and has not handed out, after having
-// claimed up to most messages where some are free.
+// claim returns the events that the member holds and has not delivered. If
+// there are none, it claims up to most free ones first.
 func (c *consumer) claim(ctx context.Context, most int) (view, error) {
 	if err := client.Ended(ctx, c.ctx); err != nil {
 		return view{}, err
@@ -196,7 +198,7 @@ func (c *consumer) claim(ctx context.Context, most int) (view, error) {
 	if len(v.mine) > 0 || len(v.free) == 0 {
 		return v, nil
 	}
-	if err := c.tell(ctx, note{Verb: verbClaim, MaxInFlight: c.config.MaxInFlight, Items: v.free}); err != nil {
+	if err := c.storeAndWait(ctx, change{Kind: kindClaim, MaxInFlight: c.config.MaxInFlight, Items: v.free}); err != nil {
 		return view{}, err
 	}
 	v = c.look(most)
@@ -208,8 +210,8 @@ func (c *consumer) claim(ctx context.Context, most int) (view, error) {
 	return v, v.failed
 }
 
-// await blocks until the ledger changes or the time wake has come, when there
-// is one. With messages free it returns at once.
+// await blocks until the ledger changes, or until wake if it is not zero. It
+// returns at once if events are free.
 func (c *consumer) await(ctx context.Context, v *view, wake time.Time) error {
 	if len(v.free) > 0 {
 		return client.Ended(ctx, c.ctx)
@@ -232,60 +234,58 @@ func (c *consumer) await(ctx context.Context, v *view, wake time.Time) error {
 	}
 }
 
-// deliver fetches the payload of a message that the member holds: its copy in
-// the retry topic, or where it has none or that was deleted, the original. One
-// that is no event will not become one by being delivered again: it is finished
-// here and reported.
+// deliver reads the payload of a held event: its copy in the retry topic, or
+// the original if there is no copy. A malformed payload is logged and finished,
+// because a redelivery would not change it.
 func (c *consumer) deliver(ctx context.Context, h holding, mostBytes int64) (*delivery, error) {
-	d := &delivery{consumer: c, at: h.at, round: h.round, attempt: h.attempt}
-	var failed error // where it was looked for last
-	for _, at := range h.spots() {
+	d := &delivery{consumer: c, at: h.at, round: h.round, number: h.number}
+	var failed error // of the last location
+	for _, at := range h.locations() {
 		var payload record
-		if payload, failed = c.shelf.take(ctx, c.ctx, at, mostBytes); errors.Is(failed, events.ErrPosition) {
+		if payload, failed = c.payloads.take(ctx, c.ctx, at, mostBytes); errors.Is(failed, events.ErrPosition) {
 			continue
 		}
 		if failed != nil {
 			return nil, failed
 		}
-		if d.message, failed = payload.message(c.journal.run, &h.entry); failed == nil {
-			c.given[h.at] = h.attempt
+		if d.message, failed = payload.message(c.control.run, &h.storedEvent); failed == nil {
+			c.given[h.at] = h.number
 			return d, nil
 		}
 	}
 	if errors.Is(failed, events.ErrPosition) {
 		return nil, failed
 	}
-	c.bus.logger.Error("kafka: dropped a payload that is no event", "run", c.journal.run, "error", failed)
-	return nil, d.say(ctx, note{Verb: verbFinish})
+	c.bus.logger.Error("kafka: dropped a malformed payload", "run", c.control.run, "error", failed)
+	return nil, d.answer(ctx, change{Kind: kindFinish})
 }
 
-// Close implements events.Consumer. What was claimed and not handed out is
-// free at once; unanswered deliveries go to other members when their AckWait
-// has passed.
+// Close implements events.Consumer. Events that are claimed and not delivered
+// become free at once; unanswered deliveries go to other members after AckWait.
 func (c *consumer) Close() error {
 	c.session.Close(func() {
 		v := c.look(maxFetch)
 		if len(v.mine) > 0 {
-			n := note{Verb: verbRelease, Set: c.config.Name, Member: c.member}
+			n := change{Kind: kindRelease, Set: c.config.Name, Member: c.member}
 			for _, h := range v.mine {
-				n.Items = append(n.Items, item{At: h.at, Turn: h.attempt})
+				n.Items = append(n.Items, item{At: h.at, Turn: h.number})
 			}
 			limited, cancel := context.WithTimeout(context.Background(), closeTimeout)
 			defer cancel()
-			_ = c.journal.enqueue(limited, n, nil) // or its lease ends
+			_ = c.control.enqueue(limited, n, nil) // otherwise the claim expires
 		}
 		c.bus.life.Forget(c)
 	})
 	return nil
 }
 
-// delivery is a message that a member holds.
+// delivery is an event that a member holds.
 type delivery struct {
 	consumer *consumer
 	message  events.Message
-	at       int64 // journal offset of its note
-	round    int   // 1, or one more than the dead letter that was redelivered
-	attempt  int
+	at       int64 // control offset of the event change
+	round    int   // 1, or 1 more than that of the redelivered dead letter
+	number   int
 }
 
 var _ events.Delivery = (*delivery)(nil)
@@ -294,32 +294,33 @@ var _ events.Delivery = (*delivery)(nil)
 func (d *delivery) Message() events.Message { return d.message }
 
 // Number implements events.Delivery.
-func (d *delivery) Number() int { return d.attempt }
+func (d *delivery) Number() int { return d.number }
 
-// Ack implements events.Delivery. The answer is queued, not stored yet.
-func (d *delivery) Ack(ctx context.Context) error { return d.say(ctx, note{Verb: verbFinish}) }
+// Ack implements events.Delivery. It queues the answer and returns before it is
+// stored.
+func (d *delivery) Ack(ctx context.Context) error { return d.answer(ctx, change{Kind: kindFinish}) }
 
-// Drop implements events.Delivery, as Ack does.
-func (d *delivery) Drop(ctx context.Context) error { return d.say(ctx, note{Verb: verbFinish}) }
+// Drop implements events.Delivery in the same way as Ack.
+func (d *delivery) Drop(ctx context.Context) error { return d.answer(ctx, change{Kind: kindFinish}) }
 
 // Retry implements events.Delivery.
 func (d *delivery) Retry(ctx context.Context, after time.Duration) error {
-	n := note{Verb: verbRetry, Wait: max(after, 0)}
+	n := change{Kind: kindRetry, Wait: max(after, 0)}
 	if n.Wait > 0 {
 		if err := d.copyRetry(ctx, &n); err != nil {
 			return err
 		}
 	}
-	return d.say(ctx, n)
+	return d.answer(ctx, n)
 }
 
 // Extend implements events.Delivery.
-func (d *delivery) Extend(ctx context.Context) error { return d.say(ctx, note{Verb: verbExtend}) }
+func (d *delivery) Extend(ctx context.Context) error { return d.answer(ctx, change{Kind: kindExtend}) }
 
 // DeadLetter implements events.Delivery.
 func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
 	stored := make(chan int64, 1)
-	n := note{Verb: verbDead, Group: d.message.Group, Round: d.round, Reason: events.ClipReason(reason), Time: time.Now().UTC()}
+	n := change{Kind: kindDeadLetter, Group: d.message.Group, Round: d.round, Reason: events.ClipReason(reason), Time: time.Now().UTC()}
 	if err := d.copyDead(ctx, &n); err != nil {
 		return err
 	}
@@ -331,21 +332,21 @@ func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-d.consumer.journal.ctx.Done():
+	case <-d.consumer.control.ctx.Done():
 		return events.ErrClosed
 	}
 }
 
-func (d *delivery) say(ctx context.Context, n note) error { return d.enqueue(ctx, n, nil) }
+func (d *delivery) answer(ctx context.Context, n change) error { return d.enqueue(ctx, n, nil) }
 
-func (d *delivery) enqueue(ctx context.Context, n note, stored chan int64) error {
+func (d *delivery) enqueue(ctx context.Context, n change, stored chan int64) error {
 	c := d.consumer
 	if err := client.Ended(ctx, c.bus.ctx); err != nil {
 		return err
 	}
-	n.Set, n.Member, n.Items = c.config.Name, c.member, []item{{At: d.at, Turn: d.attempt}}
-	if err := c.journal.enqueue(ctx, n, stored); err != nil {
-		return fmt.Errorf("kafka: %s %s %s: %w", n.Verb, d.message.Type, d.message.Group, err)
+	n.Set, n.Member, n.Items = c.config.Name, c.member, []item{{At: d.at, Turn: d.number}}
+	if err := c.control.enqueue(ctx, n, stored); err != nil {
+		return fmt.Errorf("kafka: %s %s %s: %w", n.Kind, d.message.Type, d.message.Group, err)
 	}
 	return nil
 }

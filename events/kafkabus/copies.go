@@ -12,66 +12,64 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Headers of a copy in the topic of dead letters or in one of retries, beside
-// those of the message.
+// Headers of a copy, in addition to those of the message.
 const (
-	headerDeadID     = "codea1_deadletter" // what the dead letter is called; see events.DeadLetterID
+	headerDeadID     = "codea1_deadletter" // events.DeadLetterID
 	headerSet        = "codea1_set"
 	headerDeliveries = "codea1_deliveries"
 	headerError      = "codea1_error"
 )
 
 const (
-	// copyTimeout is how long a copy is tried to be stored, and at most half of the
-	// time that the answer has which it goes with: that must still be noted.
+	// copyTimeout bounds the time to store a copy. A copy gets at most half the
+	// time of its answer, so that the change can still be stored.
 	copyTimeout = 10 * time.Second
-	// copyPause is how long no other copy is tried in a topic that could not be
-	// written: a batch of messages must not wait for one after the other.
+	// copyPause is the time without copies after a topic could not be written.
+	// The messages of a batch must not wait one after the other.
 	copyPause = time.Minute
 )
 
-// copyDead stores a copy of the message that this member gives up on, for who
-// listens to Kafka. It comes before the note: a member that dies in between
-// leaves a copy too many, not one too few. A topic that cannot be written does
-// not keep the message from being given up: then the journal alone has it.
-func (d *delivery) copyDead(ctx context.Context, n *note) error {
+// copyDead stores a copy of a dead letter for other Kafka clients. It does so
+// before the change: a member that dies in between leaves an extra copy, not a
+// missing one. If the copy fails, only the control topic has the dead letter.
+func (d *delivery) copyDead(ctx context.Context, n *change) error {
 	c := d.consumer
 	finished := false
-	c.journal.look(func(l *ledger) {
+	c.control.look(func(l *ledger) {
 		i, _ := l.index(d.at)
 		finished = l.sets[c.config.Name].isFinished(i)
 	})
 	if finished {
-		return nil // by who had it before or after
+		return nil // another delivery of it was answered
 	}
-	_, err := c.journal.copy(ctx, deadTopic(c.journal.run), &d.message,
+	_, err := c.control.copy(ctx, deadTopic(c.control.run), &d.message,
 		copyHeader(headerDeadID, events.DeadLetterID(c.config.Name, d.message.ID, d.round)),
 		copyHeader(headerSet, c.config.Name),
-		copyHeader(headerDeliveries, strconv.Itoa(d.attempt)),
+		copyHeader(headerDeliveries, strconv.Itoa(d.number)),
 		copyHeader(headerError, n.Reason),
 	)
 	return err
 }
 
-// copyRetry stores a copy of the message that this member puts off, in the retry
-// topic of its set, and names it in the note. A message has one copy, however
-// often it is put off; without one it waits where it is.
-func (d *delivery) copyRetry(ctx context.Context, n *note) error {
+// copyRetry stores a copy of a retried event in the retry topic of its worker
+// set, and names it in the change. An event has at most one copy. Without a
+// copy it waits in its payload topic.
+func (d *delivery) copyRetry(ctx context.Context, n *change) error {
 	c := d.consumer
 	wanted := false
-	c.journal.look(func(l *ledger) {
+	c.control.look(func(l *ledger) {
 		i, _ := l.index(d.at)
 		s := l.sets[c.config.Name]
 		held := s.claims[i]
 		_, copied := s.copies[i]
-		wanted = !copied && held != nil && held.holder == c.member && held.attempt == d.attempt
+		wanted = !copied && held != nil && held.holder == c.member && held.number == d.number
 	})
 	if !wanted {
 		return nil
 	}
 	var err error
-	n.Copy, err = c.journal.copy(ctx, retryTopic(c.journal.run, c.config.Name), &d.message,
-		copyHeader(headerSet, c.config.Name), copyHeader(headerDeliveries, strconv.Itoa(d.attempt)))
+	n.Copy, err = c.control.copy(ctx, retryTopic(c.control.run, c.config.Name), &d.message,
+		copyHeader(headerSet, c.config.Name), copyHeader(headerDeliveries, strconv.Itoa(d.number)))
 	return err
 }
 
@@ -79,16 +77,15 @@ func copyHeader(name, value string) kafka.Header {
 	return kafka.Header{Key: name, Value: []byte(value)}
 }
 
-// copy stores a copy of a message with further headers, in a topic of one
-// partition that it creates when there is none, and returns its offset. When
-// that fails it says so in the log and returns nil, as for copyPause after it
-// without another attempt: no work depends on copies. It returns an error only
-// when ctx or the bus has ended.
-func (j *journal) copy(ctx context.Context, topic string, m *events.Message, headers ...kafka.Header) (*int64, error) {
-	if j.skipsCopies(topic) {
+// copy stores a copy of a message with additional headers, in a topic of one
+// partition that it creates if missing, and returns its offset. On a failure it
+// logs and returns nil, and tries no copy in that topic for copyPause: nothing
+// depends on copies. It returns an error only if ctx or the bus has ended.
+func (ctl *control) copy(ctx context.Context, topic string, m *events.Message, headers ...kafka.Header) (*int64, error) {
+	if ctl.skipsCopies(topic) {
 		return nil, nil
 	}
-	both, release := client.Both(ctx, j.bus.ctx)
+	both, release := client.Both(ctx, ctl.bus.ctx)
 	defer release()
 	patience := copyTimeout
 	if end, ok := ctx.Deadline(); ok {
@@ -99,38 +96,38 @@ func (j *journal) copy(ctx context.Context, topic string, m *events.Message, hea
 	for {
 		r := toKafka(m)
 		r.Headers = append(r.Headers, headers...)
-		offset, err := j.bus.produce(limited, topic, 0, []kafka.Record{r})
+		offset, err := ctl.bus.produce(limited, topic, 0, []kafka.Record{r})
 		if err == nil {
 			return &offset, nil
 		}
 		if isUnknown(err) {
-			err = errors.Join(err, j.bus.create(limited, j.bus.topicConfig(topic, 1)))
+			err = errors.Join(err, ctl.bus.create(limited, ctl.bus.topicConfig(topic, 1)))
 		}
-		if !isFinal(err) && !errors.Is(err, kafka.MessageSizeTooLarge) && client.Pause(limited, j.bus.ctx, retryPause/4) == nil {
+		if !isFinal(err) && !errors.Is(err, kafka.MessageSizeTooLarge) && client.Pause(limited, ctl.bus.ctx, retryPause/4) == nil {
 			continue
 		}
-		if ended := client.Ended(ctx, j.bus.ctx); ended != nil {
+		if ended := client.Ended(ctx, ctl.bus.ctx); ended != nil {
 			return nil, ended
 		}
 		var pause time.Duration
 		if !errors.Is(err, kafka.MessageSizeTooLarge) {
 			pause = copyPause
-			j.skipCopies(topic, pause)
+			ctl.skipCopies(topic, pause)
 		}
-		j.bus.logger.Error("kafka: a message has no copy for other tools", "run", j.run, "event", m.ID, "topic", topic, "again_in", pause, "error", err)
+		ctl.bus.logger.Error("kafka: cannot copy a message for other tools", "run", ctl.run, "event", m.ID, "topic", topic, "again_in", pause, "error", err)
 		return nil, nil
 	}
 }
 
-// skipCopies lets no copy be tried in a topic for a while.
-func (j *journal) skipCopies(topic string, pause time.Duration) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.skipped[topic] = time.Now().Add(pause)
+// skipCopies stops copies to a topic for a while.
+func (ctl *control) skipCopies(topic string, pause time.Duration) {
+	ctl.mu.Lock()
+	defer ctl.mu.Unlock()
+	ctl.skipped[topic] = time.Now().Add(pause)
 }
 
-func (j *journal) skipsCopies(topic string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return time.Now().Before(j.skipped[topic])
+func (ctl *control) skipsCopies(topic string) bool {
+	ctl.mu.Lock()
+	defer ctl.mu.Unlock()
+	return time.Now().Before(ctl.skipped[topic])
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// A topic has a copy of each message that was given up on, as it travelled, and
-// says who gave up and why.
+// The dead letter topic has an unchanged copy of each dead letter, with its
+// worker set and reason.
 func deadTopic(t *testing.T, u *tool) {
 	ctx := bounded(t)
 	bus := u.connect()
@@ -34,7 +34,7 @@ func deadTopic(t *testing.T, u *tool) {
 		if err := d.DeadLetter(ctx, "no "+d.Message().Group); err != nil {
 			t.Fatal(err)
 		}
-		// Once the note is known, no copy follows.
+		// After the change is stored, no copy follows.
 		if _, err := bus.Lag(ctx, u.run, "worker"); err != nil {
 			t.Fatal(err)
 		}
@@ -54,16 +54,15 @@ func deadTopic(t *testing.T, u *tool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := []string{c.header("codea1_set"), c.header("codea1_deliveries"), c.header("codea1_error")}
-		if d := cmp.Diff([]string{letter.Name, strconv.Itoa(letter.Deliveries), letter.Reason}, said); d != "" {
+		logged := []string{c.header("codea1_set"), c.header("codea1_deliveries"), c.header("codea1_error")}
+		if d := cmp.Diff([]string{letter.Name, strconv.Itoa(letter.Deliveries), letter.Reason}, logged); d != "" {
 			t.Errorf("(-letter +copy):\n%s", d)
 		}
 	}
 }
 
-// A message that is put off waits in the retry topic of its set: the group is
-// past it where it was published, and stands at its copy, one however often it
-// is put off.
+// A retried event waits in the retry topic. The offset of its partition passes
+// it, and the offset of the retry topic stays at its one copy.
 func retryTopic(t *testing.T, u *tool) {
 	ctx := bounded(t)
 	bus := u.connect()
@@ -92,7 +91,7 @@ func retryTopic(t *testing.T, u *tool) {
 	again := fetch(ctx, t, consumer, len(want))
 	for i, d := range again {
 		if diff := cmp.Diff(want[i], d.Message()); diff != "" || d.Number() != 2 {
-			t.Errorf("attempt %d (-put off +delivered):\n%s", d.Number(), diff)
+			t.Errorf("delivery %d (-retried +delivered):\n%s", d.Number(), diff)
 		}
 	}
 	if err := again[0].Ack(ctx); err != nil {
@@ -127,9 +126,9 @@ func retryTopic(t *testing.T, u *tool) {
 	}
 }
 
-// Where one of both was deleted, the copy or what was published, the other is
-// delivered.
+// If the copy or the original is deleted, the other one is delivered.
 func TestRetryTopicDeleted(t *testing.T) {
+	t.Parallel()
 	for _, topic := range []string{posedTopic, "codea1.retry.r1.worker"} {
 		c := startCluster(t)
 		bus := c.connect(t, kafkabus.Config{CommitInterval: often})
@@ -182,8 +181,7 @@ func TestRetryTopicDeleted(t *testing.T) {
 	}
 }
 
-// Topics of copies that must not be created keep no message from being put off
-// or given up.
+// Retries and dead letters work if the topics of copies must not be created.
 func TestCopiesRefused(t *testing.T) {
 	c, log, bus := startLogged(t)
 	ctx := bounded(t)
@@ -204,7 +202,7 @@ func TestCopiesRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if line := <-log.C; line != "ERROR kafka: a message has no copy for other tools" {
+		if line := <-log.C; line != "ERROR kafka: cannot copy a message for other tools" {
 			t.Errorf("logged %q", line)
 		}
 	}
@@ -213,9 +211,10 @@ func TestCopiesRefused(t *testing.T) {
 	}
 }
 
-// A topic of copies that brokers do not write for now keeps no answer waiting
-// for longer than who gives it: the message is put off, and given up.
+// If the brokers refuse writes to a topic of copies, answers take no longer
+// than their context allows.
 func TestCopiesUnwritten(t *testing.T) {
+	t.Parallel()
 	c, log, bus := startLogged(t)
 	ctx := bounded(t)
 	if err := bus.Publish(ctx, posed(3)...); err != nil {
@@ -228,7 +227,7 @@ func TestCopiesUnwritten(t *testing.T) {
 	var tried atomic.Int64 // in the second half
 	var counted atomic.Bool
 	c.refuseProduce(kerr.NotEnoughReplicas, func(topic string) bool {
-		if topic == journalTopic {
+		if topic == controlTopic {
 			return false
 		}
 		if counted.Load() {
@@ -238,7 +237,7 @@ func TestCopiesUnwritten(t *testing.T) {
 	})
 	answer := func(do func(context.Context) error) {
 		t.Helper()
-		limited, cancel := context.WithTimeout(ctx, 8*time.Second) // AckWait, as a stage does
+		limited, cancel := context.WithTimeout(ctx, 8*time.Second) // AckWait, as in a stage
 		defer cancel()
 		if err := do(limited); err != nil {
 			t.Error(err)
@@ -250,11 +249,11 @@ func TestCopiesUnwritten(t *testing.T) {
 	both.Go(func() { answer(func(ctx context.Context) error { return list[1].DeadLetter(ctx, "no") }) })
 	both.Wait()
 	for range 2 {
-		if line := <-log.C; line != "ERROR kafka: a message has no copy for other tools" {
+		if line := <-log.C; line != "ERROR kafka: cannot copy a message for other tools" {
 			t.Errorf("logged %q", line)
 		}
 	}
-	// Nor is each of those that follow kept waiting.
+	// The answers after it do not wait either.
 	counted.Store(true)
 	answer(func(ctx context.Context) error { return list[2].Retry(ctx, time.Millisecond) })
 	for _, d := range fetch(ctx, t, consumer, 2) {

@@ -13,9 +13,9 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// dialer opens the connections of a bus and can close all of them: kafka-go
-// closes those that are idle, and leaves one to itself that waits for a broker
-// that does not answer.
+// dialer opens the connections of a bus and can close all of them. kafka-go
+// closes only idle connections, not those that wait for a broker that does not
+// answer.
 type dialer struct {
 	net.Dialer
 
@@ -58,15 +58,15 @@ func (d *dialer) close() {
 	defer d.mu.Unlock()
 	d.closed = true
 	for c := range d.open {
-		_ = c.Conn.Close() // whoever reads from it ends
+		_ = c.Conn.Close() // its readers end
 	}
 }
 
-// diagnoseTimeout bounds the look at one broker.
+// diagnoseTimeout bounds the check of one broker.
 const diagnoseTimeout = 5 * time.Second
 
-// diagnose returns what keeps this client from each of its brokers, or nil where
-// one of them serves it.
+// diagnose returns why this client cannot use its brokers, or nil if one of
+// them serves it.
 func (c *Config) diagnose(ctx context.Context, transport *kafka.Transport) error {
 	dialer := &kafka.Dialer{ClientID: c.Name, TLS: transport.TLS, SASLMechanism: transport.SASL}
 	var all []error
@@ -90,7 +90,7 @@ func tryBroker(ctx context.Context, dialer *kafka.Dialer, address string) error 
 		_, err = conn.Brokers()
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no broker answers there; is it the port of one, and do both sides use TLS and a password, or neither? %w", err)
+		return fmt.Errorf("no broker answers; check the port, and that both sides use the same TLS and password settings: %w", err)
 	}
 	return err
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// A worker takes a problem and acknowledges it; a reader of the whole run sees
-// it as well.
+// A worker takes and acknowledges a problem, and a reader of the run reads it.
 func Example() {
 	ctx := context.Background()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))

@@ -11,84 +11,85 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// leaseBook follows the leases of a run. They lie in a topic of their own: an
-// owner renews many times a minute, and only who wants a lease reads that. One
-// per bus and run.
-type leaseBook struct {
+// leaseFollower reads the leases of a run. They have a topic of their own,
+// because owners renew many times a minute and few processes want a lease. A
+// bus has one for each run.
+type leaseFollower struct {
 	*tail
-	held map[string]held // by name; guarded by the tail's mutex
+	held map[string]leaseState // by name; guarded by the tail's mutex
 }
 
-// held is the present record of a lease. Its revision is the offset after it.
-type held struct {
+// leaseState is the present record of a lease. Its revision is the offset after
+// it.
+type leaseState struct {
 	record   lease.Record
 	revision uint64
 }
 
-// leaseNote is one record of the topic. It takes effect when the present record
-// has the revision that it names; so a note that is stored twice changes
-// nothing, and of two that name one revision the first counts.
-type leaseNote struct {
+// leaseChange is one record of the topic. It takes effect if the present record
+// has the revision that it names. So a change that is stored twice has an
+// effect once, and of two changes that name one revision the first counts.
+type leaseChange struct {
 	Name     string       `json:"name"`
-	Revision uint64       `json:"revision"` // that is replaced; 0 for none
+	Revision uint64       `json:"revision"` // the replaced revision; 0 for none
 	Record   lease.Record `json:"record"`
 }
 
 // Lease implements events.Leases.
 func (b *Bus) Lease(ctx context.Context, config events.LeaseConfig) (events.Lease, error) {
-	l, err := lease.Open(ctx, b.life, &register{bus: b, run: config.Run, name: config.Name}, config)
+	l, err := lease.Open(ctx, b.life, &leaseRegister{bus: b, run: config.Run, name: config.Name}, config)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: lease %s of run %s: %w", config.Name, config.Run, err)
 	}
 	return l, nil
 }
 
-// leaseBook returns the leases of a run, creates their topic when there is
-// none, and begins to follow it.
-func (b *Bus) leaseBook(ctx context.Context, run string) (*leaseBook, error) {
-	return perRun(ctx, b, &b.leases, run, leaseTopic(run), func(t *tail) *leaseBook {
-		book := &leaseBook{tail: t, held: make(map[string]held)}
-		t.fold = book.fold
+// leaseFollower returns the leases of a run. The first call creates the topic
+// if it is missing, and starts to read it.
+func (b *Bus) leaseFollower(ctx context.Context, run string) (*leaseFollower, error) {
+	return perRun(ctx, b, &b.leases, run, leaseTopic(run), func(t *tail) *leaseFollower {
+		leases := &leaseFollower{tail: t, held: make(map[string]leaseState)}
+		t.fold = leases.fold
 		t.tasks.Go(t.follow)
-		return book
+		return leases
 	})
 }
 
-func (l *leaseBook) fold(r *record) {
-	var n leaseNote
+func (l *leaseFollower) fold(r *record) {
+	var n leaseChange
 	if err := json.Unmarshal(r.value, &n); err != nil {
-		l.bus.logger.Error("kafka: skipped a record that is no note of a lease", "run", l.run, "offset", r.offset, "error", err)
+		l.bus.logger.Error("kafka: skipped a malformed lease record", "run", l.run, "offset", r.offset, "error", err)
 		return
 	}
 	if l.held[n.Name].revision == n.Revision {
-		l.held[n.Name] = held{n.Record, uint64(r.offset) + 1}
+		l.held[n.Name] = leaseState{n.Record, uint64(r.offset) + 1}
 	}
 }
 
-func (l *leaseBook) close() {
+func (l *leaseFollower) close() {
 	l.cancel()
 	l.tasks.Wait()
 }
 
-// register is one name of the book.
-type register struct {
-	bus  *Bus
-	run  string
-	name string
-	book *leaseBook // since the first Load
+// leaseRegister is the lease.Register of one name.
+type leaseRegister struct {
+	bus    *Bus
+	run    string
+	name   string
+	leases *leaseFollower // nil before the first Load
 }
 
-// Load implements lease.Register. It asks the broker how far the topic goes: in
-// an outage no owner can renew, and silence says nothing.
-func (r *register) Load(ctx context.Context) (lease.Record, uint64, error) {
-	if r.book == nil {
-		book, err := r.bus.leaseBook(ctx, r.run)
+// Load implements lease.Register. It asks the broker for the end of the topic,
+// because during an outage no owner can renew.
+func (r *leaseRegister) Load(ctx context.Context) (lease.Record, uint64, error) {
+	if r.leases == nil {
+		leases, err := r.bus.leaseFollower(ctx, r.run)
 		if err != nil {
 			return lease.Record{}, 0, err
 		}
-		r.book = book
+		r.leases = leases
 	}
-	end, err := r.bus.end(ctx, r.book.topic)
+	end, err := r.bus.end(ctx, r.leases.topic)
 	if err != nil {
 		return lease.Record{}, 0, err
 	}
@@ -97,12 +98,12 @@ func (r *register) Load(ctx context.Context) (lease.Record, uint64, error) {
 }
 
 // Swap implements lease.Register.
-func (r *register) Swap(ctx context.Context, revision uint64, record lease.Record) (uint64, error) {
-	value, err := json.Marshal(leaseNote{r.name, revision, record})
+func (r *leaseRegister) Swap(ctx context.Context, revision uint64, record lease.Record) (uint64, error) {
+	value, err := json.Marshal(leaseChange{r.name, revision, record})
 	if err != nil {
 		return 0, err
 	}
-	base, err := r.bus.produce(ctx, r.book.topic, 0, []kafka.Record{{Value: kafka.NewBytes(value)}})
+	base, err := r.bus.produce(ctx, r.leases.topic, 0, []kafka.Record{{Value: kafka.NewBytes(value)}})
 	if err != nil {
 		return 0, err
 	}
@@ -116,12 +117,12 @@ func (r *register) Swap(ctx context.Context, revision uint64, record lease.Recor
 	return present.revision, nil
 }
 
-// at returns the present record, of the records before offset end at least.
-func (r *register) at(ctx context.Context, end int64) (held, error) {
-	if err := r.book.wait(ctx, r.book.ctx, end); err != nil {
-		return held{}, err
+// at returns the present record, after all records before offset end are read.
+func (r *leaseRegister) at(ctx context.Context, end int64) (leaseState, error) {
+	if err := r.leases.wait(ctx, r.leases.ctx, end); err != nil {
+		return leaseState{}, err
 	}
-	r.book.mu.Lock()
-	defer r.book.mu.Unlock()
-	return r.book.held[r.name], nil
+	r.leases.mu.Lock()
+	defer r.leases.mu.Unlock()
+	return r.leases.held[r.name], nil
 }

@@ -12,20 +12,20 @@ import (
 	"codea1/events"
 )
 
-// ledger is what the notes of a journal add up to. It is a pure fold: the same
-// notes give the same events, holders and attempts in every process; only when
-// a lease is old is judged by the clock of who asks.
+// ledger is the fold of the changes of a control topic. It is pure: the same
+// changes give the same events, holders and deliveries in every process. Only
+// the age of a claim depends on the clock of the reader.
 type ledger struct {
-	end    int64 // offset of the next note
-	events []entry
-	byKey  map[eventKey]int // index of entry
-	rows   map[place]*row
-	sets   map[string]*set
+	end        int64 // offset of the next change
+	events     []storedEvent
+	byKey      map[eventKey]int // index in events
+	partitions map[topicPartition]*runPartition
+	sets       map[string]*workerSet
 }
 
 type eventID [16]byte
 
-// eventKey stands for a type and a group: 128 bits of SHA-256. A run has one
+// eventKey is 128 bits of the SHA-256 of a type and a group. A run has one
 // event for each.
 type eventKey [16]byte
 
@@ -34,9 +34,10 @@ func keyOf(t events.Type, group string) eventKey {
 	return eventKey(sum[:16])
 }
 
-// entry is an event of the run, in the run's order.
-type entry struct {
-	at        int64 // journal offset of its note
+// storedEvent is an event of the run. The order of these is the order of the
+// run.
+type storedEvent struct {
+	at        int64 // control offset of its change
 	id        eventID
 	typ       events.Type
 	partition int
@@ -44,70 +45,73 @@ type entry struct {
 	bytes     int
 }
 
-// spot returns where the payload lies.
-func (e *entry) spot() spot { return spot{place{typ: e.typ, partition: e.partition}, e.offset} }
+// location returns the location of the payload.
+func (e *storedEvent) location() location {
+	return location{topicPartition{typ: e.typ, partition: e.partition}, e.offset}
+}
 
-// set is a set of competing consumers.
-type set struct {
+// workerSet is the state of a worker set. Events are named by their index.
+type workerSet struct {
 	types    map[events.Type]bool
-	claims   map[int]*claim // messages claimed before and not finished, by index of entry
-	finished []uint64       // a bit for each entry
-	dead     map[int]letter // finished as dead letters, by index of entry
-	rounds   map[int]again  // redelivered, by index of entry
-	copies   map[int]int64  // offsets in the retry topic, of entries that are not finished, by index
-	copied   int64          // offset after the last one there that a note tells of
-	passed   map[place]int  // entries of a row that are finished or copied without a gap, as far as was looked
-	fresh    int            // no entry before it is free and was never claimed
-	wanted   int            // entries of types
-	done     int            // of them finished
-	held     int            // of them held now
+	claims   map[int]*claim         // events that were claimed and are not finished
+	finished []uint64               // one bit for each event
+	dead     map[int]givenUp        // events that are finished as dead letters
+	rounds   map[int]redelivery     // redelivered events
+	copies   map[int]int64          // retry topic offsets of unfinished events
+	copied   int64                  // offset after the last named copy
+	passed   map[topicPartition]int // first events of a runPartition that are finished or copied, as far as known
+	fresh    int                    // all events before this index are claimed, finished or of another type
+	wanted   int                    // number of events of the types
+	done     int                    // number of those that are finished
+	held     int                    // number of those that are held now
 }
 
-// claim is the state of a message that was claimed and is not finished.
+// claim is the state of an event that was claimed and is not finished.
 type claim struct {
-	holder  string // empty when given back
-	attempt int
-	turn    int       // changes so far
-	since   time.Time // when the last change was seen
-	due     time.Time // not to be claimed before
+	holder string // empty if given back
+	number int
+	turn   int       // number of changes
+	since  time.Time // time at which the last change was read
+	due    time.Time // not to be claimed before this time
 }
 
-// letter is a dead letter: what it says is in its note.
-type letter struct {
+// givenUp refers to the change of a dead letter.
+type givenUp struct {
 	round int
-	at    int64 // journal offset of its note
+	at    int64 // control offset of the change
 }
 
-// again is the redelivery of a dead letter.
-type again struct {
-	round int   // of the letter
-	at    int64 // journal offset of the redelivery's note
+// redelivery refers to the redelivery of a dead letter.
+type redelivery struct {
+	round int   // of the dead letter
+	at    int64 // control offset of the change
 }
 
 func newLedger() *ledger {
-	return &ledger{byKey: make(map[eventKey]int), rows: make(map[place]*row), sets: make(map[string]*set)}
+	return &ledger{byKey: make(map[eventKey]int), partitions: make(map[topicPartition]*runPartition), sets: make(map[string]*workerSet)}
 }
 
 func parseID(s string) (eventID, error) {
 	var id eventID
 	if n, err := hex.Decode(id[:], []byte(s)[:min(len(s), 2*len(id))]); err != nil || n != len(id) || len(s) != 2*len(id) {
-		return id, fmt.Errorf("%w: note: event id", events.ErrMalformed)
+		return id, fmt.Errorf("%w: control change: event id", events.ErrMalformed)
 	}
 	return id, nil
 }
 
-// apply takes the note at a journal offset, seen now.
-func (l *ledger) apply(n *note, at int64, now time.Time) {
-	if n.Verb == verbEvent {
+// apply folds the change at a control offset. now is the time at which it was
+// read.
+func (l *ledger) apply(n *change, at int64, now time.Time) {
+	if n.Kind == kindEvent {
 		l.add(n, at)
 		return
 	}
 	s := l.sets[n.Set]
-	if n.Verb == verbJoin {
+	if n.Kind == kindJoin {
 		if s == nil {
-			s = &set{
-				claims: make(map[int]*claim), dead: make(map[int]letter), rounds: make(map[int]again),
-				copies: make(map[int]int64), passed: make(map[place]int),
+			s = &workerSet{
+				claims: make(map[int]*claim), dead: make(map[int]givenUp), rounds: make(map[int]redelivery),
+				copies: make(map[int]int64), passed: make(map[topicPartition]int),
 			}
 			l.sets[n.Set] = s
 		}
@@ -119,16 +123,16 @@ func (l *ledger) apply(n *note, at int64, now time.Time) {
 	}
 	for _, it := range n.Items {
 		i, ok := l.index(it.At)
-		if !ok || !s.types[l.events[i].typ] || s.isFinished(i) != (n.Verb == verbAgain) {
+		if !ok || !s.types[l.events[i].typ] || s.isFinished(i) != (n.Kind == kindRedeliver) {
 			continue
 		}
-		switch n.Verb {
-		case verbClaim:
+		switch n.Kind {
+		case kindClaim:
 			s.take(i, it.Turn, n, now)
-		case verbDead:
-			s.bury(i, n.Round, at)
-		case verbAgain:
-			if s.revive(i, n.Round, at) && !s.copy(i, n) {
+		case kindDeadLetter:
+			s.giveUp(i, n.Round, at)
+		case kindRedeliver:
+			if s.redeliver(i, n.Round, at) && !s.copy(i, n) {
 				l.reopen(s, i)
 			}
 		default:
@@ -137,19 +141,19 @@ func (l *ledger) apply(n *note, at int64, now time.Time) {
 	}
 }
 
-func (l *ledger) add(n *note, at int64) {
+func (l *ledger) add(n *change, at int64) {
 	id, err := parseID(n.ID)
 	if err != nil {
 		return
 	}
-	r := l.row(place{typ: n.Type, partition: n.Partition})
+	r := l.runPartition(topicPartition{typ: n.Type, partition: n.Partition})
 	r.end = max(r.end, n.Offset+1)
 	key := keyOf(n.Type, n.Group)
 	if _, ok := l.byKey[key]; ok {
-		return // the same once more, or a contradiction: the first stands
+		return // a repetition or a contradiction: the first event counts
 	}
 	l.byKey[key] = len(l.events)
-	l.events = append(l.events, entry{at: at, id: id, typ: n.Type, partition: n.Partition, offset: n.Offset, bytes: n.Bytes})
+	l.events = append(l.events, storedEvent{at: at, id: id, typ: n.Type, partition: n.Partition, offset: n.Offset, bytes: n.Bytes})
 	l.enter(r, len(l.events)-1)
 	for _, s := range l.sets {
 		if s.types[n.Type] {
@@ -158,8 +162,8 @@ func (l *ledger) add(n *note, at int64) {
 	}
 }
 
-// check reports whether an event stands in the journal; it returns ErrLineage
-// when another one of its type and group does.
+// check reports whether an event is stored. It returns ErrLineage if another
+// event of its type and group is.
 func (l *ledger) check(m *events.Message) (bool, error) {
 	i, ok := l.byKey[keyOf(m.Type, m.Group)]
 	if !ok {
@@ -171,7 +175,7 @@ func (l *ledger) check(m *events.Message) (bool, error) {
 	return true, nil
 }
 
-// from returns the index of the first entry at or after a journal offset.
+// from returns the index of the first event at or after a control offset.
 func (l *ledger) from(at int64) int {
 	return sort.Search(len(l.events), func(i int) bool { return l.events[i].at >= at })
 }
@@ -181,17 +185,17 @@ func (l *ledger) index(at int64) (int, bool) {
 	return i, i < len(l.events) && l.events[i].at == at
 }
 
-// join sets the types. Members of one set use the same; should they not, the
-// last one's stand and everything is counted again.
-func (s *set) join(types []events.Type, entries []entry) {
+// join sets the types. If members disagree, the last types count and the
+// numbers are computed again.
+func (s *workerSet) join(types []events.Type, list []storedEvent) {
 	asked := make(map[events.Type]bool, len(types))
 	for _, t := range types {
 		asked[t] = true
 	}
 	s.types = asked
 	s.fresh, s.wanted, s.done, s.held = 0, 0, 0, 0
-	for i := range entries {
-		if !asked[entries[i].typ] {
+	for i := range list {
+		if !asked[list[i].typ] {
 			continue
 		}
 		s.wanted++
@@ -203,13 +207,13 @@ func (s *set) join(types []events.Type, entries []entry) {
 	}
 }
 
-func (s *set) isFinished(i int) bool {
+func (s *workerSet) isFinished(i int) bool {
 	return i/64 < len(s.finished) && s.finished[i/64]&(1<<(i%64)) != 0
 }
 
-// take gives message i to the note's member when nothing has changed since the
-// member looked.
-func (s *set) take(i, turn int, n *note, now time.Time) {
+// take gives event i to a member if the event has not changed since the member
+// looked.
+func (s *workerSet) take(i, turn int, n *change, now time.Time) {
 	c := s.claims[i]
 	if c == nil {
 		c = new(claim)
@@ -221,30 +225,30 @@ func (s *set) take(i, turn int, n *note, now time.Time) {
 		s.held++
 	}
 	c.holder = n.Member
-	c.attempt++
+	c.number++
 	c.turn++
 	c.since = now
 	s.claims[i] = c
 }
 
-// answer changes message i. Whoever has it, finished is finished; everything
-// else is for its holder to say.
-func (s *set) answer(i, attempt int, n *note, now time.Time) {
-	if n.Verb == verbFinish {
+// answer folds an answer to event i. Every member can finish it; the other
+// answers count only from its holder.
+func (s *workerSet) answer(i, number int, n *change, now time.Time) {
+	if n.Kind == kindFinish {
 		s.finish(i)
 		return
 	}
 	c := s.claims[i]
-	if c == nil || c.holder != n.Member || c.attempt != attempt {
+	if c == nil || c.holder != n.Member || c.number != number {
 		return
 	}
 	c.turn++
 	c.since = now
-	switch n.Verb {
-	case verbRelease:
-		c.attempt--
+	switch n.Kind {
+	case kindRelease:
+		c.number--
 		fallthrough
-	case verbRetry:
+	case kindRetry:
 		c.holder = ""
 		c.due = now.Add(n.Wait)
 		s.held--
@@ -252,8 +256,9 @@ func (s *set) answer(i, attempt int, n *note, now time.Time) {
 	}
 }
 
-// copy has message i wait in the retry topic, when the note names a copy there.
-func (s *set) copy(i int, n *note) bool {
+// copy records that event i has a copy in the retry topic, if the change names
+// one.
+func (s *workerSet) copy(i int, n *change) bool {
 	if n.Copy == nil {
 		return false
 	}
@@ -262,7 +267,7 @@ func (s *set) copy(i int, n *note) bool {
 	return true
 }
 
-func (s *set) finish(i int) {
+func (s *workerSet) finish(i int) {
 	if c := s.claims[i]; c != nil && c.holder != "" {
 		s.held--
 	}
@@ -275,40 +280,41 @@ func (s *set) finish(i int) {
 	s.done++
 }
 
-// bury finishes message i as a dead letter, once a round, whoever has it.
-func (s *set) bury(i, round int, at int64) {
+// giveUp finishes event i as a dead letter, once a round. Every member can do
+// so.
+func (s *workerSet) giveUp(i, round int, at int64) {
 	if round == s.round(i) {
 		s.finish(i)
-		s.dead[i] = letter{round, at}
+		s.dead[i] = givenUp{round, at}
 	}
 }
 
-// revive makes message i one that was never claimed, once a dead letter; it
-// reports whether it did.
-func (s *set) revive(i, round int, at int64) bool {
+// redeliver makes a dead letter an event that was never claimed. It reports
+// whether it did.
+func (s *workerSet) redeliver(i, round int, at int64) bool {
 	if s.dead[i].round != round || round == 0 {
 		return false
 	}
 	delete(s.dead, i)
-	s.rounds[i] = again{round, at}
+	s.rounds[i] = redelivery{round, at}
 	s.finished[i/64] &^= 1 << (i % 64)
 	s.done--
 	s.fresh = min(s.fresh, i)
 	return true
 }
 
-// round is that of the next dead letter about message i.
-func (s *set) round(i int) int { return s.rounds[i].round + 1 }
+// round returns the round of the next dead letter of event i.
+func (s *workerSet) round(i int) int { return s.rounds[i].round + 1 }
 
-// lag counts what is not finished.
-func (s *set) lag() events.Lag {
+// lag counts the unfinished events.
+func (s *workerSet) lag() events.Lag {
 	return events.Lag{Pending: int64(s.wanted - s.done - s.held), InFlight: int64(s.held)}
 }
 
-// free returns up to most messages that a member may claim now, oldest first,
-// leaving out the first skip never-claimed ones where others remain; and when
-// the next lease or delay ends, if one does.
-func (l *ledger) free(s *set, most, skip, maxInFlight int, ackWait time.Duration, now time.Time) (items []item, next time.Time) {
+// free returns up to most events that a member may claim now, oldest first,
+// without the first skip never-claimed ones if others remain. next is the end
+// of the next claim or delay, or zero.
+func (l *ledger) free(s *workerSet, most, skip, maxInFlight int, ackWait time.Duration, now time.Time) (items []item, next time.Time) {
 	later := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
 			next = t
@@ -361,24 +367,23 @@ func (l *ledger) free(s *set, most, skip, maxInFlight int, ackWait time.Duration
 	return items, next
 }
 
-// holding is a message that a member holds, its round, its attempt and where it
-// was copied to.
+// holding is an event that a member holds.
 type holding struct {
-	entry
-	round   int
-	attempt int
-	copy    *spot // nil for none
+	storedEvent
+	round  int
+	number int
+	copy   *location // nil without a copy
 }
 
-// spots returns where the payload lies, the place to look first.
-func (h *holding) spots() []spot {
+// locations returns the locations of the payload, the preferred one first.
+func (h *holding) locations() []location {
 	if h.copy != nil {
-		return []spot{*h.copy, h.spot()}
+		return []location{*h.copy, h.location()}
 	}
-	return []spot{h.spot()}
+	return []location{h.location()}
 }
 
-// heldBy returns what a member holds, oldest first.
+// heldBy returns the events that a member holds, oldest first.
 func (l *ledger) heldBy(name, member string) []holding {
 	s := l.sets[name]
 	var list []holding
@@ -386,9 +391,9 @@ func (l *ledger) heldBy(name, member string) []holding {
 		if c.holder != member {
 			continue
 		}
-		h := holding{entry: l.events[i], round: s.round(i), attempt: c.attempt}
+		h := holding{storedEvent: l.events[i], round: s.round(i), number: c.number}
 		if offset, ok := s.copies[i]; ok {
-			h.copy = &spot{place{retries: name}, offset}
+			h.copy = &location{topicPartition{retries: name}, offset}
 		}
 		list = append(list, h)
 	}

@@ -13,24 +13,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawNotes returns the notes that a few members of two sets might write, seen
-// late, twice and out of turn.
-func drawNotes(t *rapid.T) []note {
+// drawChanges draws changes that a few members of two worker sets may write:
+// late, repeated and with wrong turns.
+func drawChanges(t *rapid.T) []change {
 	types := []events.Type{events.TypeProblemPosed, events.TypeCodeSampled}
-	var list []note
+	var list []change
 	for i, set := range []string{"one", "two"} {
-		list = append(list, note{Verb: verbJoin, Set: set, Types: types[:i+1]})
+		list = append(list, change{Kind: kindJoin, Set: set, Types: types[:i+1]})
 	}
-	for i := range rapid.IntRange(1, 60).Draw(t, "notes") {
+	for i := range rapid.IntRange(1, 60).Draw(t, "changes") {
 		label := fmt.Sprint(i)
 		if rapid.IntRange(0, 3).Draw(t, "kind"+label) == 0 {
 			group := rapid.IntRange(0, 9).Draw(t, "group"+label)
 			typ := rapid.SampledFrom(types).Draw(t, "type"+label)
-			list = append(list, note{Verb: verbEvent, ID: fmt.Sprintf("%032x", group), Type: typ, Group: fmt.Sprint(group)})
+			list = append(list, change{Kind: kindEvent, ID: fmt.Sprintf("%032x", group), Type: typ, Group: fmt.Sprint(group)})
 			continue
 		}
-		n := note{
-			Verb:        rapid.SampledFrom([]verb{verbClaim, verbClaim, verbExtend, verbFinish, verbRetry, verbRelease, verbDead, verbAgain}).Draw(t, "verb"+label),
+		n := change{
+			Kind:        rapid.SampledFrom([]changeKind{kindClaim, kindClaim, kindExtend, kindFinish, kindRetry, kindRelease, kindDeadLetter, kindRedeliver}).Draw(t, "kind"+label),
 			Set:         rapid.SampledFrom([]string{"one", "two", "none"}).Draw(t, "set"+label),
 			Member:      rapid.SampledFrom([]string{"a", "b"}).Draw(t, "member"+label),
 			MaxInFlight: 3,
@@ -43,7 +43,7 @@ func drawNotes(t *rapid.T) []note {
 				Turn: rapid.IntRange(0, 3).Draw(t, "turn"+label),
 			})
 		}
-		if len(n.Items) == 1 && (n.Verb == verbRetry || n.Verb == verbAgain) {
+		if len(n.Items) == 1 && (n.Kind == kindRetry || n.Kind == kindRedeliver) {
 			n.Copy = rapid.Ptr(rapid.Int64Range(0, 20), true).Draw(t, "copy"+label)
 		}
 		list = append(list, n)
@@ -51,15 +51,14 @@ func drawNotes(t *rapid.T) []note {
 	return list
 }
 
-// Whatever the notes are, the counts that are kept are those of the messages,
-// the limit of the set holds, and nothing finished comes back but a dead letter
-// that is redelivered.
+// For all changes, the counts match the events, the limit of the worker set
+// holds, and a finished event becomes unfinished only by a redelivery.
 func TestLedgerCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLedger()
 		now := time.Unix(1000, 0)
 		finished := make(map[string]map[int]bool)
-		for at, n := range drawNotes(t) {
+		for at, n := range drawChanges(t) {
 			now = now.Add(time.Second)
 			l.apply(&n, int64(at), now)
 			for name, s := range l.sets {
@@ -72,7 +71,7 @@ func TestLedgerCounts(t *testing.T) {
 						continue
 					}
 					if finished[name][i] && !s.isFinished(i) {
-						if n.Verb != verbAgain || s.rounds[i].at != int64(at) {
+						if n.Kind != kindRedeliver || s.rounds[i].at != int64(at) {
 							t.Fatalf("message %d of %s is unfinished again", i, name)
 						}
 						delete(finished[name], i)
@@ -93,7 +92,7 @@ func TestLedgerCounts(t *testing.T) {
 					}
 				}
 				if d := cmp.Diff(lag, s.lag()); d != "" {
-					t.Fatalf("after note %d, set %s (-messages +counts):\n%s", at, name, d)
+					t.Fatalf("after change %d, worker set %s (-messages +counts):\n%s", at, name, d)
 				}
 				if lag.InFlight > 3 {
 					t.Fatalf("set %s holds %d messages", name, lag.InFlight)
@@ -103,13 +102,13 @@ func TestLedgerCounts(t *testing.T) {
 	})
 }
 
-// Of what free offers, every claim is granted: a member alone is never late.
+// A lone member gets every event that free offers.
 func TestFreeIsGranted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLedger()
 		now := time.Unix(1000, 0)
 		var end int64
-		for at, n := range drawNotes(t) {
+		for at, n := range drawChanges(t) {
 			l.apply(&n, int64(at), now)
 			end = int64(at) + 1
 		}
@@ -123,16 +122,16 @@ func TestFreeIsGranted(t *testing.T) {
 		if !next.IsZero() && !next.After(now) {
 			t.Fatalf("the next end %v is not after %v", next, now)
 		}
-		// One that is due and not offered is one too many.
+		// If no event is offered, none is due.
 		if lag := s.lag(); len(items) == 0 && next.IsZero() && lag.Pending > 0 && lag.InFlight < 3 {
 			t.Fatalf("nothing to wait for with lag %+v", lag)
 		}
-		claim := note{Verb: verbClaim, Set: "one", Member: "c", MaxInFlight: 3, Items: items}
+		claim := change{Kind: kindClaim, Set: "one", Member: "c", MaxInFlight: 3, Items: items}
 		l.apply(&claim, end, now)
 		if held := l.heldBy("one", "c"); len(held) != len(items) {
 			t.Fatalf("%d of %d claims were granted", len(held), len(items))
 		}
-		// Stored once more, it changes nothing.
+		// A change that is stored twice has an effect once.
 		before := fmt.Sprint(s.lag(), l.heldBy("one", "c"))
 		l.apply(&claim, end+1, now)
 		if after := fmt.Sprint(s.lag(), l.heldBy("one", "c")); after != before {
@@ -141,64 +140,64 @@ func TestFreeIsGranted(t *testing.T) {
 	})
 }
 
-// Two members see the same lease run out; an extension that is stored before
-// their claims saves it.
+// Two members see the same claim expire; an extension that is stored before
+// their claims keeps it.
 func TestTakeOver(t *testing.T) {
 	l := newLedger()
 	now := time.Unix(1000, 0)
 	var at int64
-	say := func(n note) {
+	answer := func(n change) {
 		n.Set, n.MaxInFlight = "work", 10
 		l.apply(&n, at, now)
 		at++
 	}
-	say(note{Verb: verbJoin, Types: []events.Type{events.TypeProblemPosed}})
-	l.apply(&note{Verb: verbEvent, ID: fmt.Sprintf("%032x", 1), Type: events.TypeProblemPosed, Group: "g"}, at, now)
+	answer(change{Kind: kindJoin, Types: []events.Type{events.TypeProblemPosed}})
+	l.apply(&change{Kind: kindEvent, ID: fmt.Sprintf("%032x", 1), Type: events.TypeProblemPosed, Group: "g"}, at, now)
 	message := at
 	at++
 	s := l.sets["work"]
-	holder := func(want string, attempt int) {
+	holder := func(want string, number int) {
 		t.Helper()
-		if c := s.claims[0]; c.holder != want || c.attempt != attempt {
-			t.Errorf("held by %q in attempt %d, want %q in attempt %d", c.holder, c.attempt, want, attempt)
+		if c := s.claims[0]; c.holder != want || c.number != number {
+			t.Errorf("held by %q in delivery %d, want %q in delivery %d", c.holder, c.number, want, number)
 		}
 	}
-	say(note{Verb: verbClaim, Member: "a", Items: []item{{message, 0}}})
+	answer(change{Kind: kindClaim, Member: "a", Items: []item{{message, 0}}})
 	holder("a", 1)
 	if items, next := l.free(s, 1, 0, 10, time.Minute, now.Add(59*time.Second)); len(items) > 0 || !next.Equal(now.Add(time.Minute)) {
 		t.Errorf("free %v, next %v", items, next)
 	}
 	now = now.Add(time.Minute)
 	seen, _ := l.free(s, 1, 0, 10, time.Minute, now)
-	say(note{Verb: verbExtend, Member: "a", Items: []item{{message, 1}}})
-	say(note{Verb: verbClaim, Member: "b", Items: seen})
+	answer(change{Kind: kindExtend, Member: "a", Items: []item{{message, 1}}})
+	answer(change{Kind: kindClaim, Member: "b", Items: seen})
 	holder("a", 1)
 	now = now.Add(time.Minute)
 	seen, _ = l.free(s, 1, 0, 10, time.Minute, now)
-	say(note{Verb: verbClaim, Member: "b", Items: seen})
-	say(note{Verb: verbClaim, Member: "c", Items: seen})
+	answer(change{Kind: kindClaim, Member: "b", Items: seen})
+	answer(change{Kind: kindClaim, Member: "c", Items: seen})
 	holder("b", 2)
-	say(note{Verb: verbRetry, Member: "a", Items: []item{{message, 1}}})
+	answer(change{Kind: kindRetry, Member: "a", Items: []item{{message, 1}}})
 	holder("b", 2)
-	say(note{Verb: verbFinish, Member: "a", Items: []item{{message, 1}}})
+	answer(change{Kind: kindFinish, Member: "a", Items: []item{{message, 1}}})
 	if d := cmp.Diff(events.Lag{}, s.lag()); d != "" {
 		t.Error(d)
 	}
 }
 
-// A message is given up once a round and redelivered once a letter, whatever is
-// stored twice or late.
+// An event becomes a dead letter once a round and each dead letter is
+// redelivered once, also if changes are repeated or late.
 func TestDeadLetterRounds(t *testing.T) {
 	l := newLedger()
 	var at int64
-	say := func(n note) int64 {
+	answer := func(n change) int64 {
 		n.Set, n.MaxInFlight = "work", 10
 		l.apply(&n, at, time.Unix(1000, 0))
 		at++
 		return at - 1
 	}
-	say(note{Verb: verbJoin, Types: []events.Type{events.TypeProblemPosed}})
-	say(note{Verb: verbEvent, ID: fmt.Sprintf("%032x", 1), Type: events.TypeProblemPosed, Group: "g"})
+	answer(change{Kind: kindJoin, Types: []events.Type{events.TypeProblemPosed}})
+	answer(change{Kind: kindEvent, ID: fmt.Sprintf("%032x", 1), Type: events.TypeProblemPosed, Group: "g"})
 	message := []item{{At: 1}}
 	s := l.sets["work"]
 	state := func(want events.Lag, letters int) {
@@ -208,23 +207,23 @@ func TestDeadLetterRounds(t *testing.T) {
 		}
 	}
 	for round := 1; round <= 3; round++ {
-		say(note{Verb: verbAgain, Round: round, Items: message}) // there is no letter yet
-		say(note{Verb: verbClaim, Member: "a", Items: []item{{At: 1, Turn: 0}}})
+		answer(change{Kind: kindRedeliver, Round: round, Items: message}) // there is no dead letter yet
+		answer(change{Kind: kindClaim, Member: "a", Items: []item{{At: 1, Turn: 0}}})
 		state(events.Lag{InFlight: 1}, 0)
-		if held := l.heldBy("work", "a"); len(held) != 1 || held[0].attempt != 1 || held[0].round != round {
+		if held := l.heldBy("work", "a"); len(held) != 1 || held[0].number != 1 || held[0].round != round {
 			t.Errorf("round %d: held %+v", round, held)
 		}
-		say(note{Verb: verbDead, Member: "a", Round: round - 1, Items: message}) // late, of the round before
+		answer(change{Kind: kindDeadLetter, Member: "a", Round: round - 1, Items: message}) // late, of the round before
 		state(events.Lag{InFlight: 1}, 0)
-		letter := say(note{Verb: verbDead, Member: "a", Round: round, Items: message})
-		say(note{Verb: verbDead, Member: "a", Round: round, Items: message})
-		say(note{Verb: verbAgain, Round: round + 1, Items: message})
+		letter := answer(change{Kind: kindDeadLetter, Member: "a", Round: round, Items: message})
+		answer(change{Kind: kindDeadLetter, Member: "a", Round: round, Items: message})
+		answer(change{Kind: kindRedeliver, Round: round + 1, Items: message})
 		state(events.Lag{}, 1)
-		if got := l.buried(); len(got) != 1 || got[0].at != letter || got[0].round != round {
+		if got := l.deadLetters(); len(got) != 1 || got[0].at != letter || got[0].round != round {
 			t.Errorf("round %d: letters %+v", round, got)
 		}
-		say(note{Verb: verbAgain, Round: round, Items: message})
-		say(note{Verb: verbAgain, Round: round, Items: message})
+		answer(change{Kind: kindRedeliver, Round: round, Items: message})
+		answer(change{Kind: kindRedeliver, Round: round, Items: message})
 		state(events.Lag{Pending: 1}, 0)
 	}
 }
@@ -232,7 +231,7 @@ func TestDeadLetterRounds(t *testing.T) {
 func TestFirstEventStands(t *testing.T) {
 	l := newLedger()
 	for at, id := range []string{"1", "2", "1"} {
-		l.apply(&note{Verb: verbEvent, ID: fmt.Sprintf("%032s", id), Type: events.TypeProblemPosed, Group: "g"}, int64(at), time.Time{})
+		l.apply(&change{Kind: kindEvent, ID: fmt.Sprintf("%032s", id), Type: events.TypeProblemPosed, Group: "g"}, int64(at), time.Time{})
 	}
 	m := events.Message{Envelope: events.Envelope{ID: fmt.Sprintf("%032s", "1"), Type: events.TypeProblemPosed, Group: "g"}}
 	if stands, err := l.check(&m); !stands || err != nil || len(l.events) != 1 {
@@ -245,15 +244,15 @@ func TestFirstEventStands(t *testing.T) {
 }
 
 func FuzzParseNote(f *testing.F) {
-	for _, n := range []note{
-		{Verb: verbEvent, ID: fmt.Sprintf("%032x", 7), Type: events.TypeCodeSampled, Group: "s000001-q0001", Partition: 3, Offset: 99, Bytes: 1000},
-		{Verb: verbJoin, Set: "execution", Types: events.Types()},
-		{Verb: verbClaim, Set: "execution", Member: "a", MaxInFlight: 8, Items: []item{{1, 0}, {2, 5}}},
-		{Verb: verbRetry, Set: "execution", Member: "a", Wait: time.Second, Items: []item{{1, 0}}},
-		{Verb: verbRetry, Set: "execution", Member: "a", Wait: time.Second, Items: []item{{1, 0}}, Copy: new(int64)},
-		{Verb: verbDead, Set: "execution", Member: "a", Round: 1, Reason: "no", Time: time.Unix(1000, 0), Items: []item{{1, 5}}},
-		{Verb: verbAgain, Set: "execution", Round: 1, Items: []item{{1, 0}}},
-		{Verb: "sing"},
+	for _, n := range []change{
+		{Kind: kindEvent, ID: fmt.Sprintf("%032x", 7), Type: events.TypeCodeSampled, Group: "s000001-q0001", Partition: 3, Offset: 99, Bytes: 1000},
+		{Kind: kindJoin, Set: "execution", Types: events.Types()},
+		{Kind: kindClaim, Set: "execution", Member: "a", MaxInFlight: 8, Items: []item{{1, 0}, {2, 5}}},
+		{Kind: kindRetry, Set: "execution", Member: "a", Wait: time.Second, Items: []item{{1, 0}}},
+		{Kind: kindRetry, Set: "execution", Member: "a", Wait: time.Second, Items: []item{{1, 0}}, Copy: new(int64)},
+		{Kind: kindDeadLetter, Set: "execution", Member: "a", Round: 1, Reason: "no", Time: time.Unix(1000, 0), Items: []item{{1, 5}}},
+		{Kind: kindRedeliver, Set: "execution", Round: 1, Items: []item{{1, 0}}},
+		{Kind: "sing"},
 	} {
 		data, err := json.Marshal(&n)
 		if err != nil {
@@ -261,17 +260,17 @@ func FuzzParseNote(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Add([]byte(`{"verb":"event","id":"` + "\u00e9" + `"}`))
+	f.Add([]byte(`{"kind":"event","id":"` + "\u00e9" + `"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		n, err := parseNote(data)
+		n, err := parseChange(data)
 		if err != nil {
 			return
 		}
 		l := newLedger()
-		l.apply(&note{Verb: verbJoin, Set: n.Set, Types: events.Types()}, 0, time.Time{})
+		l.apply(&change{Kind: kindJoin, Set: n.Set, Types: events.Types()}, 0, time.Time{})
 		l.apply(&n, 1, time.Time{})
-		if n.Verb == verbEvent && len(l.events) != 1 {
-			t.Error("a note of an event made none")
+		if n.Kind == kindEvent && len(l.events) != 1 {
+			t.Error("an event change made no event")
 		}
 	})
 }

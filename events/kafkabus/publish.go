@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// batchBytes bounds the payloads of one request; a larger payload goes alone.
+	// batchBytes bounds the payloads of one request. A larger payload has a
+	// request of its own.
 	batchBytes = 1 << 20
-	// publishRequests is how many requests of one Publish are on their way.
+	// publishRequests bounds the concurrent requests of one Publish.
 	publishRequests = 8
 )
 
-// Publish implements events.Bus. Payloads are stored first, in any order; then
-// one batch of notes per run makes them events, all or none, in the order
-// given. Payloads without a note are never read. Of two events of one type and
-// group the one whose note comes first stands, and publishing the other returns
+// Publish implements events.Bus. It stores the payloads in any order, and then
+// one batch of changes per run, all or none, in the order of messages. A
+// payload without a change is never read. Of two events with one type and group
+// the one with the first change counts; publishing the other returns
 // ErrLineage.
 func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 	if err := client.Ended(ctx, b.ctx); err != nil {
@@ -66,24 +67,24 @@ func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Mes
 	defer cancel()
 	stop := context.AfterFunc(b.ctx, cancel)
 	defer stop()
-	j, err := b.journal(ctx, run)
+	ctl, err := b.control(ctx, run)
 	if err != nil {
 		return err
 	}
-	list, err := j.missing(messages)
+	list, err := ctl.missing(messages)
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	notes := make([]note, len(list))
-	byPlace := make(map[place][]int)
+	changes := make([]change, len(list))
+	byPartition := make(map[topicPartition][]int)
 	for i, m := range list {
-		at := place{typ: m.Type, partition: partitionOf(m.Group, b.partitions[m.Type])}
-		byPlace[at] = append(byPlace[at], i)
-		notes[i] = note{Verb: verbEvent, ID: m.ID, Type: m.Type, Group: m.Group, Partition: at.partition, Bytes: len(m.Data)}
+		at := topicPartition{typ: m.Type, partition: partitionOf(m.Group, b.partitions[m.Type])}
+		byPartition[at] = append(byPartition[at], i)
+		changes[i] = change{Kind: kindEvent, ID: m.ID, Type: m.Type, Group: m.Group, Partition: at.partition, Bytes: len(m.Data)}
 	}
 	requests, sending := errgroup.WithContext(ctx)
 	requests.SetLimit(publishRequests)
-	for at, indexes := range byPlace {
+	for at, indexes := range byPartition {
 		for len(indexes) > 0 {
 			size, n := 0, 0
 			for n < len(indexes) && (n == 0 || size+len(list[indexes[n]].Data) <= batchBytes) {
@@ -99,7 +100,7 @@ func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Mes
 				}
 				base, err := b.produce(sending, payloadTopic(at.typ), at.partition, records)
 				for k, i := range batch {
-					notes[i].Offset = base + int64(k)
+					changes[i].Offset = base + int64(k)
 				}
 				return err
 			})
@@ -108,24 +109,23 @@ func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Mes
 	if err := requests.Wait(); err != nil {
 		return err
 	}
-	end, err := j.store(ctx, notes)
+	end, err := ctl.store(ctx, changes)
 	if err != nil {
 		return err
 	}
-	// Somebody may have been faster with another event.
-	if err := j.wait(ctx, b.ctx, end); err != nil {
+	// Another process may have stored another event first.
+	if err := ctl.wait(ctx, b.ctx, end); err != nil {
 		return err
 	}
-	_, err = j.missing(list)
+	_, err = ctl.missing(list)
 	return err
 }
 
-// missing returns the messages that are not in the journal as far as it is
-// known here.
-func (j *journal) missing(messages []*events.Message) ([]*events.Message, error) {
+// missing returns the messages that the ledger does not have.
+func (ctl *control) missing(messages []*events.Message) ([]*events.Message, error) {
 	var list []*events.Message
 	var err error
-	j.look(func(l *ledger) {
+	ctl.look(func(l *ledger) {
 		for _, m := range messages {
 			var stands bool
 			if stands, err = l.check(m); err != nil {
@@ -139,8 +139,8 @@ func (j *journal) missing(messages []*events.Message) ([]*events.Message, error)
 	return list, err
 }
 
-// partitionOf spreads groups over partitions; the journal says where a payload
-// went, so nothing depends on the number staying the same.
+// partitionOf returns the partition of a group. Readers take the partition from
+// the change, so the number of partitions may change.
 func partitionOf(group string, partitions int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(group))

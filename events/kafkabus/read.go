@@ -9,8 +9,8 @@ import (
 	"codea1/events/internal/client"
 )
 
-// Read implements events.Bus. A Position is the decimal journal offset after
-// the event's note.
+// Read implements events.Bus. A Position is the decimal control offset after
+// the event change.
 func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader, error) {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 	if config.From != events.Start {
 		from, err := strconv.ParseUint(string(config.From), 10, 63)
 		if err != nil {
-			return nil, fmt.Errorf("kafka: read run %s: position %q is not a journal offset", config.Run, config.From)
+			return nil, fmt.Errorf("kafka: read run %s: position %q is not a control offset", config.Run, config.From)
 		}
 		r.at = int64(from)
 	}
@@ -30,11 +30,11 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 		}
 	}
 	var err error
-	if r.journal, err = b.journal(ctx, config.Run); err != nil {
+	if r.control, err = b.control(ctx, config.Run); err != nil {
 		return nil, fmt.Errorf("kafka: read run %s: %w", config.Run, err)
 	}
 	if r.at > 0 {
-		end, err := b.end(ctx, r.journal.topic)
+		end, err := b.end(ctx, r.control.topic)
 		if err != nil {
 			return nil, fmt.Errorf("kafka: read run %s: %w", config.Run, err)
 		}
@@ -42,7 +42,7 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 			return nil, fmt.Errorf("kafka: read run %s: %w: position %d, end %d", config.Run, events.ErrPosition, r.at, end)
 		}
 	}
-	r.shelf = newShelf(r.journal)
+	r.payloads = newPayloadReader(r.control)
 	r.session = client.NewSession()
 	r.ctx = r.session.Context()
 	if err := b.life.Track(r); err != nil {
@@ -53,17 +53,17 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 
 type reader struct {
 	bus     *Bus
-	journal *journal
+	control *control
 	types   map[events.Type]bool // nil for all
 	session *client.Session
-	ctx     context.Context // of the session
+	ctx     context.Context // ends with Close
 
-	at    int64 // journal offset from which to read
-	shelf *shelf
+	at       int64 // control offset from which to read
+	payloads *payloadReader
 }
 
-// Next implements events.Reader. It waits out an outage, and skips and reports
-// a payload that is not the event that the journal says it is.
+// Next implements events.Reader. It waits until an outage ends. It logs and
+// skips a payload that is not the event of its change.
 func (r *reader) Next(ctx context.Context) (events.Message, events.Position, error) {
 	if err := r.session.Begin(ctx); err != nil {
 		return events.Message{}, "", err
@@ -74,29 +74,29 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 		if err != nil {
 			return events.Message{}, "", err
 		}
-		rec, err := r.shelf.take(ctx, r.ctx, e.spot(), readBytes)
+		rec, err := r.payloads.take(ctx, r.ctx, e.location(), readBytes)
 		if err != nil {
 			return events.Message{}, "", err
 		}
 		r.at = e.at + 1
-		m, err := rec.message(r.journal.run, &e)
+		m, err := rec.message(r.control.run, &e)
 		if err != nil {
-			r.bus.logger.Error("kafka: skipped a payload that is no event", "run", r.journal.run, "position", r.at, "error", err)
+			r.bus.logger.Error("kafka: skipped a malformed payload", "run", r.control.run, "position", r.at, "error", err)
 			continue
 		}
 		return m, events.Position(strconv.FormatInt(r.at, 10)), nil
 	}
 }
 
-// next waits for the next event of the types asked for.
-func (r *reader) next(ctx context.Context) (entry, error) {
+// next waits for the next event of the wanted types.
+func (r *reader) next(ctx context.Context) (storedEvent, error) {
 	for {
 		if err := client.Ended(ctx, r.ctx); err != nil {
-			return entry{}, err
+			return storedEvent{}, err
 		}
-		var found *entry
+		var found *storedEvent
 		var failed error
-		changed := r.journal.look(func(l *ledger) {
+		changed := r.control.look(func(l *ledger) {
 			for i := l.from(r.at); i < len(l.events) && found == nil; i++ {
 				if r.types == nil || r.types[l.events[i].typ] {
 					e := l.events[i]
@@ -104,22 +104,22 @@ func (r *reader) next(ctx context.Context) (entry, error) {
 				}
 			}
 			if found == nil {
-				r.at = max(r.at, l.end) // not to be searched again
+				r.at = max(r.at, l.end) // do not search these again
 			}
-			failed = r.journal.failed
+			failed = r.control.failed
 		})
 		if found != nil {
 			return *found, nil
 		}
 		if failed != nil {
-			return entry{}, failed
+			return storedEvent{}, failed
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return entry{}, ctx.Err()
+			return storedEvent{}, ctx.Err()
 		case <-r.ctx.Done():
-			return entry{}, events.ErrClosed
+			return storedEvent{}, events.ErrClosed
 		}
 	}
 }

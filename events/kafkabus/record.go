@@ -12,7 +12,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// headerPrefix is CloudEvents' for Kafka in binary mode.
+// headerPrefix is the CloudEvents prefix for Kafka in binary mode.
 const headerPrefix = "ce_"
 
 func toKafka(m *events.Message) kafka.Record {
@@ -23,16 +23,15 @@ func toKafka(m *events.Message) kafka.Record {
 	return r
 }
 
-// record is a record taken out of its batch.
+// record is a Kafka record, taken out of its batch.
 type record struct {
 	offset  int64
 	headers []kafka.Header
 	value   []byte
 }
 
-// message returns the event of a record. It refuses another one than the
-// journal says is here.
-func (r *record) message(run string, want *entry) (events.Message, error) {
+// message returns the event of a record. It refuses an event other than want.
+func (r *record) message(run string, want *storedEvent) (events.Message, error) {
 	m, err := events.ParseMessage(headerPrefix, func(name string) string {
 		for i := range r.headers {
 			if r.headers[i].Key == name {
@@ -45,14 +44,14 @@ func (r *record) message(run string, want *entry) (events.Message, error) {
 		return events.Message{}, err
 	}
 	if id, err := parseID(m.ID); err != nil || id != want.id || m.Run != run || m.Type != want.typ {
-		return events.Message{}, fmt.Errorf("%w: %s %s of run %s lies where the journal says %x", events.ErrMalformed, m.Type, m.Group, m.Run, want.id)
+		return events.Message{}, fmt.Errorf("%w: found %s %s of run %s, want event %x", events.ErrMalformed, m.Type, m.Group, m.Run, want.id)
 	}
 	return m, nil
 }
 
-// produce stores records as one batch: all or none. It returns the offset of
-// the first. Every broker in sync has them; an error says nothing about
-// whether they were stored.
+// produce stores records as one batch, all or none, and returns the offset of
+// the first. On success every broker in sync has them; after an error they may
+// be stored or not.
 func (b *Bus) produce(ctx context.Context, topic string, partition int, records []kafka.Record) (int64, error) {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -68,8 +67,8 @@ func (b *Bus) produce(ctx context.Context, topic string, partition int, records 
 	return answer.BaseOffset, nil
 }
 
-// fetch returns the records from an offset on: about mostBytes of them, one
-// batch at least, none when none has come within wait.
+// fetch returns the records from an offset: at least one batch, about
+// mostBytes, and none if none comes within wait.
 func (b *Bus) fetch(ctx context.Context, topic string, partition int, offset, mostBytes int64, wait time.Duration) ([]record, error) {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

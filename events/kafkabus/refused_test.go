@@ -17,15 +17,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-const journalTopic = "codea1.journal.r1"
+const controlTopic = "codea1.control.r1"
 
-// refuseProduce has the broker answer with an error where records for a topic
-// come that refused names.
+// refuseProduce makes the broker refuse records for topics that refused
+// selects.
 func (c *cluster) refuseProduce(code *kerr.Error, refused func(topic string) bool) {
 	c.fake.ControlKey(int16(kmsg.Produce), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		c.fake.KeepControl()
 		asked := request.(*kmsg.ProduceRequest)
-		if !refused(asked.Topics[0].Topic) { // a client asks for one at a time
+		if !refused(asked.Topics[0].Topic) { // a client asks for one topic at a time
 			return nil, nil, false
 		}
 		topic := kmsg.NewProduceResponseTopic()
@@ -41,8 +41,8 @@ func (c *cluster) refuseProduce(code *kerr.Error, refused func(topic string) boo
 	})
 }
 
-// refuseFetch has the broker answer with an error where records are asked for of
-// a topic that refused names.
+// refuseFetch makes the broker refuse to return records of topics that refused
+// selects.
 func (c *cluster) refuseFetch(code *kerr.Error, refused func(topic string) bool) {
 	c.fake.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		c.fake.KeepControl()
@@ -63,7 +63,7 @@ func (c *cluster) refuseFetch(code *kerr.Error, refused func(topic string) bool)
 	})
 }
 
-// refuseTopics has the broker permit nobody to create a topic.
+// refuseTopics makes the broker refuse to create topics.
 func (c *cluster) refuseTopics() {
 	c.fake.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		c.fake.KeepControl()
@@ -77,8 +77,8 @@ func (c *cluster) refuseTopics() {
 	})
 }
 
-// Who must not create topics works with those that somebody else has created,
-// and is told what is missing.
+// A client that must not create topics works with existing ones, and its errors
+// name the missing ones.
 func TestTopicsRefused(t *testing.T) {
 	c := startCluster(t)
 	ctx := bounded(t)
@@ -92,30 +92,31 @@ func TestTopicsRefused(t *testing.T) {
 	}
 	other := eventstest.Encode(eventstest.Posed("r2", 1, 0))
 	err := bus.Publish(ctx, other)
-	if err == nil || !strings.Contains(err.Error(), "create topic codea1.journal.r2: ") || !strings.Contains(err.Error(), "create the topic beforehand") {
+	if err == nil || !strings.Contains(err.Error(), "create topic codea1.control.r2: ") || !strings.Contains(err.Error(), "create the topic before") {
 		t.Errorf("publish to a new run: %v", err)
 	}
 	empty := startCluster(t)
 	empty.refuseTopics()
 	_, err = kafkabus.Connect(ctx, kafkabus.Config{Brokers: empty.fake.ListenAddrs()})
-	if err == nil || !strings.Contains(err.Error(), "create the topic beforehand") {
+	if err == nil || !strings.Contains(err.Error(), "create the topic before") {
 		t.Errorf("connect: %v", err)
 	}
 }
 
-// Topics that somebody has created with fewer replicas keep them, and that is said.
+// A warning says that existing topics have fewer replicas than wanted.
 func TestFewerReplicas(t *testing.T) {
 	c := startCluster(t)
 	c.connect(t, kafkabus.Config{})
 	log := bustest.NewLines()
 	c.connect(t, kafkabus.Config{Replicas: 3, Logger: slog.New(log)})
-	if line := <-log.C; !strings.HasPrefix(line, "WARN kafka: topics that exist keep fewer replicas") {
+	if line := <-log.C; !strings.HasPrefix(line, "WARN kafka: existing topics have fewer replicas") {
 		t.Errorf("logged %q", line)
 	}
 }
 
-// What keeps a client from a broker is told, and no password with it.
+// The error names the reason and the broker, and no password.
 func TestConnectTellsWhy(t *testing.T) {
+	t.Parallel()
 	_, _, server := bustest.Certificate(t)
 	secured := startCluster(t, kfake.EnableSASL(), kfake.Superuser(kafkabus.MechanismPlain, "u", "secret")).fake.ListenAddrs()
 	encrypted := startCluster(t, kfake.TLS(server)).fake.ListenAddrs()
@@ -123,9 +124,9 @@ func TestConnectTellsWhy(t *testing.T) {
 		config kafkabus.Config
 		want   string
 	}{
-		"NoPassword":    {kafkabus.Config{Brokers: secured}, "TLS and a password, or neither"},
+		"NoPassword":    {kafkabus.Config{Brokers: secured}, "the same TLS and password settings"},
 		"WrongPassword": {kafkabus.Config{Brokers: secured, Mechanism: kafkabus.MechanismPlain, User: "u", Password: "wrong"}, "SASL Authentication Failed"},
-		"NoTLS":         {kafkabus.Config{Brokers: encrypted}, "TLS and a password, or neither"},
+		"NoTLS":         {kafkabus.Config{Brokers: encrypted}, "the same TLS and password settings"},
 		"UnknownCA":     {kafkabus.Config{Brokers: encrypted, TLS: true}, "unknown authority"},
 		"NoBroker":      {kafkabus.Config{Brokers: []string{"127.0.0.1:1"}}, "connection refused"},
 	} {
@@ -139,9 +140,10 @@ func TestConnectTellsWhy(t *testing.T) {
 	}
 }
 
-// Brokers that can be read and take no notes, as with too few replicas, keep
-// consumers waiting; that is said once, and so is its end.
-func TestJournalRefused(t *testing.T) {
+// If the brokers refuse writes to the control topic, consumers wait. The begin
+// and the end are logged once.
+func TestControlTopicRefused(t *testing.T) {
+	t.Parallel()
 	c, log, bus := startLogged(t)
 	ctx := bounded(t)
 	if err := bus.Publish(ctx, posed(1)...); err != nil {
@@ -154,7 +156,7 @@ func TestJournalRefused(t *testing.T) {
 	var refused atomic.Int64
 	var over atomic.Bool
 	c.refuseProduce(kerr.NotEnoughReplicas, func(topic string) bool {
-		if topic != journalTopic || over.Load() {
+		if topic != controlTopic || over.Load() {
 			return false
 		}
 		refused.Add(1)
@@ -165,7 +167,7 @@ func TestJournalRefused(t *testing.T) {
 		_, err := consumer.Fetch(ctx, 1, 0)
 		fetched <- err
 	}()
-	if line := <-log.C; line != "WARN kafka: the brokers do not write the journal, trying again" {
+	if line := <-log.C; line != "WARN kafka: the brokers refuse writes to the control topic, trying again" {
 		t.Errorf("logged %q", line)
 	}
 	for refused.Load() < 3 {
@@ -178,13 +180,15 @@ func TestJournalRefused(t *testing.T) {
 	if err := <-fetched; err != nil {
 		t.Error(err)
 	}
-	if line := <-log.C; line != "INFO kafka: journal written again" {
+	if line := <-log.C; line != "INFO kafka: writes to the control topic again" {
 		t.Errorf("logged %q", line)
 	}
 }
 
-// Who may read the journal and not the payloads waits, and is told why.
+// A client that may read the control topic but not the payloads waits, and logs
+// the reason.
 func TestPayloadsRefused(t *testing.T) {
+	t.Parallel()
 	c, log, bus := startLogged(t)
 	ctx := bounded(t)
 	if err := bus.Publish(ctx, posed(1)...); err != nil {
@@ -201,7 +205,7 @@ func TestPayloadsRefused(t *testing.T) {
 		_, _, err := reader.Next(ctx)
 		given <- err
 	}()
-	if line := <-log.C; line != "WARN kafka: the brokers do not give a payload, trying again" {
+	if line := <-log.C; line != "WARN kafka: the brokers refuse to return a payload, trying again" {
 		t.Errorf("logged %q", line)
 	}
 	over.Store(true)

@@ -13,9 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// A broker that does not know the topics of a new run for a moment, as real ones
-// do, is no outage: nothing is logged.
+// Nothing is logged while the brokers do not know the topics of a new run yet.
 func TestFirstStartIsQuiet(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	var refused atomic.Int32
 	c.refuseFetch(kerr.UnknownTopicOrPartition, func(string) bool { return refused.Add(1) <= 3 })

@@ -17,33 +17,32 @@ import (
 const (
 	// followBytes bounds one request for records.
 	followBytes = 4 << 20
-	// followWait is how long a broker holds a request when no record has come.
+	// followWait is how long a broker waits for a record before it answers.
 	followWait = 500 * time.Millisecond
-	// newTopicGrace is how long brokers may not know a topic that was just made:
-	// until they do that is no outage.
+	// newTopicGrace is how long brokers may not know a new topic without this
+	// being an outage.
 	newTopicGrace = 5 * time.Second
 )
 
-// tail follows a topic of one partition from its first record and folds what
-// comes.
+// tail reads a topic of one partition from its first record and folds the
+// records.
 type tail struct {
 	bus   *Bus
 	run   string
 	topic string
 
-	ctx    context.Context // ends the follower
+	ctx    context.Context // ends the reading
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex
-	fold    func(*record) // called with mu held
-	end     int64         // offset after the last record folded
-	failed  error         // why the follower has ended
+	fold    func(*record) // called with mu locked
+	end     int64         // offset after the last folded record
+	failed  error         // why the reading has ended
 	changed chan struct{} // closed at the next change
 }
 
-// perRun returns what follows a topic of a run, of which a bus has one; open
-// makes it when there is none.
+// perRun returns the reader of a topic of a run. A bus has one; open makes it.
 func perRun[T any](ctx context.Context, b *Bus, all *map[string]T, run, topic string, open func(*tail) T) (T, error) {
 	var none T
 	b.mu.Lock()
@@ -73,7 +72,8 @@ func perRun[T any](ctx context.Context, b *Bus, all *map[string]T, run, topic st
 	return made, nil
 }
 
-// newTail creates the topic where there is none and waits until it is known.
+// newTail creates the topic if it is missing and waits until the brokers know
+// it.
 func (b *Bus) newTail(ctx context.Context, run, topic string) (*tail, error) {
 	if err := b.create(ctx, b.topicConfig(topic, 1)); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (b *Bus) newTail(ctx context.Context, run, topic string) (*tail, error) {
 	return t, nil
 }
 
-// isUnknown reports whether a broker, or this client, does not know a topic or
+// isUnknown reports whether a broker or this client does not know a topic or
 // its leader yet.
 func isUnknown(err error) bool {
 	for _, unknown := range []error{
@@ -134,11 +134,11 @@ func (t *tail) wait(ctx, owner context.Context, end int64) error {
 	}
 }
 
-// follow folds records until ctx ends. It logs an outage once when it begins
-// and once when it ends.
+// follow folds records until ctx ends. It logs the begin and the end of an
+// outage.
 func (t *tail) follow() {
-	var since time.Time // of the outage
-	var said bool
+	var since time.Time // begin of the outage
+	var logged bool
 	for began, offset := time.Now(), int64(0); t.ctx.Err() == nil; {
 		list, err := t.bus.fetch(t.ctx, t.topic, 0, offset, followBytes, followWait)
 		switch {
@@ -151,15 +151,15 @@ func (t *tail) follow() {
 			if since.IsZero() {
 				since = time.Now()
 			}
-			if !said && (!isUnknown(err) || time.Since(began) > newTopicGrace) {
-				said = true
-				t.bus.logger.Warn("kafka: journal out of reach, trying again", "run", t.run, "topic", t.topic, "error", err)
+			if !logged && (!isUnknown(err) || time.Since(began) > newTopicGrace) {
+				logged = true
+				t.bus.logger.Warn("kafka: cannot read the control topic, trying again", "run", t.run, "topic", t.topic, "error", err)
 			}
 			_ = client.Pause(t.ctx, t.ctx, retryPause)
 			continue
-		case said:
-			t.bus.logger.Info("kafka: journal followed again", "run", t.run, "topic", t.topic, "outage", time.Since(since).Round(time.Millisecond))
-			said = false
+		case logged:
+			t.bus.logger.Info("kafka: reads the control topic again", "run", t.run, "topic", t.topic, "outage", time.Since(since).Round(time.Millisecond))
+			logged = false
 		}
 		since = time.Time{}
 		if len(list) > 0 {

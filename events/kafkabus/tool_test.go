@@ -23,7 +23,7 @@ const posedTopic = "codea1.problem.posed"
 // often is the commit interval of tests.
 const often = 20 * time.Millisecond
 
-// tool is another client of the brokers, which looks at one run.
+// tool is another Kafka client that looks at one run.
 type tool struct {
 	t       *testing.T
 	address string
@@ -43,8 +43,7 @@ func newTool(t *testing.T, address string) *tool {
 	return u
 }
 
-// know waits until this client knows of the brokers what is wanted. It asks them
-// anew all the time, and passes over an answer that takes longer than often.
+// know waits until the metadata of this client fulfils a condition.
 func (u *tool) know(what string, is func(*kafka.MetadataResponse) bool, topics ...string) {
 	u.t.Helper()
 	ctx := bounded(u.t)
@@ -88,7 +87,7 @@ func (u *tool) posed(run string, n int) []events.Message {
 	return list
 }
 
-// ends returns the ends of the partitions of the problems' topic.
+// ends returns the ends of the partitions of problem.posed.
 func (u *tool) ends() map[int]int64 {
 	u.t.Helper()
 	u.knowTopic(posedTopic)
@@ -114,14 +113,14 @@ func (u *tool) ends() map[int]int64 {
 	return ends
 }
 
-// payload is where the payload of an event lies.
+// payload is the location of an event's payload.
 type payload struct {
 	id        string
 	partition int
 	offset    int64
 }
 
-// payloads returns where those of a run lie, by partition in their order.
+// payloads returns the payloads of a run by partition, in order.
 func (u *tool) payloads(run string) map[int][]payload {
 	u.t.Helper()
 	found := make(map[int][]payload)
@@ -229,7 +228,7 @@ func header(r *kafka.Record, name string) string {
 	return ""
 }
 
-// commits returns what the group of the set has, -1 for nothing.
+// commits returns the commits of the group, -1 for none.
 func (u *tool) commits() map[int]int64 {
 	u.t.Helper()
 	answer, err := u.client.OffsetFetch(u.t.Context(), &kafka.OffsetFetchRequest{
@@ -245,7 +244,7 @@ func (u *tool) commits() map[int]int64 {
 	return found
 }
 
-// await waits until the group has the offsets wanted.
+// await waits until the group has the wanted commits.
 func (u *tool) await(what string, want func() map[int]int64) {
 	u.t.Helper()
 	ctx := bounded(u.t)
@@ -262,18 +261,18 @@ func (u *tool) await(what string, want func() map[int]int64) {
 	}
 }
 
-// firsts returns a mark for each partition: the offset of the first of its
-// payloads that is chosen, and otherwise its end.
+// firsts returns for each partition the offset of the first payload that chosen
+// selects, or the end.
 func (u *tool) firsts(chosen func(payload) bool) func() map[int]int64 {
 	lie := u.payloads(u.run)
 	return func() map[int]int64 {
-		marks := u.ends()
+		committer := u.ends()
 		for partition, list := range lie {
 			if i := slices.IndexFunc(list, chosen); i >= 0 {
-				marks[partition] = list[i].offset
+				committer[partition] = list[i].offset
 			}
 		}
-		return marks
+		return committer
 	}
 }
 

@@ -18,9 +18,10 @@ const prefix = "codea1."
 
 func payloadTopic(t events.Type) string { return prefix + string(t) }
 
-// journalTopic and those below cannot be payload topics: no event type begins
-// with journal, lease, dead or retry. Names have no dots.
-func journalTopic(run string) string { return prefix + "journal." + run }
+// controlTopic and the functions below return names that no payload topic has:
+// no event type begins with control, lease, dead or retry. Names of runs have
+// no dots.
+func controlTopic(run string) string { return prefix + "control." + run }
 
 func leaseTopic(run string) string { return prefix + "lease." + run }
 
@@ -28,14 +29,15 @@ func deadTopic(run string) string { return prefix + "dead." + run }
 
 func retryTopic(run, set string) string { return prefix + "retry." + run + "." + set }
 
-// place is a partition of a payload topic, or the one of a set's retry topic.
-type place struct {
+// topicPartition is a partition of a payload topic, or the partition of a retry
+// topic.
+type topicPartition struct {
 	typ       events.Type
 	partition int
-	retries   string // the set; empty for a payload topic
+	retries   string // the worker set of a retry topic; empty for a payload topic
 }
 
-func (p place) topic(run string) string {
+func (p topicPartition) topic(run string) string {
 	if p.retries != "" {
 		return retryTopic(run, p.retries)
 	}
@@ -47,11 +49,11 @@ func (b *Bus) topicConfig(name string, partitions int) kafka.TopicConfig {
 		Topic: name, NumPartitions: partitions, ReplicationFactor: b.config.Replicas,
 		ConfigEntries: []kafka.ConfigEntry{
 			{ConfigName: "cleanup.policy", ConfigValue: "delete"},
-			// What a run has once said is not forgotten.
+			// Nothing is deleted by age or size.
 			{ConfigName: "retention.ms", ConfigValue: "-1"},
 			{ConfigName: "retention.bytes", ConfigValue: "-1"},
 			{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(maxRecordBytes)},
-			// A payload is compressed already where that is worth it.
+			// Payloads are compressed already if that saves space.
 			{ConfigName: "compression.type", ConfigValue: "producer"},
 		},
 	}
@@ -61,8 +63,8 @@ func (b *Bus) topicConfig(name string, partitions int) kafka.TopicConfig {
 	return config
 }
 
-// create makes the topics that do not exist. Without permission to, it fails for
-// one that nobody else has made.
+// create makes the topics that do not exist. Without permission to create
+// topics it fails only for a topic that does not exist.
 func (b *Bus) create(ctx context.Context, topics ...kafka.TopicConfig) error {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -76,9 +78,10 @@ func (b *Bus) create(ctx context.Context, topics ...kafka.TopicConfig) error {
 		switch {
 		case err == nil || errors.Is(err, kafka.TopicAlreadyExists):
 		case errors.Is(err, kafka.TopicAuthorizationFailed) || errors.Is(err, kafka.ClusterAuthorizationFailed):
-			// Who must not create is not told of a topic that is there.
+			// A client without permission gets this error for an existing topic
+			// too.
 			if _, missing := b.lastOffset(limited, name); missing != nil {
-				return fmt.Errorf("create topic %s: %w; permit it for codea1.*, or create the topic beforehand", name, err)
+				return fmt.Errorf("create topic %s: %w; permit it for codea1.*, or create the topic before", name, err)
 			}
 		default:
 			return fmt.Errorf("create topic %s: %w", name, err)
@@ -87,7 +90,7 @@ func (b *Bus) create(ctx context.Context, topics ...kafka.TopicConfig) error {
 	return nil
 }
 
-// payloadTopics creates what is missing and returns the number of partitions
+// payloadTopics creates the missing topics and returns the number of partitions
 // of each.
 func (b *Bus) payloadTopics(ctx context.Context) (map[events.Type]int, error) {
 	types := events.Types()
@@ -127,14 +130,14 @@ func (b *Bus) payloadTopics(ctx context.Context) (map[events.Type]int, error) {
 		}
 	}
 	if fewest < b.config.Replicas {
-		b.logger.Warn("kafka: topics that exist keep fewer replicas than asked for; kafka-reassign-partitions gives them more",
+		b.logger.Warn("kafka: existing topics have fewer replicas than wanted; add some with kafka-reassign-partitions",
 			"topics", prefix+"*", "replicas", fewest, "wanted", b.config.Replicas)
 	}
 	return partitions, nil
 }
 
-// HasRun implements events.Broker. Of a name that is none it is certain once this
-// client has asked the brokers anew.
+// HasRun implements events.Broker. It returns false only after this client has
+// refreshed its metadata.
 func (b *Bus) HasRun(ctx context.Context, run string) (bool, error) {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return false, err
@@ -143,7 +146,7 @@ func (b *Bus) HasRun(ctx context.Context, run string) (bool, error) {
 		return false, err
 	}
 	for began := time.Now(); ; {
-		_, err := b.end(ctx, journalTopic(run))
+		_, err := b.end(ctx, controlTopic(run))
 		if err == nil {
 			return true, nil
 		}
@@ -173,7 +176,7 @@ func (b *Bus) end(ctx context.Context, topic string) (int64, error) {
 	return end, err
 }
 
-// lastOffset is end for who works on while the bus closes.
+// lastOffset is end without a check for Close.
 func (b *Bus) lastOffset(ctx context.Context, topic string) (int64, error) {
 	answer, err := b.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
 		Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(0)}},
