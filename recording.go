@@ -323,7 +323,7 @@ func checkpointFiles(role events.Role, from string) (fs.FS, error) {
 	if from == "" {
 		return tiny.Checkpoint(string(role))
 	}
-	engine, err := tiny.Open(from, tiny.Options{})
+	engine, err := tiny.Open(from)
 	if err != nil {
 		return nil, fmt.Errorf("--%s-model: %w", role, err)
 	}

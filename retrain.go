@@ -16,7 +16,7 @@ type retrainer struct{ logger *slog.Logger }
 // Retrain implements fork.Retrainer with the configuration that each part was
 // started with, and the starting checkpoint that the run keeps in its directory.
 func (r *retrainer) Retrain(ctx context.Context, job fork.RetrainJob) (err error) {
-	learner, err := tiny.Open(startPath(job.RunDir, job.Role), tiny.Options{})
+	learner, err := tiny.Open(startPath(job.RunDir, job.Role))
 	if err != nil {
 		return err
 	}

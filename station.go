@@ -131,7 +131,7 @@ func (s *station) startEvaluation(c *circle) error {
 // startRollout starts the stage that samples from one model, and the follower
 // that brings it each new version.
 func (s *station) startRollout(c *circle, role events.Role) error {
-	sampler, err := tiny.Open(startPath(s.dir, role), tiny.Options{})
+	sampler, err := tiny.Open(startPath(s.dir, role))
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *station) startTrainer(ctx context.Context, c *circle, role events.Role)
 		return err
 	}
 	start := startPath(s.dir, role)
-	learner, err := tiny.Open(start, tiny.Options{})
+	learner, err := tiny.Open(start)
 	if err != nil {
 		return err
 	}

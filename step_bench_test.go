@@ -106,7 +106,7 @@ func newStepBench(b *testing.B, hidden, layers, mlp int) *stepBench {
 	for i, role := range []*stepRole{&s.code, &s.test} {
 		checkpoint := newCheckpoint(b, hidden, layers, mlp, uint64(i))
 		for _, engine := range []**tiny.Engine{&role.sampler, &role.learner} {
-			if *engine, err = tiny.OpenFS(checkpoint, tiny.Options{}); err != nil {
+			if *engine, err = tiny.OpenFS(checkpoint); err != nil {
 				b.Fatal(err)
 			}
 		}

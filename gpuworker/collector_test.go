@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"codea1/events"
-	"codea1/gpuworker/internal/runtest"
 )
 
 // at is the position after the i-th message of a list.
@@ -82,7 +81,7 @@ var lessonsEqual = cmp.AllowUnexported(lesson{}, miniBatch{})
 
 func TestOrderOfArrivalChangesNoLesson(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		run := runtest.Run{
+		run := SampleRun{
 			Name: "r1", Steps: 3, Answers: rapid.IntRange(1, 3).Draw(t, "m"), Suites: rapid.IntRange(1, 3).Draw(t, "n"),
 			Groups: rapid.IntRange(1, 8).Draw(t, "groups"), Seed: rapid.Uint64().Draw(t, "seed"),
 		}
@@ -107,7 +106,7 @@ func TestOrderOfArrivalChangesNoLesson(t *testing.T) {
 }
 
 func TestEveryGroupIsConsumedOrReported(t *testing.T) {
-	run := runtest.Run{Name: "r1", Steps: 4, Groups: 16, Answers: 2, Suites: 2, Seed: 5}
+	run := SampleRun{Name: "r1", Steps: 4, Groups: 16, Answers: 2, Suites: 2, Seed: 5}
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
 		for s, l := range teach(t, role, run.Messages(), 0, 0).lessons {
 			seen := map[string]int{}
@@ -128,7 +127,7 @@ func TestEveryGroupIsConsumedOrReported(t *testing.T) {
 }
 
 func TestStaleGroupsAreLeftOut(t *testing.T) {
-	run := runtest.Run{Name: "r1", Steps: 4, Groups: 6, Answers: 2, Suites: 2, Lag: 1, Seed: 1}
+	run := SampleRun{Name: "r1", Steps: 4, Groups: 6, Answers: 2, Suites: 2, Lag: 1, Seed: 1}
 	for s, l := range teach(t, events.RoleCode, run.Messages(), 0, 0).lessons {
 		// The first two steps are sampled by version 0, which for step 1 is the
 		// newest there is.
@@ -192,7 +191,7 @@ func TestTrainingSequencesOfAGroup(t *testing.T) {
 }
 
 func TestMalformedEventsLoseTheirGroup(t *testing.T) {
-	run := runtest.Run{Name: "r1", Steps: 1, Groups: 8, Answers: 2, Suites: 2, Seed: 3}
+	run := SampleRun{Name: "r1", Steps: 1, Groups: 8, Answers: 2, Suites: 2, Seed: 3}
 	for _, broken := range []events.Type{events.TypeCodeSampled, events.TypeGroupRewarded} {
 		messages := run.Messages()
 		var lost string
@@ -211,7 +210,7 @@ func TestMalformedEventsLoseTheirGroup(t *testing.T) {
 }
 
 func TestDropWithoutAPlanSettlesItsSlot(t *testing.T) {
-	run := runtest.Run{Name: "r1", Steps: 1, Groups: 4, Answers: 2, Suites: 2, Seed: 3}
+	run := SampleRun{Name: "r1", Steps: 1, Groups: 4, Answers: 2, Suites: 2, Seed: 3}
 	// A problem that no stage could decode: there is nothing of the group but
 	// what the stage knows from its name.
 	drop := events.New("r1", "s000001-q0000", "stage-0", run.Group(1, 0)[0].Time, &events.GroupDropped{
@@ -234,7 +233,7 @@ func TestDropWithoutAPlanSettlesItsSlot(t *testing.T) {
 // A name can claim a slot that the step does not have: it is no part of the
 // step, whenever it comes.
 func TestDropOutsideTheStepSettlesNothing(t *testing.T) {
-	run := runtest.Run{Name: "r1", Steps: 1, Groups: 4, Answers: 2, Suites: 2, Seed: 3}
+	run := SampleRun{Name: "r1", Steps: 1, Groups: 4, Answers: 2, Suites: 2, Seed: 3}
 	drop := events.New("r1", "s000001-q0007", "stage-0", run.Group(1, 0)[0].Time, &events.GroupDropped{
 		Purpose: events.PurposeTrain, Step: 1, Slot: 7, Stage: "code", Reason: events.DropMalformed,
 	})

@@ -10,7 +10,6 @@ import (
 	"codea1/events"
 	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint"
-	"codea1/gpuworker/enginetest"
 )
 
 // A run directory that was moved is followed there; what is not the checkpoint
@@ -28,7 +27,7 @@ func TestFollowerFindsMovedCheckpoints(t *testing.T) {
 	bus := connect(t, server(t))
 	publish(t, bus, messages[:1])
 	f, err := gpuworker.NewFollower(gpuworker.FollowerConfig{
-		Bus: bus, Run: "r1", Role: events.RoleCode, Sampler: enginetest.NewBigram(0), Checkpoints: after, CheckpointWait: time.Minute,
+		Bus: bus, Run: "r1", Role: events.RoleCode, Sampler: newEngine(0), Checkpoints: after, CheckpointWait: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

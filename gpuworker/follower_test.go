@@ -16,16 +16,16 @@ import (
 	"codea1/events"
 	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint"
-	"codea1/gpuworker/enginetest"
+	"codea1/gpuworker/tiny"
 )
 
 // savedVersion saves an engine as a version and returns the event that names it.
 func savedVersion(t *testing.T, dir string, role events.Role, version int) events.Message {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	if err := enginetest.NewBigram(uint64(version)).Save(t.Context(), dir); err != nil {
+	if err := newEngine(uint64(version)).Save(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	described, err := checkpoint.Describe(t.Context(), dir)
@@ -78,7 +78,7 @@ func TestFollowerSamplesFromTheNewestVersion(t *testing.T) {
 		savedVersion(t, filepath.Join(dir, "code 1"), events.RoleCode, 1),
 		savedVersion(t, filepath.Join(dir, "test 5"), events.RoleTest, 5), // the other role's
 	})
-	f := follower(t, bus, enginetest.NewBigram(0), time.Minute)
+	f := follower(t, bus, newEngine(0), time.Minute)
 	stop := background(t, f.Run)
 	for _, version := range []int{1, 2} {
 		if version == 2 {
@@ -89,7 +89,7 @@ func TestFollowerSamplesFromTheNewestVersion(t *testing.T) {
 		if err != nil || from != version {
 			t.Fatalf("sampled from version %d, %v", from, err)
 		}
-		want, err := enginetest.NewBigram(uint64(version)).Sample(t.Context(), oneRequest, sampling)
+		want, err := newEngine(uint64(version)).Sample(t.Context(), oneRequest, sampling)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestFollowerSkipsVersionsThatAreGone(t *testing.T) {
 		}
 	}
 	publish(t, bus, messages)
-	f := follower(t, bus, enginetest.NewBigram(0), time.Minute)
+	f := follower(t, bus, newEngine(0), time.Minute)
 	background(t, f.Run)
 	wait(t, f, 4)
 }
@@ -128,7 +128,7 @@ func TestFollowerWaitsForACheckpointThatIsMadeAgain(t *testing.T) {
 	if err := os.Rename(dir, aside); err != nil {
 		t.Fatal(err)
 	}
-	f := follower(t, bus, enginetest.NewBigram(0), time.Minute)
+	f := follower(t, bus, newEngine(0), time.Minute)
 	background(t, f.Run)
 	if v := f.Version(); v != 0 {
 		t.Fatalf("version %d of a missing checkpoint is loaded", v)
@@ -177,7 +177,7 @@ func TestFollowerRefusesWhatTheEventDoesNotName(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bus := connect(t, server(t))
 			publish(t, bus, []events.Message{c.spoil(t, filepath.Join(t.TempDir(), "v000001"))})
-			f := follower(t, bus, enginetest.NewBigram(0), time.Millisecond)
+			f := follower(t, bus, newEngine(0), time.Millisecond)
 			err := f.Run(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.needs) || !strings.Contains(err.Error(), "policy follower code") {
 				t.Errorf("have %v, want %q", err, c.needs)
@@ -191,7 +191,7 @@ func TestFollowerRefusesWhatTheEventDoesNotName(t *testing.T) {
 
 // turns is a sampler that reports calls that overlap.
 type turns struct {
-	*enginetest.Bigram
+	*tiny.Engine
 	t      *testing.T
 	inside atomic.Int32
 	loaded atomic.Int32
@@ -210,18 +210,18 @@ func (s *turns) Sample(ctx context.Context, r []gpuworker.SampleRequest, p gpuwo
 	defer s.enter()()
 	s.inCall <- struct{}{}
 	<-s.goOn
-	return s.Bigram.Sample(ctx, r, p)
+	return s.Engine.Sample(ctx, r, p)
 }
 
 func (s *turns) LoadWeights(ctx context.Context, dir string) error {
 	defer s.enter()()
 	s.loaded.Add(1)
-	return s.Bigram.LoadWeights(ctx, dir)
+	return s.Engine.LoadWeights(ctx, dir)
 }
 
 func TestFollowerLoadsBetweenSamples(t *testing.T) {
 	bus := connect(t, server(t))
-	s := &turns{Bigram: enginetest.NewBigram(0), t: t, inCall: make(chan struct{}), goOn: make(chan struct{})}
+	s := &turns{Engine: newEngine(0), t: t, inCall: make(chan struct{}), goOn: make(chan struct{})}
 	f := follower(t, bus, s, time.Minute)
 	background(t, f.Run)
 

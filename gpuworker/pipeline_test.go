@@ -12,7 +12,6 @@ import (
 	"codea1/events/outbox"
 	"codea1/events/stage"
 	"codea1/gpuworker"
-	"codea1/gpuworker/enginetest"
 )
 
 // rolloutStage is a role's sampling stage on a bus, as package main makes it.
@@ -47,7 +46,7 @@ func TestBothRolesOnABus(t *testing.T) {
 	const groups = 10
 	bus := connect(t, server(t))
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		f, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: bus, Run: "r1", Role: role, Sampler: enginetest.NewBigram(3)})
+		f, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: bus, Run: "r1", Role: role, Sampler: newEngine(3)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,12 +15,12 @@ import (
 	"codea1/events"
 	"codea1/events/stage"
 	"codea1/gpuworker"
-	"codea1/gpuworker/enginetest"
+	"codea1/gpuworker/tiny"
 )
 
-// policy is a Bigram with a version, and a record of its calls.
+// policy is an engine with a version and a record of its calls.
 type policy struct {
-	*enginetest.Bigram
+	*tiny.Engine
 	fail func(requests []gpuworker.SampleRequest) error
 
 	mu      sync.Mutex
@@ -47,7 +47,7 @@ func (p *policy) WaitVersion(ctx context.Context, least int) error {
 }
 
 func (p *policy) EncodePrompt(_ context.Context, messages []gpuworker.Message) ([]int32, error) {
-	return p.Bigram.EncodePrompt(messages)
+	return p.Engine.EncodePrompt(messages)
 }
 
 func (p *policy) Sample(ctx context.Context, r []gpuworker.SampleRequest, params gpuworker.SamplingParams) ([][]events.Completion, int, error) {
@@ -59,11 +59,11 @@ func (p *policy) Sample(ctx context.Context, r []gpuworker.SampleRequest, params
 			return nil, 0, err
 		}
 	}
-	out, err := p.Bigram.Sample(ctx, r, params)
+	out, err := p.Engine.Sample(ctx, r, params)
 	return out, p.Version(), err
 }
 
-func newPolicy() *policy { return &policy{Bigram: enginetest.NewBigram(4)} }
+func newPolicy() *policy { return &policy{Engine: newEngine(4)} }
 
 func newRollout(t *testing.T, role events.Role, p gpuworker.RolloutPolicy) *gpuworker.Rollout {
 	t.Helper()
@@ -168,7 +168,7 @@ func TestRolloutOfTestsShowsTheProgram(t *testing.T) {
 		t.Errorf("calls of the engine: %s", d)
 	}
 	for i := range got.Suites {
-		want, err := p.Bigram.EncodePrompt(gpuworker.TestPrompt(gpuworker.StylePlain, &given.Posed.Problem, got.Codes[i], 2))
+		want, err := p.Engine.EncodePrompt(gpuworker.TestPrompt(gpuworker.StylePlain, &given.Posed.Problem, got.Codes[i], 2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestRolloutWaitsForItsPolicyVersion(t *testing.T) {
 
 func TestRolloutKeepsOneGroupFromFailingOthers(t *testing.T) {
 	p := newPolicy()
-	poison, err := p.Bigram.EncodePrompt(gpuworker.CodePrompt(gpuworker.StylePlain, &events.Problem{Question: "add 1 to x."}))
+	poison, err := p.Engine.EncodePrompt(gpuworker.CodePrompt(gpuworker.StylePlain, &events.Problem{Question: "add 1 to x."}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestRolloutKeepsOneGroupFromFailingOthers(t *testing.T) {
 		only(t, results[0])
 		refused(t, results[1], c.needs)
 		only(t, results[2])
-		refused(t, results[3], "drop: too_large: prompt of 256 tokens, limit 200")
+		refused(t, results[3], "drop: too_large: prompt of 269 tokens, limit 200")
 		refused(t, results[4], "no tokens")
 	}
 	refused(t, newRollout(t, events.RoleTest, p).Handle(t.Context(), []*events.Event{long})[0], "is a problem.posed")

@@ -12,7 +12,7 @@ import (
 	"codea1/events"
 	"codea1/events/natsbus"
 	"codea1/gpuworker"
-	"codea1/gpuworker/enginetest"
+	"codea1/gpuworker/tiny"
 )
 
 // A victim is a trainer in a process of its own that kills itself, with
@@ -41,7 +41,7 @@ func victim(role string) {
 		os.Exit(1)
 	}
 	config := trainerConfig(&fatalBus{Bus: bus, moment: moment}, events.Role(role), os.Getenv(victimDir), os.Getenv(victimStart))
-	config.Learner = &fatalLearner{Bigram: enginetest.NewBigram(99), moment: moment}
+	config.Learner = &fatalLearner{Engine: newEngine(99), moment: moment}
 	trainer, err := gpuworker.NewTrainer(config)
 	if err == nil {
 		err = trainer.Run(context.Background())
@@ -51,7 +51,7 @@ func victim(role string) {
 }
 
 type fatalLearner struct {
-	*enginetest.Bigram
+	*tiny.Engine
 	moment string
 	saves  int
 }
@@ -60,7 +60,7 @@ func (l *fatalLearner) Update(ctx context.Context, sequences []gpuworker.Sequenc
 	if l.saves == fatalStep-1 && l.moment == "before update" {
 		die()
 	}
-	stats, err := l.Bigram.Update(ctx, sequences, config)
+	stats, err := l.Engine.Update(ctx, sequences, config)
 	if l.saves == fatalStep-1 && l.moment == "between updates" {
 		die()
 	}
@@ -73,7 +73,7 @@ func (l *fatalLearner) Save(ctx context.Context, dir string) error {
 		_ = os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("half a file"), 0o644)
 		die()
 	}
-	err := l.Bigram.Save(ctx, dir)
+	err := l.Engine.Save(ctx, dir)
 	if l.saves == fatalStep && l.moment == "before rename" {
 		die()
 	}
@@ -99,11 +99,13 @@ func (b *fatalBus) Publish(ctx context.Context, messages ...events.Message) erro
 }
 
 func TestKilledTrainerTrainsNoStepTwiceAndSkipsNone(t *testing.T) {
+	t.Parallel()
 	start := initial(t)
 	role := events.RoleTest
 	want := reference(t, role, start)
 	for i, moment := range moments {
 		t.Run(moment, func(t *testing.T) {
+			t.Parallel()
 			s := server(t)
 			bus := connect(t, s)
 			publish(t, bus, sampleRun.Shuffled(uint64(i)))

@@ -373,7 +373,7 @@ func saved(t *testing.T, l gpuworker.Learner) string {
 
 func weightsOf(t *testing.T, dir string) string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(dir, weightsFile))
+	raw, err := os.ReadFile(filepath.Join(dir, "model.safetensors"))
 	noError(t, "read weights", err)
 	return string(raw)
 }

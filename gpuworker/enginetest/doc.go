@@ -1,9 +1,7 @@
-// Package enginetest holds what every engine is tested with: Run, the
-// conformance suite of gpuworker.Sampler and gpuworker.Learner, and Bigram, a
-// complete engine small enough to reason about, for tests of what stands
-// around an engine.
+// Package enginetest is the conformance suite of engines: Run checks that an
+// implementation keeps the contract of gpuworker.Sampler and gpuworker.Learner.
 //
-// It must not know any other engine: an engine's own tests call Run.
+// It must not know any engine. The tests of each engine call Run.
 //
 // Start reading at conformance.go.
 package enginetest

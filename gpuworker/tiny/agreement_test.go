@@ -94,7 +94,7 @@ func TestShippedCheckpointsAgreeWithFloat64(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := OpenFS(fsys, Options{})
+			e, err := OpenFS(fsys)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func TestOpensAnyQwen2(t *testing.T) {
 			for _, tied := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s, %d files, tied %v", dtype, shards, tied), func(t *testing.T) {
 					fsys := foreignCheckpoint(t, dtype, shards, tied)
-					e, err := OpenFS(fsys, Options{})
+					e, err := OpenFS(fsys)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -14,7 +14,7 @@ import (
 func BenchmarkSample(b *testing.B) {
 	config := defaultShape
 	config.Vocabulary = 1024
-	e := newTestEngine(b, config, 1, Options{})
+	e := newTestEngine(b, config, 1)
 	rng := rand.New(rand.NewPCG(1, 1))
 	var r []gpuworker.SampleRequest
 	for i := range 32 {
@@ -73,7 +73,7 @@ func BenchmarkUpdate(b *testing.B) {
 		{"ppo", gpuworker.LossPPO, randomSequences(4, 8, 80, 48)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			e := newTestEngine(b, config, 1, Options{})
+			e := newTestEngine(b, config, 1)
 			update := ppo
 			update.Loss = c.loss
 			for b.Loop() {

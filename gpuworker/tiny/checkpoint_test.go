@@ -13,13 +13,13 @@ import (
 )
 
 func TestSaveLoadResume(t *testing.T) {
-	e := newTestEngine(t, shape, 1, Options{})
+	e := newTestEngine(t, shape, 1)
 	sequences := rollouts(t, e)
 	if _, err := e.Update(t.Context(), sequences, ppo); err != nil {
 		t.Fatal(err)
 	}
 	dir := save(t, e)
-	again, err := Open(dir, Options{})
+	again, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +37,13 @@ func TestSaveLoadResume(t *testing.T) {
 }
 
 func TestCorruptCheckpoints(t *testing.T) {
-	good := newTestEngine(t, shape, 1, Options{})
+	good := newTestEngine(t, shape, 1)
 	if _, err := good.Update(t.Context(), rollouts(t, good), ppo); err != nil {
 		t.Fatal(err)
 	}
 	other := newTestEngine(t, qwen2.Config{
 		Hidden: 32, Layers: 1, Heads: 4, KVHeads: 2, HeadSize: 8, MLP: 48, Positions: 256, RopeTheta: 1e4, NormEpsilon: 1e-6, TieEmbeddings: true,
-	}, 1, Options{})
+	}, 1)
 	otherDir := save(t, other)
 	replace := func(name, old, new string) func(dir string) error {
 		return func(dir string) error {
@@ -80,7 +80,7 @@ func TestCorruptCheckpoints(t *testing.T) {
 		if err := c.spoil(dir); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		_, err := Open(dir, Options{})
+		_, err := Open(dir)
 		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v", c.name, err)
 		}

@@ -72,7 +72,7 @@ func TestDecodeStepDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates on its own account")
 	}
-	e := newTestEngine(t, shape, 1, Options{})
+	e := newTestEngine(t, shape, 1)
 	p := freely
 	p.MaxTokens = 200
 	p.TopP, p.TopK = 0.9, 100

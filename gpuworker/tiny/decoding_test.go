@@ -19,7 +19,7 @@ func TestDecodeLoopDoesNotAllocate(t *testing.T) {
 		"top-k and top-p": {Temperature: 0.7, TopP: 0.9, TopK: 20, MaxTokens: 60},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newTestEngine(t, shape, 1, Options{})
+			e := newTestEngine(t, shape, 1)
 			e.chat.turnEnd, e.chat.endOfText = -1, -1 // no sequence ends
 			d := e.newDecoding(params, 5)
 			pass := qwen2.NewPass(e.current.net)

@@ -20,7 +20,7 @@ func TestShippedCheckpointsOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := OpenFS(fsys, Options{})
+		e, err := OpenFS(fsys)
 		if err != nil {
 			t.Fatalf("%s: %v", entry.Name(), err)
 		}
@@ -28,7 +28,7 @@ func TestShippedCheckpointsOpen(t *testing.T) {
 		if err := WriteCheckpoint(fsys, dir); err != nil {
 			t.Fatal(err)
 		}
-		copied, err := Open(dir, Options{})
+		copied, err := Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

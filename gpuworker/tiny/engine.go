@@ -22,20 +22,15 @@ var (
 	ErrDiverged    = errors.New("the model's numbers are no longer finite")
 )
 
-// Options tune an Engine; the zero value is good. They change no result.
-type Options struct {
-	Threads int // goroutines of one call; GOMAXPROCS when 0
-	Slots   int // sequences a thread decodes at once; 32 when 0
-}
-
 // Engine is one policy on the CPU, with its reference and optimizer if it is
 // trained. Sampling and scoring may run concurrently; what changes weights
 // waits for them and is waited for.
 type Engine struct {
-	threads, slots int
-	files          carried
-	tokenizer      *tokenizer.Tokenizer
-	chat           chat
+	threads   int // goroutines of one call
+	slots     int // sequences that a goroutine decodes together
+	files     carried
+	tokenizer *tokenizer.Tokenizer
+	chat      chat
 
 	mu        sync.RWMutex
 	current   *model
@@ -63,8 +58,8 @@ func newModel(w *qwen2.Weights) *model {
 
 // Open opens a checkpoint directory: weights, tokenizer, and optimizer state if
 // there is one.
-func Open(dir string, options Options) (*Engine, error) {
-	e, err := OpenFS(os.DirFS(dir), options)
+func Open(dir string) (*Engine, error) {
+	e, err := OpenFS(os.DirFS(dir))
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
@@ -73,12 +68,12 @@ func Open(dir string, options Options) (*Engine, error) {
 
 // OpenFS is Open for a checkpoint at the root of a file system, such as one
 // embedded in the program.
-func OpenFS(fsys fs.FS, options Options) (*Engine, error) {
+func OpenFS(fsys fs.FS) (*Engine, error) {
 	c, err := readCheckpoint(fsys, true)
 	if err != nil {
 		return nil, err
 	}
-	e, err := newEngine(c.files, c.tokenizer, c.weights, options)
+	e, err := newEngine(c.files, c.tokenizer, c.weights)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +84,7 @@ func OpenFS(fsys fs.FS, options Options) (*Engine, error) {
 // New creates an engine with a new model: weights of the shape drawn by seed,
 // and files for the tokenizer. It sets the end tokens of shape and raises its
 // vocabulary to the tokenizer's size.
-func New(shape qwen2.Config, t *tokenizer.Tokenizer, seed uint64, options Options) (*Engine, error) {
+func New(shape qwen2.Config, t *tokenizer.Tokenizer, seed uint64) (*Engine, error) {
 	format, err := newChat(t)
 	if err != nil {
 		return nil, err
@@ -105,10 +100,10 @@ func New(shape qwen2.Config, t *tokenizer.Tokenizer, seed uint64, options Option
 	}
 	w := qwen2.NewWeights(shape)
 	w.Initialize(seed)
-	return newEngine(files, t, w, options)
+	return newEngine(files, t, w)
 }
 
-func newEngine(files carried, t *tokenizer.Tokenizer, w *qwen2.Weights, options Options) (*Engine, error) {
+func newEngine(files carried, t *tokenizer.Tokenizer, w *qwen2.Weights) (*Engine, error) {
 	if err := kernel.Check(); err != nil {
 		return nil, err
 	}
@@ -116,14 +111,8 @@ func newEngine(files carried, t *tokenizer.Tokenizer, w *qwen2.Weights, options 
 	if err != nil {
 		return nil, err
 	}
-	if options.Threads < 1 {
-		options.Threads = runtime.GOMAXPROCS(0)
-	}
-	if options.Slots < 1 {
-		options.Slots = 32
-	}
 	return &Engine{
-		threads: options.Threads, slots: options.Slots,
+		threads: runtime.GOMAXPROCS(0), slots: 32,
 		files: files, tokenizer: t, chat: format, current: newModel(w),
 	}, nil
 }

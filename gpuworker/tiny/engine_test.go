@@ -47,9 +47,9 @@ func corpusTokenizer(t testing.TB) *tokenizer.Tokenizer {
 }
 
 // newTestEngine makes an engine of the shape, its weights drawn by seed.
-func newTestEngine(t testing.TB, shape qwen2.Config, seed uint64, options Options) *Engine {
+func newTestEngine(t testing.TB, shape qwen2.Config, seed uint64) *Engine {
 	t.Helper()
-	e, err := New(shape, corpusTokenizer(t), seed, options)
+	e, err := New(shape, corpusTokenizer(t), seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +66,9 @@ func save(t testing.TB, e *Engine) string {
 }
 
 func TestConformance(t *testing.T) {
-	dir := save(t, newTestEngine(t, shape, 1, Options{}))
+	dir := save(t, newTestEngine(t, shape, 1))
 	open := func(t *testing.T) *Engine {
-		e, err := Open(dir, Options{})
+		e, err := Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,8 +112,9 @@ func sample(t testing.TB, e *Engine, r []gpuworker.SampleRequest, p gpuworker.Sa
 // sequences wait for one another.
 func TestSampleAnyThreadsAnySlots(t *testing.T) {
 	var want [][]events.Completion
-	for _, o := range []Options{{1, 32}, {1, 1}, {1, 2}, {2, 3}, {3, 32}, {16, 1}} {
-		e := newTestEngine(t, shape, 1, o)
+	for _, o := range []struct{ threads, slots int }{{1, 32}, {1, 1}, {1, 2}, {2, 3}, {3, 32}, {16, 1}} {
+		e := newTestEngine(t, shape, 1)
+		e.threads, e.slots = o.threads, o.slots
 		got := sample(t, e, prompts(t, e), freely)
 		if want == nil {
 			want = got
@@ -146,7 +147,8 @@ var ppo = gpuworker.UpdateConfig{
 func TestUpdateAnyThreads(t *testing.T) {
 	var want []float32
 	for _, threads := range []int{1, 2, 5} {
-		e := newTestEngine(t, shape, 1, Options{Threads: threads})
+		e := newTestEngine(t, shape, 1)
+		e.threads = threads
 		sequences := rollouts(t, e)
 		for range 3 {
 			if _, err := e.Update(t.Context(), sequences, ppo); err != nil {
@@ -168,7 +170,7 @@ func TestUpdateAnyGOMAXPROCS(t *testing.T) {
 	var want []float32
 	for _, procs := range []int{1, 2} {
 		runtime.GOMAXPROCS(procs)
-		e := newTestEngine(t, shape, 1, Options{})
+		e := newTestEngine(t, shape, 1)
 		if e.threads != procs {
 			t.Fatalf("%d threads for GOMAXPROCS %d", e.threads, procs)
 		}
@@ -186,7 +188,7 @@ func TestUpdateAnyGOMAXPROCS(t *testing.T) {
 
 // Sampled log-probs are the learner's, whatever top-k and top-p left out.
 func TestSampledLogProbs(t *testing.T) {
-	e := newTestEngine(t, shape, 2, Options{})
+	e := newTestEngine(t, shape, 2)
 	r := prompts(t, e)
 	for _, p := range []gpuworker.SamplingParams{
 		{Temperature: 1, TopP: 1, MaxTokens: 30},
@@ -210,7 +212,7 @@ func TestSampledLogProbs(t *testing.T) {
 }
 
 func TestPromptTextIsNeverSpecial(t *testing.T) {
-	e := newTestEngine(t, shape, 1, Options{})
+	e := newTestEngine(t, shape, 1)
 	ids, err := e.EncodePrompt([]gpuworker.Message{{Role: "user", Content: "x<|im_end|>\n<|im_start|>assistant\n"}})
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +239,7 @@ func TestPromptTextIsNeverSpecial(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	e := newTestEngine(t, shape, 1, Options{})
+	e := newTestEngine(t, shape, 1)
 	for name, err := range map[string]error{
 		"temperature":     second(e.Sample(t.Context(), nil, gpuworker.SamplingParams{TopP: 1, MaxTokens: 1})),
 		"NaN temperature": second(e.Sample(t.Context(), nil, gpuworker.SamplingParams{Temperature: math.NaN(), TopP: 1, MaxTokens: 1})),
@@ -263,7 +265,7 @@ func second[T any](_ T, err error) error { return err }
 
 // An update that fails leaves the engine as it was.
 func TestDivergedUpdateChangesNothing(t *testing.T) {
-	e := newTestEngine(t, shape, 1, Options{})
+	e := newTestEngine(t, shape, 1)
 	sequences := rollouts(t, e)
 	before := slices.Clone(e.current.net.Weights.Data)
 	config := ppo
@@ -283,7 +285,7 @@ func TestDivergedUpdateChangesNothing(t *testing.T) {
 }
 
 func TestPositiveAdvantageRaisesLogProb(t *testing.T) {
-	e := newTestEngine(t, shape, 1, Options{})
+	e := newTestEngine(t, shape, 1)
 	sequences := rollouts(t, e)
 	for i := range sequences {
 		sequences[i].Advantage = []float64{1, -1}[i%2]

@@ -10,7 +10,7 @@ import (
 )
 
 func Example() {
-	engine, err := tiny.Open("testdata/go", tiny.Options{})
+	engine, err := tiny.Open("testdata/go")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func TestGradientOfBothLosses(t *testing.T) {
 	small.Hidden, small.HeadSize, small.MLP, small.TieEmbeddings = 16, 4, 24, false
 	for _, loss := range []gpuworker.Loss{gpuworker.LossPPO, gpuworker.LossSFT} {
 		t.Run(fmt.Sprint(loss), func(t *testing.T) {
-			e := newTestEngine(t, small, 4, Options{})
+			e := newTestEngine(t, small, 4)
 			config := ppo
 			config.Loss, config.Temperature, config.KLCoef = loss, 1.2, 0.1
 			if loss == gpuworker.LossSFT {

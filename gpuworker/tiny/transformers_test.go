@@ -25,7 +25,7 @@ func TestLikeTransformers(t *testing.T) {
 		}
 		small := shape
 		small.Hidden, small.HeadSize, small.MLP = 16, 4, 24
-		if err := newTestEngine(t, small, 9, Options{}).Save(t.Context(), "testdata/go"); err != nil {
+		if err := newTestEngine(t, small, 9).Save(t.Context(), "testdata/go"); err != nil {
 			t.Fatal(err)
 		}
 		t.Skip("now run testdata/make_expected.py")
@@ -47,7 +47,7 @@ func TestLikeTransformers(t *testing.T) {
 		t.Fatalf("%d cases, not 6", len(cases))
 	}
 	for i, c := range cases {
-		e, err := Open("testdata/"+c.Checkpoint, Options{})
+		e, err := Open("testdata/" + c.Checkpoint)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -128,7 +128,7 @@ func (c *Command) check() error {
 // engine opens --from or creates a model of the requested shape.
 func (c *Command) engine(rows []row) (*tiny.Engine, error) {
 	if c.From != "" {
-		e, err := tiny.Open(c.From, tiny.Options{})
+		e, err := tiny.Open(c.From)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func (c *Command) engine(rows []row) (*tiny.Engine, error) {
 		Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,
 		HeadSize: c.Hidden / c.Heads, MLP: c.MLP, Positions: c.Positions,
 		RopeTheta: 10000, NormEpsilon: 1e-6, TieEmbeddings: !c.Untied, InitStd: 0.02,
-	}, t, c.Seed, tiny.Options{})
+	}, t, c.Seed)
 }
 
 func (c *Command) tokenizer(rows []row) (*tokenizer.Tokenizer, error) {

@@ -60,7 +60,7 @@ func TestLearnsAndWritesACheckpoint(t *testing.T) {
 	if report.Rows != 13 || report.Heldout != 0 || !(report.TrainLoss < 0.05) {
 		t.Errorf("report %+v", report)
 	}
-	e, err := tiny.Open(c.Out, tiny.Options{})
+	e, err := tiny.Open(c.Out)
 	if err != nil {
 		t.Fatal(err)
 	}
