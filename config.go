@@ -18,6 +18,7 @@ import (
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/connect"
+	"codea1/events/rundir"
 	"codea1/events/settings"
 	"codea1/events/stage"
 	"codea1/gpuworker"
@@ -28,10 +29,7 @@ import (
 // envPrefix begins the name of every environment variable that sets a flag.
 const envPrefix = "CODEA1_"
 
-const (
-	defaultPreset  = "tiny"
-	defaultRunsDir = "runs"
-)
+const defaultPreset = "tiny"
 
 // RunSettings say what a run is. The commands that begin a run take them: train,
 // and the recorder of a run whose stages are separate processes. Each setting is
@@ -135,14 +133,14 @@ func isMachine(f *settings.Field) bool { return f.Scope == settings.ScopeMachine
 // savedSettings returns the settings in a run directory; nil for a directory
 // without a configuration.
 func savedSettings(dir string) (*Settings, error) {
-	text, err := os.ReadFile(configPath(dir))
+	text, err := os.ReadFile(rundir.Config(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	return readSettings(configPath(dir), text, "")
+	return readSettings(rundir.Config(dir), text, "")
 }
 
 // unchanged refuses settings that would make another run of one that has begun.

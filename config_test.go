@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"codea1/events/rundir"
 	"codea1/events/settings"
 )
 
@@ -309,7 +310,7 @@ func TestResumeHoldsTheRunToItsConfiguration(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(configPath(dir), []byte("problems-per-step: 4\nlearning-rate: 0.0003\nsteps: 7\n"), 0o644); err != nil {
+	if err := os.WriteFile(rundir.Config(dir), []byte("problems-per-step: 4\nlearning-rate: 0.0003\nsteps: 7\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	resume := func(args ...string) (*TrainCommand, error) {

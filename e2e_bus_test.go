@@ -9,6 +9,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"codea1/events"
+	"codea1/events/rundir"
 )
 
 // broker is a server of a bus that a test can restart: what it has stored
@@ -83,7 +84,7 @@ func TestTrainingOnAnotherServer(t *testing.T) {
 	if h := read(t, runPath(dir, "r"), 2); h.ended() != events.RunCompleted {
 		t.Errorf("ended with %q", h.ended())
 	}
-	if _, err := os.Stat(natsPath(runPath(dir, "r"))); err == nil {
+	if _, err := os.Stat(rundir.NATS(runPath(dir, "r"))); err == nil {
 		t.Error("the run has a server's store of its own")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"codea1/events"
+	"codea1/events/rundir"
 	"codea1/events/settings"
 )
 
@@ -179,9 +180,9 @@ func TestComposedStages(t *testing.T) {
 			t.Errorf("%s: exit code %d", name, code)
 		}
 	}
-	run := filepath.Join(dir, defaultRunsDir, "demo")
+	run := filepath.Join(dir, rundir.Default, "demo")
 	eventually(t, "the report is written", func() bool {
-		_, err := os.Stat(reportPath(run))
+		_, err := os.Stat(rundir.Report(run))
 		return err == nil
 	})
 	stages["dashboard"].signal(t, syscall.SIGTERM)

@@ -148,12 +148,13 @@ func (c *crew) tap(see func(n int, m *events.Message)) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if _, err := parser.Parse(append([]string{"stage", "rewards", "--run", c.run}, c.bus...)); err != nil {
+	flags, err := parser.Parse(append([]string{"stage", "rewards", "--run", c.run}, c.bus...))
+	if err != nil {
 		c.t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(c.t.Context())
 	defer stop()
-	bus, err := cli.Stage.Rewards.Bus.Open(ctx, "tap", slog.New(slog.DiscardHandler))
+	bus, err := flags.Selected().Target.Addr().Interface().(*WorkerStage).Bus.Open(ctx, "tap", slog.New(slog.DiscardHandler))
 	if err != nil {
 		c.t.Fatal(err)
 	}

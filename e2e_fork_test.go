@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codea1/events"
+	"codea1/events/rundir"
 	"codea1/replay/eventlog"
 )
 
@@ -70,7 +71,7 @@ func TestForkGoesOnAsItsOrigin(t *testing.T) {
 // placeOf returns the number of the first event of a type whose group begins so.
 func placeOf(t *testing.T, run string, eventType events.Type, group string) string {
 	t.Helper()
-	log, err := eventlog.Open(logPath(run), eventlog.Options{ReadOnly: true})
+	log, err := eventlog.Open(rundir.Log(run), eventlog.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestForkUnderAnotherConfiguration(t *testing.T) {
 	must(t, dir, train("--steps", "2", "--name", "r", "--heldout", "", "--sandboxes", "2")...)
 	must(t, dir, "replay", "fork", "r", "hot", "--at", "step:1", "--set", "learning-rate=0.01", "--set", "alpha=0.25")
 	configured := func(name, line string) bool {
-		text, err := os.ReadFile(configPath(runPath(dir, name)))
+		text, err := os.ReadFile(rundir.Config(runPath(dir, name)))
 		if err != nil {
 			t.Fatal(err)
 		}

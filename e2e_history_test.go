@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"codea1/events"
+	"codea1/events/rundir"
 	"codea1/replay/eventlog"
 )
 
@@ -30,7 +31,7 @@ type history struct {
 // have happened once.
 func read(t *testing.T, run string, steps int) *history {
 	t.Helper()
-	log, err := eventlog.Open(logPath(run), eventlog.Options{ReadOnly: true})
+	log, err := eventlog.Open(rundir.Log(run), eventlog.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,4 +127,4 @@ func (h *history) ended() string {
 	return h.finished[len(h.finished)-1].Reason
 }
 
-func runPath(dir, name string) string { return filepath.Join(dir, defaultRunsDir, name) }
+func runPath(dir, name string) string { return filepath.Join(dir, rundir.Default, name) }

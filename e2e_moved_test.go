@@ -1,6 +1,7 @@
 package main
 
 import (
+	"codea1/events/rundir"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,7 +12,7 @@ func TestMovedRunGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, dir, train("--steps", "1", "--name", "r", "--heldout", "")...)
-	if err := os.Rename(filepath.Join(dir, defaultRunsDir), filepath.Join(dir, "elsewhere")); err != nil {
+	if err := os.Rename(filepath.Join(dir, rundir.Default), filepath.Join(dir, "elsewhere")); err != nil {
 		t.Fatal(err)
 	}
 	must(t, dir, "train", "--resume", "r", "--runs-dir", "elsewhere", "--steps", "2")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"codea1/events/rundir"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,7 @@ func TestTrainingUnderARecipeFile(t *testing.T) {
 			t.Errorf("%s was rewarded by %s", group, r.Recipe)
 		}
 	}
-	if config, err := os.ReadFile(configPath(runPath(dir, "r"))); err != nil || !strings.Contains(string(config), "reward: "+name) {
+	if config, err := os.ReadFile(rundir.Config(runPath(dir, "r"))); err != nil || !strings.Contains(string(config), "reward: "+name) {
 		t.Errorf("%v\n%s", err, config)
 	}
 	for args, want := range map[string]string{"nowhere.yaml": "no such file", "best": "unknown reward recipe"} {

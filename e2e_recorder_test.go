@@ -73,7 +73,7 @@ func TestRecorderOfAnotherRun(t *testing.T) {
 	}
 	<-first.ended
 	sentence := refused(t, t.TempDir(), append(flags, "--answers", "3")...)
-	if !strings.Contains(sentence, "another run of the name r, which differs in --answers (2 there, 3 here)") {
+	if !strings.Contains(sentence, "another run with the name r, which differs in --answers (2 there, 3 here)") {
 		t.Errorf("refused with %q", sentence)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codea1/events"
+	"codea1/events/rundir"
 	"codea1/replay/eventlog"
 )
 
@@ -25,17 +26,17 @@ func TestRestoreBus(t *testing.T) {
 	}
 	stopAfter(t, dir, updated("code-v000001"), train("--steps", "4", "--name", "r", "--heldout", "", "--keep-checkpoints", "4")...)
 	before := filepath.Join(t.TempDir(), "nats")
-	if err := os.CopyFS(before, os.DirFS(natsPath(run))); err != nil {
+	if err := os.CopyFS(before, os.DirFS(rundir.NATS(run))); err != nil {
 		t.Fatal(err)
 	}
 	stopAfter(t, dir, updated("code-v000002"), "train", "--resume", "r")
 	if err := os.CopyFS(runPath(undisturbed, "r"), os.DirFS(run)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(natsPath(run)); err != nil {
+	if err := os.RemoveAll(rundir.NATS(run)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(natsPath(run), os.DirFS(before)); err != nil {
+	if err := os.CopyFS(rundir.NATS(run), os.DirFS(before)); err != nil {
 		t.Fatal(err)
 	}
 	// The attempt that finds out leaves traces on what is left of the bus.
@@ -44,7 +45,7 @@ func TestRestoreBus(t *testing.T) {
 		t.Errorf("exit code %d on a bus that has lost events", code)
 	}
 	must(t, dir, "replay", "restore-bus", "r")
-	if _, err := os.Stat(natsPath(run) + ".lost-1"); err != nil {
+	if _, err := os.Stat(rundir.NATS(run) + ".lost-1"); err != nil {
 		t.Errorf("what was left of the bus is gone: %v", err)
 	}
 	must(t, dir, "train", "--resume", "r")
@@ -56,7 +57,7 @@ func TestRestoreBus(t *testing.T) {
 
 	// And the other way round: the log is lost, and the bus has it.
 	want := endOf(t, runPath(undisturbed, "r"))
-	if err := os.RemoveAll(logPath(runPath(undisturbed, "r"))); err != nil {
+	if err := os.RemoveAll(rundir.Log(runPath(undisturbed, "r"))); err != nil {
 		t.Fatal(err)
 	}
 	rebuilt := filepath.Join(t.TempDir(), "r")
@@ -70,7 +71,7 @@ func TestRestoreBus(t *testing.T) {
 // endOf returns how many events a run's log has, and its last chain hash.
 func endOf(t *testing.T, run string) string {
 	t.Helper()
-	log, err := eventlog.Open(logPath(run), eventlog.Options{ReadOnly: true})
+	log, err := eventlog.Open(rundir.Log(run), eventlog.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 const syscallKill = syscall.SIGKILL
 
-var resumeHint = regexp.MustCompile(`(?m)^Go on with: +codea1 (train --resume \S+.*)$`)
+var resumeHint = regexp.MustCompile(`(?m)^Resume with: +codea1 (train --resume \S+.*)$`)
 
 func TestInterruptedTrainingGoesOn(t *testing.T) {
 	t.Parallel()

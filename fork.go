@@ -13,6 +13,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/connect"
+	"codea1/events/rundir"
 	"codea1/events/settings"
 	"codea1/gpuworker/checkpoint"
 	"codea1/replay/fork"
@@ -71,7 +72,7 @@ func (h *host) OpenBus(ctx context.Context, dir, run, config string) (fork.SeedB
 		}
 		return bus, bus.Close, nil
 	}
-	server, bus, err := s.Bus.OpenEmbedded(ctx, run, natsPath(dir), 0, h.logger)
+	server, bus, err := s.Bus.OpenEmbedded(ctx, run, rundir.NATS(dir), 0, h.logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,11 +99,11 @@ func (h *host) PutBusAside(dir, config string) error {
 		return err
 	}
 	for n := 1; ; n++ {
-		aside := fmt.Sprintf("%s.lost-%d", natsPath(dir), n)
+		aside := fmt.Sprintf("%s.lost-%d", rundir.NATS(dir), n)
 		if _, err := os.Lstat(aside); err == nil {
 			continue
 		}
-		if err := os.Rename(natsPath(dir), aside); !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(rundir.NATS(dir), aside); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
@@ -120,29 +121,29 @@ func (h *host) WorkSets() []fork.WorkSet {
 
 // Checkpoints implements fork.Host.
 func (h *host) Checkpoints(dir string, role events.Role) ([]int, error) {
-	return checkpoint.Folder{Path: checkpointPath(dir, role)}.Versions()
+	return checkpoint.Folder{Path: rundir.Checkpoints(dir, role)}.Versions()
 }
 
 // PlaceCheckpoint implements fork.Host.
 func (h *host) PlaceCheckpoint(ctx context.Context, p fork.Placement) error {
-	from := checkpointPath(p.From, p.Role)
+	from := rundir.Checkpoints(p.From, p.Role)
 	if p.Made {
 		from = p.From
 	}
 	return checkpoint.Copy(ctx,
 		checkpoint.Folder{Path: from, Run: p.FromRun, Role: p.Role},
-		checkpoint.Folder{Path: checkpointPath(p.To, p.Role), Run: p.Run, Role: p.Role},
+		checkpoint.Folder{Path: rundir.Checkpoints(p.To, p.Role), Run: p.Run, Role: p.Role},
 		p.Version, p.Position)
 }
 
 // PlaceStart implements fork.Host.
 func (h *host) PlaceStart(from, to string) error {
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		target := startPath(to, role)
+		target := rundir.Start(to, role)
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return err
 		}
-		if err := checkpoint.CopyInitial(startPath(from, role), target); err != nil {
+		if err := checkpoint.CopyInitial(rundir.Start(from, role), target); err != nil {
 			return err
 		}
 	}
@@ -151,5 +152,5 @@ func (h *host) PlaceStart(from, to string) error {
 
 // RemoveCheckpoint implements fork.Host.
 func (h *host) RemoveCheckpoint(dir string, role events.Role, version int) error {
-	return checkpoint.Folder{Path: checkpointPath(dir, role)}.Remove(version)
+	return checkpoint.Folder{Path: rundir.Checkpoints(dir, role)}.Remove(version)
 }

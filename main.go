@@ -118,6 +118,7 @@ func (c *CLI) logLevel(command string) slog.Level {
 
 // newParser returns the parser of the command line.
 func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
+	cli.Stage = newStageCommand()
 	options = append(options,
 		kong.Name("codea1"),
 		kong.Description("Adversarial reinforcement learning of code and tests as an event-sourced pipeline."),

@@ -21,6 +21,7 @@ import (
 	"codea1/events/connect"
 	"codea1/events/natsbus"
 	"codea1/events/outbox"
+	"codea1/events/services"
 	"codea1/events/stage"
 	"codea1/gpuworker"
 	"codea1/producers/curriculum"
@@ -56,7 +57,7 @@ func BenchmarkPipeline(b *testing.B) {
 	p := newPipeline(b, sizes)
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
 	defer cancel()
-	circle, stop := newCircle(ctx)
+	circle, stop := services.NewGroup(ctx)
 	p.startWorkers(b, circle, executeNothing)
 	p.startTrainers(b, circle)
 	cpu := processTime(b)
@@ -160,7 +161,7 @@ func (p *pipeline) begin(ctx context.Context, t testing.TB) {
 }
 
 // startWorkers runs all stages but the trainers, as train does.
-func (p *pipeline) startWorkers(t testing.TB, c *circle, execute func(context.Context, *events.Event) ([]*events.Event, error)) {
+func (p *pipeline) startWorkers(t testing.TB, c *services.Group, execute func(context.Context, *events.Event) ([]*events.Event, error)) {
 	recorder, err := eventlog.NewRecorder(p.bus, p.log, eventlog.RecorderConfig{Run: pipelineRun, OnAppend: p.appended})
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +184,7 @@ func (p *pipeline) startWorkers(t testing.TB, c *circle, execute func(context.Co
 	})
 }
 
-func (p *pipeline) startStage(t testing.TB, c *circle, config stage.Config) {
+func (p *pipeline) startStage(t testing.TB, c *services.Group, config stage.Config) {
 	config.Bus, config.Run, config.AckWait, config.HeartbeatEvery = p.bus, pipelineRun, pipelineAckWait, heartbeatEvery
 	config.Registerer, config.LagEvery = p.staging, p.lagEvery
 	s, err := stage.New(config)
@@ -200,7 +201,7 @@ const (
 	pipelineExecutions = 3
 )
 
-func (p *pipeline) startRollout(t testing.TB, c *circle, role events.Role) {
+func (p *pipeline) startRollout(t testing.TB, c *services.Group, role events.Role) {
 	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: p.bus, Run: pipelineRun, Role: role, Sampler: nullEngine{}})
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +228,7 @@ func (p *pipeline) openOutbox(t testing.TB, name string) *outbox.Outbox {
 	return box
 }
 
-func (p *pipeline) startTrainers(t testing.TB, c *circle) {
+func (p *pipeline) startTrainers(t testing.TB, c *services.Group) {
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
 		hyper := gpuworker.DefaultHyperparameters()
 		hyper.KLCoef, hyper.MaxStaleness, hyper.OptimizerSteps = 0, 1, 2*p.steps

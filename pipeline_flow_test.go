@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/services"
 )
 
 // Whatever stands still, what waits for it is bounded by the schedule: with a
@@ -22,7 +23,7 @@ func TestUpstreamWaits(t *testing.T) {
 	p.lagEvery = 50 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	circle, stop := newCircle(ctx)
+	circle, stop := services.NewGroup(ctx)
 	defer func() {
 		if err := stop(); err != nil {
 			t.Error(err)

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"codea1/consumers/evaluation"
 	"codea1/events"
+	"codea1/events/rundir"
+	"codea1/events/services"
 	"codea1/events/settings"
 	"codea1/gpuworker/checkpoint"
 	"codea1/gpuworker/tiny"
@@ -20,11 +20,11 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// recording is the projection that a run grows from: the log with the Mistake
-// Book, and the curriculum, which poses what the log says is due. A run has
-// one at a time.
+// recording is the recorder stage: the event log with the Mistake Book, and the
+// curriculum, which poses the problems that are due after each logged event. A
+// run has one recording at a time.
 type recording struct {
-	*station
+	*runner
 
 	log        *eventlog.Log
 	curriculum *curriculum.Curriculum
@@ -33,19 +33,19 @@ type recording struct {
 	budget     time.Duration // of the attempt; 0 for none
 	attempt    int           // from 1
 	config     string        // of the attempt
-	completed  bool          // by the attempt before
+	completed  bool          // by an earlier attempt
 
-	trained  atomic.Int64  // steps; the curriculum itself belongs to the recorder
-	finished chan struct{} // closed when every step is trained, planned or within the budget
+	trained  atomic.Int64  // steps; only the recorder may use the curriculum
+	finished chan struct{} // closed when every step is trained that was planned or that the budget allows
 	ended    chan struct{} // closed when run.finished of this attempt is in the log
 }
 
-func newRecording(s *station) *recording {
-	return &recording{station: s, start: map[events.Role]events.Checkpoint{}, finished: make(chan struct{}), ended: make(chan struct{})}
+func newRecording(r *runner) *recording {
+	return &recording{runner: r, start: map[events.Role]events.Checkpoint{}, finished: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// open opens the parts of a recording that can be wrong, the quick ones first,
-// so that a mistake costs no time.
+// open opens the resources that depend on the settings, the quick ones first, so
+// that a mistake costs no time.
 func (r *recording) open(ctx context.Context) error {
 	training, evals, err := r.loadProblems(ctx)
 	if err != nil {
@@ -53,14 +53,18 @@ func (r *recording) open(ctx context.Context) error {
 	}
 	r.problems = len(training)
 	for role, from := range map[events.Role]string{events.RoleCode: r.settings.Models.CodeModel, events.RoleTest: r.settings.Models.TestModel} {
-		if r.start[role], err = r.startingPoint(ctx, role, from); err != nil {
+		dir := rundir.Start(r.dir, role)
+		if err := tiny.CopyStart(role, from, dir); err != nil {
+			return err
+		}
+		if r.start[role], err = checkpoint.Describe(ctx, dir); err != nil {
 			return err
 		}
 	}
-	if r.log, err = eventlog.Open(logPath(r.dir), eventlog.Options{Logger: r.logger.With("part", "log")}); err != nil {
+	if r.log, err = eventlog.Open(rundir.Log(r.dir), eventlog.Options{Logger: r.logger.With("part", "log")}); err != nil {
 		return err
 	}
-	r.owns(r.log.Close)
+	r.onClose(r.log.Close)
 	schedule, err := r.settings.schedule(len(training))
 	if err != nil {
 		return err
@@ -71,10 +75,10 @@ func (r *recording) open(ctx context.Context) error {
 	return r.countAttempts(ctx)
 }
 
-// begin starts the recorder and announces the attempt, with its configuration.
-// run.started is the first event of an attempt, and the one whose arrival in
-// the log makes the curriculum pose what is due.
-func (r *recording) begin(ctx context.Context, c *circle, config string) error {
+// begin starts the recorder and publishes run.started with the configuration. It
+// is the first event of an attempt, and its arrival in the log makes the
+// curriculum pose the problems that are due.
+func (r *recording) begin(ctx context.Context, g *services.Group, config string) error {
 	r.config = config
 	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source(events.StageCurriculum), Now: time.Now, Budget: r.budget}
 	if err := r.settings.Bus.ApplyStreamLimit(ctx, r.bus, r.run); err != nil {
@@ -91,7 +95,7 @@ func (r *recording) begin(ctx context.Context, c *circle, config string) error {
 	if err != nil {
 		return err
 	}
-	c.Go(recorder.Run)
+	g.Go(recorder.Run)
 	return r.publish(ctx, fmt.Sprintf("start-%04d", r.attempt), &events.RunStarted{
 		Attempt: r.attempt, Steps: r.settings.steps(r.problems), Build: build(), Config: config,
 		ProblemSet: r.settings.Data.Problems, Problems: r.problems,
@@ -99,7 +103,7 @@ func (r *recording) begin(ctx context.Context, c *circle, config string) error {
 	})
 }
 
-// appended poses what is due after events that have become part of the log.
+// appended poses the problems that are due after events were appended to the log.
 func (r *recording) appended(ctx context.Context, appended []events.Message) error {
 	for i := range appended {
 		if appended[i].Type == events.TypeRunFinished && appended[i].Group == r.endGroup() {
@@ -123,8 +127,8 @@ func (r *recording) appended(ctx context.Context, appended []events.Message) err
 	return nil
 }
 
-// checkStarted refuses to go on where somebody else has begun this very attempt
-// with another run: the first run.started stands, and the workers follow it.
+// checkStarted returns an error when another process has begun this attempt with
+// other settings. The first run.started is the valid one: the workers follow it.
 func (r *recording) checkStarted(m *events.Message) error {
 	e, err := m.Decode()
 	if err != nil {
@@ -162,13 +166,13 @@ func (r *recording) checkStarted(m *events.Message) error {
 	if what == "" {
 		return nil
 	}
-	return fmt.Errorf("the bus has another run of the name %s, which differs in %s: go on with it in its own directory, or choose another name and another directory than %s", r.run, what, r.dir)
+	return fmt.Errorf("the bus has another run with the name %s, which differs in %s: resume that run in its own directory, or choose another name and another directory than %s", r.run, what, r.dir)
 }
 
 func (r *recording) endGroup() string { return fmt.Sprintf("end-%04d", r.attempt) }
 
-// reason says how an attempt ends that has finished or is stopped: one that used
-// up its budget has more to do.
+// reason returns why the attempt ends. An attempt that used up its budget before
+// the planned steps is stopped, not completed.
 func (r *recording) reason() string {
 	select {
 	case <-r.finished:
@@ -180,9 +184,9 @@ func (r *recording) reason() string {
 	return events.RunStopped
 }
 
-// finish publishes the end of the attempt and waits until it is in the log.
-// recorder is where the recorder runs.
-func (r *recording) finish(ctx context.Context, recorder *circle, reason string) error {
+// finish publishes the end of the attempt and waits until the log has it.
+// recorder is the group in which the recorder runs.
+func (r *recording) finish(ctx context.Context, recorder *services.Group, reason string) error {
 	err := r.publish(ctx, r.endGroup(), &events.RunFinished{Attempt: r.attempt, Steps: int(r.trained.Load()), Reason: reason})
 	if err != nil {
 		return err
@@ -191,9 +195,9 @@ func (r *recording) finish(ctx context.Context, recorder *circle, reason string)
 	case <-r.ended:
 		return nil
 	case <-recorder.Done():
-		return nil // its error says more
+		return nil // stopping the group returns its error
 	case <-ctx.Done():
-		return errors.New("the end of the run could not be recorded in time; resuming it is safe")
+		return errors.New("the end of the attempt was not recorded in time; the run can be resumed")
 	}
 }
 
@@ -211,9 +215,9 @@ func (r *recording) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// countAttempts finds what came of the attempts at the run before this one. It
-// fails when the run no longer has the checkpoints it started from: training on
-// would give another run than the one that was started.
+// countAttempts reads the earlier attempts at the run from the log. It fails when
+// the run no longer has the checkpoints that it started from, because training
+// would then continue another run.
 func (r *recording) countAttempts(ctx context.Context) error {
 	r.attempt = 1
 	for record, err := range r.log.Scan(ctx, eventlog.ScanOptions{Types: []events.Type{events.TypeRunStarted, events.TypeRunFinished}}) {
@@ -233,16 +237,16 @@ func (r *recording) countAttempts(ctx context.Context) error {
 		started := e.Payload.(*events.RunStarted)
 		for role, was := range map[events.Role]events.Checkpoint{events.RoleCode: started.Code, events.RoleTest: started.Test} {
 			if was.SHA256 != r.start[role].SHA256 {
-				return fmt.Errorf("%s: model.safetensors is not the one the run started from (its SHA-256 was %s): put the original back, or start a new run",
-					startPath(r.dir, role), was.SHA256)
+				return fmt.Errorf("%s: model.safetensors is not the file that the run started from (its SHA-256 was %s): restore the original, or start a new run",
+					rundir.Start(r.dir, role), was.SHA256)
 			}
 		}
 	}
 	return nil
 }
 
-// loadProblems returns the training problems and the evaluation made of the
-// held-out ones.
+// loadProblems returns the training problems, and the evaluation of the held-out
+// problems.
 func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curriculum.Evaluation, error) {
 	options := problems.LoadOptions{
 		OnBadRow: r.settings.Data.OnBadRow,
@@ -254,7 +258,7 @@ func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curricu
 	}
 	training := make([]events.Problem, len(set))
 	for i := range set {
-		training[i] = r.posable(&set[i]) // the curriculum takes golden tests off where the recipe needs none
+		training[i] = r.posable(&set[i]) // the curriculum removes golden tests that the recipe does not need
 	}
 	if n := r.settings.Curriculum.TrainProblems; n > 0 && n < len(training) {
 		training = curriculum.Subset(training, n, r.settings.Curriculum.Seed)
@@ -283,49 +287,11 @@ func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curricu
 	return training, func(string) []events.ProblemPosed { return slices.Clone(groups) }, nil
 }
 
-// posable returns a problem with the golden tests that fit into an event.
+// posable returns a problem with as many golden tests as fit into an event.
 func (r *recording) posable(p *problems.Problem) events.Problem {
 	posable, omitted := p.Posable(true)
 	if omitted > 0 {
 		r.logger.Warn("golden tests left out: too large for an event", "problem", p.ID, "tests", omitted)
 	}
 	return posable
-}
-
-// startingPoint returns the checkpoint of version 0, which it puts into the run
-// directory first: a run must not change when the directory it started from
-// does.
-func (r *recording) startingPoint(ctx context.Context, role events.Role, from string) (events.Checkpoint, error) {
-	dir := startPath(r.dir, role)
-	if _, err := os.Stat(dir); err == nil {
-		return checkpoint.Describe(ctx, dir)
-	}
-	source, err := checkpointFiles(role, from)
-	if err != nil {
-		return events.Checkpoint{}, err
-	}
-	// Renamed into place whole, so that a kill leaves no half of it.
-	partial := dir + ".partial"
-	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
-		return events.Checkpoint{}, fmt.Errorf("starting checkpoint: %w", err)
-	}
-	if err := tiny.WriteCheckpoint(source, partial); err != nil {
-		return events.Checkpoint{}, fmt.Errorf("starting checkpoint %s: %w", from, err)
-	}
-	if err := os.Rename(partial, dir); err != nil {
-		return events.Checkpoint{}, fmt.Errorf("starting checkpoint: %w", err)
-	}
-	return checkpoint.Describe(ctx, dir)
-}
-
-// checkpointFiles returns the files of a checkpoint that the engine can open.
-func checkpointFiles(role events.Role, from string) (fs.FS, error) {
-	if from == "" {
-		return tiny.Checkpoint(string(role))
-	}
-	engine, err := tiny.Open(from)
-	if err != nil {
-		return nil, fmt.Errorf("--%s-model: %w", role, err)
-	}
-	return os.DirFS(from), engine.Close()
 }

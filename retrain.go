@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"codea1/events/rundir"
 	"codea1/gpuworker"
 	"codea1/gpuworker/tiny"
 	"codea1/replay/fork"
@@ -16,7 +17,7 @@ type retrainer struct{ logger *slog.Logger }
 // Retrain implements fork.Retrainer with the configuration that each part was
 // started with, and the starting checkpoint that the run keeps in its directory.
 func (r *retrainer) Retrain(ctx context.Context, job fork.RetrainJob) (err error) {
-	learner, err := tiny.Open(startPath(job.RunDir, job.Role))
+	learner, err := tiny.Open(rundir.Start(job.RunDir, job.Role))
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (r *retrainer) part(ctx context.Context, job *fork.RetrainJob, part *fork.R
 	}
 	trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
 		Bus: job.Bus, Learner: learner, Run: job.Run, Role: job.Role, Source: "retrain",
-		Checkpoints: job.Work, Initial: startPath(job.RunDir, job.Role),
+		Checkpoints: job.Work, Initial: rundir.Start(job.RunDir, job.Role),
 		Steps: part.Last, Hyper: settings.hyperparameters(job.Role, part.Start.Problems), KeepLast: 1, Logger: r.logger,
 	})
 	if err != nil {

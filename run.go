@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,28 +14,29 @@ import (
 	"golang.org/x/term"
 
 	"codea1/consumers/dashboard"
-	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 	"codea1/events/connect"
 	"codea1/events/natsbus"
+	"codea1/events/rundir"
+	"codea1/events/services"
 )
 
-// stopTimeout bounds how long a stopped run takes to record its end.
+// stopTimeout bounds the time in which a stopped run records its end.
 const stopTimeout = 30 * time.Second
 
 // trainingRun is a run with all its stages in this process.
 type trainingRun struct {
 	*recording
-	pool   *sandbox.Pool
 	views  *dashboard.Follower
 	page   *dashboard.Server // nil without a live page
 	server *natsbus.Server   // nil with an external bus
 }
 
-// openTraining opens what a training needs, the parts that can be wrong first,
-// so that a mistake leaves nothing behind but the run's directory.
+// openTraining opens the resources of a training. It begins with those that
+// depend on the settings, so that a mistake costs no time and leaves only the
+// run directory behind.
 func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *slog.Logger) (t *trainingRun, err error) {
-	t = &trainingRun{views: dashboard.NewFollower(), recording: newRecording(&station{
+	t = &trainingRun{views: dashboard.NewFollower(), recording: newRecording(&runner{
 		run: filepath.Base(dir), dir: dir, settings: &flags.RunSettings, instance: "0", alone: flags.Bus.URL == connect.Embedded,
 		leaseTTL: defaultLeaseTTL, metrics: prometheus.NewRegistry(), logger: logger,
 	})}
@@ -49,7 +49,7 @@ func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *
 	if _, err := flags.Reward.Recipe(); err != nil {
 		return t, err
 	}
-	if t.pool, err = t.openPool(ctx); err != nil {
+	if err = t.openPool(ctx); err != nil {
 		return t, err
 	}
 	if err := t.open(ctx); err != nil {
@@ -59,53 +59,39 @@ func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *
 		return t, err
 	}
 	if t.alone {
-		t.server, t.bus, err = flags.Bus.OpenEmbedded(ctx, t.run, natsPath(dir), flags.Port, logger)
+		t.server, t.bus, err = flags.Bus.OpenEmbedded(ctx, t.run, rundir.NATS(dir), flags.Port, logger)
 		if err != nil {
 			return t, err
 		}
-		t.owns(func() error { t.server.Shutdown(); return nil })
+		t.onClose(func() error { t.server.Shutdown(); return nil })
 	} else if t.bus, err = flags.Bus.Open(ctx, "codea1-"+t.run, logger.With("part", "bus")); err != nil {
 		return t, err
 	}
-	t.owns(t.bus.Close)
+	t.onClose(t.bus.Close)
 	return t, nil
 }
 
-// openPage takes the address of the live page, unless there shall be none.
+// openPage listens at the address of the live page, unless it is switched off.
 func (t *trainingRun) openPage(ctx context.Context, flags *dashboard.Flags) (err error) {
 	if flags.Off {
 		return nil
 	}
-	t.page, err = listenPage(ctx, flags.Address, t.views, t.station)
+	t.page, err = listenPage(ctx, flags.Address, t.views, t.runner)
 	return err
 }
 
-// listenPage takes an address for the page of a run.
-func listenPage(ctx context.Context, address string, views *dashboard.Follower, s *station) (*dashboard.Server, error) {
-	page, err := dashboard.Listen(ctx, dashboard.ServerConfig{Address: address, Follower: views, Gatherer: s.metrics})
-	if err != nil {
-		return nil, err
-	}
-	s.owns(func() error {
-		if err := page.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil // Serve has given the address back
-	})
-	return page, nil
-}
-
-// train runs all stages until the planned steps are done or ctx ends, and
-// prints what came of it. config is the configuration that run.started states.
+// train runs all stages until the planned steps are done or ctx ends, and prints
+// the results. config is the configuration for run.started.
 //
-// Three circles stop one after the other: the workers, which make events; the
-// recorder, which must still log what they made last; the views, which show it.
+// Three groups of services stop one after the other: the workers, which make
+// events; the recorder, which must still log their last events; the views, which
+// show them.
 func (t *trainingRun) train(ctx context.Context, config string, out, progress io.Writer) error {
-	views, stopViews := newCircle(context.WithoutCancel(ctx))
+	views, stopViews := services.NewGroup(context.WithoutCancel(ctx))
 	defer func() { _ = stopViews() }() // for returns that have an error already
 	t.startViews(views, progress)
 
-	recording, stopRecording := newCircle(context.WithoutCancel(ctx))
+	recording, stopRecording := services.NewGroup(context.WithoutCancel(ctx))
 	defer func() { _ = stopRecording() }()
 	if _, err := t.lease(ctx, recording, events.StageRecorder); err != nil {
 		return err
@@ -114,9 +100,9 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 		return err
 	}
 
-	working, stopWorking := newCircle(ctx)
+	working, stopWorking := services.NewGroup(ctx)
 	defer func() { _ = stopWorking() }()
-	if err := t.startWorkers(ctx, working); err != nil && !isStop(ctx, err) {
+	if err := t.startWorkers(ctx, working); err != nil && !services.Canceled(ctx, err) {
 		return err
 	}
 	select {
@@ -129,7 +115,7 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 	if recording.Err() != nil {
 		return errors.Join(err, stopRecording())
 	}
-	// The end is recorded even when the user is in a hurry or a worker failed.
+	// The end is recorded even after an interrupt or a failure of a worker.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	err = errors.Join(err, t.finish(closing, recording, reason), stopRecording())
@@ -142,12 +128,12 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 	return t.conclude(out, reason)
 }
 
-// startViews starts what shows the run and says where it can be seen.
-func (t *trainingRun) startViews(c *circle, progress io.Writer) {
+// startViews starts the progress bar and the page, and prints their addresses.
+func (t *trainingRun) startViews(g *services.Group, progress io.Writer) {
 	t.views.SetBudget(t.budget)
-	c.Go(func(ctx context.Context) error { return t.views.Follow(ctx, t.bus, t.run, events.Start) })
+	g.Go(func(ctx context.Context) error { return t.views.Follow(ctx, t.bus, t.run, events.Start) })
 	if t.page != nil {
-		c.Go(t.page.Serve)
+		g.Go(t.page.Serve)
 	}
 	fmt.Fprintf(progress, "run   %s\n", t.dir)
 	if t.server != nil {
@@ -156,25 +142,22 @@ func (t *trainingRun) startViews(c *circle, progress io.Writer) {
 	if t.page != nil {
 		fmt.Fprintf(progress, "page  %s\n", t.page.URL())
 	}
-	c.Go(dashboard.NewBar(t.views, dashboard.BarConfig{Out: progress, Terminal: isTerminal(progress)}).Run)
+	g.Go(dashboard.NewBar(t.views, dashboard.BarConfig{Out: progress, Terminal: isTerminal(progress)}).Run)
 }
 
-// startWorkers starts every stage that makes events.
-func (t *trainingRun) startWorkers(ctx context.Context, c *circle) error {
+// startWorkers starts every stage but the recorder and the dashboard.
+func (t *trainingRun) startWorkers(ctx context.Context, g *services.Group) error {
 	if t.server != nil {
-		c.Go(t.server.Wait)
+		g.Go(t.server.Wait)
 	}
-	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		if err := errors.Join(t.startRollout(c, role), t.startTrainer(ctx, c, role)); err != nil {
-			return err
+	for _, s := range events.Stages {
+		if start := stages[s.Name].start; start != nil {
+			if err := start(ctx, t.runner, g); err != nil {
+				return err
+			}
 		}
 	}
-	return errors.Join(t.startExecution(c, t.pool), t.startRewards(c), t.startEvaluation(c))
-}
-
-// isStop reports whether err says no more than that ctx was cancelled.
-func isStop(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && errors.Is(err, context.Canceled)
+	return nil
 }
 
 // conclude prints the results and writes the report.
@@ -182,21 +165,21 @@ func (t *trainingRun) conclude(out io.Writer, reason string) (err error) {
 	var table string
 	t.views.View(func(s *dashboard.State) {
 		table = dashboard.Table(s, t.dir)
-		err = dashboard.SaveReport(reportPath(t.dir), s)
+		err = dashboard.SaveReport(rundir.Report(t.dir), s)
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%sReport                      %s\n", table, reportPath(t.dir))
+	fmt.Fprintf(out, "\n%sReport                      %s\n", table, rundir.Report(t.dir))
 	if reason == events.RunStopped {
-		fmt.Fprintf(out, "\nGo on with:  codea1 train --resume %s\n", t.again())
+		fmt.Fprintf(out, "\nResume with:  codea1 train --resume %s\n", t.again())
 	}
 	return nil
 }
 
-// again returns what --resume takes to find the run from here.
+// again returns the argument of --resume that finds the run from this directory.
 func (t *trainingRun) again() string {
-	if dir, err := findRun(defaultRunsDir, t.run); err == nil && dir == t.dir {
+	if dir, err := rundir.Find(rundir.Default, t.run); err == nil && dir == t.dir {
 		return t.run
 	}
 	return t.dir

@@ -12,6 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"codea1/events"
+	"codea1/events/rundir"
+	"codea1/events/services"
 	"codea1/events/settings"
 )
 
@@ -25,12 +27,12 @@ type RecorderStage struct {
 // BeforeReset makes the settings of the run that has begun, or else those of the
 // preset, and the configuration file above them, the defaults of the flags. Kong
 // calls it before the environment and the command line set anything.
-func (r *RecorderStage) BeforeReset(ctx *kong.Context) error {
-	begun, err := savedSettings(filepath.Join(givenOr(ctx, "runs-dir", defaultRunsDir), givenOr(ctx, "run", "")))
+func (c *RecorderStage) BeforeReset(ctx *kong.Context) error {
+	begun, err := savedSettings(filepath.Join(givenOr(ctx, "runs-dir", rundir.Default), givenOr(ctx, "run", "")))
 	if err != nil {
 		return err
 	}
-	base, err := r.base(ctx, begun)
+	base, err := c.base(ctx, begun)
 	if err != nil {
 		return err
 	}
@@ -52,28 +54,28 @@ func (*RecorderStage) base(ctx *kong.Context, begun *Settings) (*Settings, error
 }
 
 // Validate checks the flags of the process and the settings of the run.
-func (r *RecorderStage) Validate(ctx *kong.Context) error {
-	if err := errors.Join(r.ProcessFlags.Validate(), r.validate(givenBy(ctx))); err != nil || r.RunName == "" {
+func (c *RecorderStage) Validate(ctx *kong.Context) error {
+	if err := errors.Join(c.ProcessFlags.Validate(), c.validate(givenBy(ctx))); err != nil || c.RunName == "" {
 		return err
 	}
-	_, _, err := r.settle(ctx)
+	_, _, err := c.settle(ctx)
 	return err
 }
 
 // settle returns the settings of the run as its directory and the flags have
 // them now, and whether the run has begun: another recorder may begin it while
 // this one waits.
-func (r *RecorderStage) settle(ctx *kong.Context) (run *RunSettings, hasBegun bool, err error) {
-	begun, err := savedSettings(filepath.Join(r.RunsDir, r.RunName))
+func (c *RecorderStage) settle(ctx *kong.Context) (run *RunSettings, hasBegun bool, err error) {
+	begun, err := savedSettings(filepath.Join(c.RunsDir, c.RunName))
 	if err != nil {
 		return nil, false, err
 	}
-	base, err := r.base(ctx, begun)
+	base, err := c.base(ctx, begun)
 	if err != nil {
 		return nil, false, err
 	}
 	run = &base.RunSettings
-	settings.Copy(run, &r.RunSettings, func(f *settings.Field) bool {
+	settings.Copy(run, &c.RunSettings, func(f *settings.Field) bool {
 		_, _, given := settings.Given(ctx, f.Key)
 		return given
 	})
@@ -83,69 +85,68 @@ func (r *RecorderStage) settle(ctx *kong.Context) (run *RunSettings, hasBegun bo
 	return run, begun != nil, err
 }
 
-// Run waits until no other recorder has the run, then records it until it is
-// completed or ctx ends. That a recorder ends is no end of the attempt: the
-// others work on, and the next recorder catches up.
-func (r *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
-	s, err := r.station(r.RunsDir, logger)
+// Run waits until no other process is the recorder of the run, then records it
+// until it is completed or ctx ends. The attempt does not end with the recorder:
+// the other stages continue, and the next recorder catches up.
+func (c *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
+	r, err := c.newRunner(c.RunsDir, logger)
 	if err != nil {
 		return err
 	}
-	if s.bus, err = joinBus(ctx, &r.Bus, r.RunName, flags, logger); err != nil {
+	if r.bus, err = joinBus(ctx, &c.Bus, c.RunName, flags, logger); err != nil {
 		return err
 	}
-	s.owns(s.bus.Close)
-	c, stop := newCircle(context.WithoutCancel(ctx)) // the recorder keeps what it has read
-	defer func() { err = errors.Join(err, stop(), s.close()) }()
-	if err := s.openProbe(ctx, c, r.ProbeAddress); err != nil {
+	r.onClose(r.bus.Close)
+	g, stop := services.NewGroup(context.WithoutCancel(ctx)) // the log takes all messages that were read
+	defer func() { err = errors.Join(err, stop(), r.close()) }()
+	if err := c.openProbe(ctx, r, g); err != nil {
 		return err
 	}
-	if _, err := s.lease(ctx, c, events.StageRecorder); err != nil {
-		return unlessEnded(ctx, err)
+	if _, err := r.lease(ctx, g, events.StageRecorder); err != nil {
+		return services.UnlessCanceled(ctx, err)
 	}
-	logger.Info("records the run", "run", r.RunName, "dir", s.dir, "instance", s.instance)
-	config, err := r.directory(s, flags)
+	logger.Info("the recorder starts", "run", c.RunName, "dir", r.dir, "instance", r.instance)
+	config, err := c.configure(r, flags)
 	if err != nil {
 		return err
 	}
-	recording := newRecording(s)
+	recording := newRecording(r)
 	if err := recording.open(ctx); err != nil {
-		return unlessEnded(ctx, err)
+		return services.UnlessCanceled(ctx, err)
 	}
 	if recording.completed {
-		return nil // by another recorder, while this one waited
+		return nil // another recorder completed it while this one waited
 	}
-	if err := recording.begin(ctx, c, config); err != nil {
-		return unlessEnded(ctx, err)
+	if err := recording.begin(ctx, g, config); err != nil {
+		return services.UnlessCanceled(ctx, err)
 	}
 	select {
 	case <-recording.finished:
-		logger.Info("the run is trained", "run", r.RunName, "steps", recording.trained.Load())
-	case <-c.Done():
-		return nil // stop has the error
+		logger.Info("the run is trained", "run", c.RunName, "steps", recording.trained.Load())
+	case <-g.Done():
+		return nil // stop returns the error
 	case <-ctx.Done():
 		return nil
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	return recording.finish(closing, c, recording.reason())
+	return recording.finish(closing, g, recording.reason())
 }
 
-// directory makes the run's directory where there is none yet, and returns the
-// configuration for run.started.
-func (r *RecorderStage) directory(s *station, flags *kong.Context) (config string, err error) {
-	run, begun, err := r.settle(flags)
-	if err != nil {
+// configure sets the runner's settings, creates the run directory unless it
+// exists, and returns the configuration for run.started.
+func (c *RecorderStage) configure(r *runner, flags *kong.Context) (config string, err error) {
+	var begun bool
+	if r.settings, begun, err = c.settle(flags); err != nil {
 		return "", err
 	}
-	s.settings = run
-	config, err = configText(run, &run.Bus)
+	config, err = configText(r.settings, &r.settings.Bus)
 	if err != nil || begun {
 		return config, err
 	}
-	if _, err := os.Stat(s.dir); err == nil {
-		return "", fmt.Errorf("%s is no run: it has no config.yaml; choose another --run or --runs-dir", s.dir)
+	if _, err := os.Stat(r.dir); err == nil {
+		return "", fmt.Errorf("%s is no run: it has no config.yaml; choose another --run or --runs-dir", r.dir)
 	}
-	_, err = newRun(run.RunsDir, s.run, config, time.Now())
+	_, err = rundir.Create(r.settings.RunsDir, r.run, config, time.Now())
 	return config, err
 }

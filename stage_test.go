@@ -7,6 +7,26 @@ import (
 	"codea1/events"
 )
 
+// Every stage that is a process has a command and a start, and no other stage.
+func TestStagesOfTheTopology(t *testing.T) {
+	processes := 0
+	for _, s := range events.Stages {
+		p, ok := stages[s.Name]
+		if ok != (s.Within == "") {
+			t.Errorf("stage %s within %q: has a process: %v", s.Name, s.Within, ok)
+		}
+		if ok {
+			processes++
+		}
+		if ok && s.Kind == events.Worker && p.start == nil {
+			t.Errorf("stage %s has no start", s.Name)
+		}
+	}
+	if processes != len(stages) {
+		t.Errorf("%d processes, %d of them are in the topology", len(stages), processes)
+	}
+}
+
 // A process takes from run.started what the run is, and from nobody but its own
 // user what runs on its machine.
 func TestSettingsFromRunStarted(t *testing.T) {
@@ -51,5 +71,5 @@ func worker(t *testing.T, started *events.RunStarted, args ...string) (*RunSetti
 	if err != nil {
 		t.Fatal(err)
 	}
-	return workerSettings(flags, &cli.Stage.Execution, started)
+	return workerSettings(flags, flags.Selected().Target.Addr().Interface(), started)
 }

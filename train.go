@@ -13,6 +13,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"codea1/events"
+	"codea1/events/rundir"
+	"codea1/events/services"
 	"codea1/events/settings"
 )
 
@@ -46,7 +48,7 @@ func (t *TrainCommand) BeforeReset(ctx *kong.Context) error {
 	if path != "" {
 		return errors.New("--resume takes the configuration of the run: leave out --config")
 	}
-	dir, err := findRun(givenOr(ctx, "runs-dir", ""), resume)
+	dir, err := rundir.Find(givenOr(ctx, "runs-dir", ""), resume)
 	if err != nil {
 		return err
 	}
@@ -71,13 +73,13 @@ func (t *TrainCommand) Validate(ctx *kong.Context) error {
 	return t.validate(givenBy(ctx))
 }
 
-// gcPercent keeps a training on a laptop well below a gigabyte: most of its heap
-// lives as long as it does. The default preset then peaks at 566 MiB instead of
-// 932, for two per cent more time. GOGC sets another value.
+// gcPercent keeps a training on a laptop well below a gigabyte. Most of the heap
+// is never freed, so a lower percentage costs little: the default preset peaks at
+// 566 MiB instead of 932 and takes two per cent more time. GOGC overrides it.
 const gcPercent = 50
 
-// recentBytes is how much of what stages publish is kept for the other stages of
-// the process to read: some 80 groups at the paper's sizes.
+// recentBytes bounds the decoded payloads that the stages of the process share:
+// about 80 groups at the paper's sizes.
 const recentBytes = 32 << 20
 
 // Run trains until the planned steps are done or ctx ends.
@@ -97,18 +99,18 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 	r, err := openTraining(ctx, t, dir, logger)
 	if err != nil {
 		if t.Resume == "" {
-			// Nothing was begun: a second try may use the same name.
+			// The run has not begun: the next try may use the same name.
 			removed := os.RemoveAll(dir)
-			if isStop(ctx, err) {
-				err = errors.New("stopped before the run was begun; nothing is left of it")
+			if services.Canceled(ctx, err) {
+				err = errors.New("stopped before the run began; its directory is removed")
 			}
 			err = errors.Join(err, removed)
 		}
 		return err
 	}
 	err = r.train(ctx, config, out, flags.Stderr)
-	if isStop(ctx, err) { // of a run that has begun, but not to train
-		fmt.Fprintf(out, "\nStopped before a stage was started.\nGo on with:  codea1 train --resume %s\n", r.again())
+	if services.Canceled(ctx, err) { // the run has begun, but no stage has
+		fmt.Fprintf(out, "\nStopped before a stage was started.\nResume with:  codea1 train --resume %s\n", r.again())
 		err = nil
 	}
 	if errors.Is(err, events.ErrPosition) {
@@ -121,7 +123,7 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 // run with its configuration.
 func (t *TrainCommand) directory(config string) (string, error) {
 	if t.Resume == "" {
-		return newRun(t.RunsDir, t.Name, config, time.Now())
+		return rundir.Create(t.RunsDir, t.Name, config, time.Now())
 	}
-	return findRun(t.RunsDir, t.Resume)
+	return rundir.Find(t.RunsDir, t.Resume)
 }

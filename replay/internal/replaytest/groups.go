@@ -32,7 +32,7 @@ func Plan(slot int) events.Plan {
 // posed opens group number slot; question tells apart two of the same group.
 func Posed(slot int, question string) *events.Event {
 	plan := Plan(slot)
-	return events.New(Run, plan.GroupID(), "curriculum", Time.Add(time.Duration(slot)), &events.ProblemPosed{
+	return events.New(Run, plan.GroupID(), events.StageCurriculum, Time.Add(time.Duration(slot)), &events.ProblemPosed{
 		Plan:    plan,
 		Problem: events.Problem{ID: fmt.Sprintf("p%d", slot%7), Question: question, EntryPoint: "f", Solution: "def f(x): return x"},
 	})

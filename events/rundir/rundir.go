@@ -1,0 +1,103 @@
+// Package rundir is the layout of a run directory, which holds all files of a
+// run:
+//
+//	config.yaml              the configuration of the run
+//	log/                     the event log and the Mistake Book (replay/eventlog/FORMAT.md)
+//	nats/                    the store of the embedded NATS server
+//	checkpoints/ROLE/vNNNNNN Hugging Face directories, one per policy version; start is version 0
+//	outbox/NAME/             output events of a stage before they are published; NAME-N with replicas
+//	report.html              the results, with charts
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"codea1/events"
+)
+
+// Default is the directory that holds the run directories.
+const Default = "runs"
+
+// Config returns the path of the configuration.
+func Config(run string) string { return filepath.Join(run, "config.yaml") }
+
+// Log returns the directory of the event log.
+func Log(run string) string { return filepath.Join(run, "log") }
+
+// NATS returns the directory of the embedded NATS server.
+func NATS(run string) string { return filepath.Join(run, "nats") }
+
+// Report returns the path of the report.
+func Report(run string) string { return filepath.Join(run, "report.html") }
+
+// Checkpoints returns the directory of a role's checkpoints.
+func Checkpoints(run string, role events.Role) string {
+	return filepath.Join(run, "checkpoints", string(role))
+}
+
+// Start returns the directory of a role's version 0.
+func Start(run string, role events.Role) string {
+	return filepath.Join(Checkpoints(run, role), "start")
+}
+
+// Outbox returns the directory of the outbox of the n-th replica of a stage, n
+// from 0.
+func Outbox(run, stage string, n int) string {
+	if n > 0 {
+		stage = fmt.Sprintf("%s-%d", stage, n)
+	}
+	return filepath.Join(run, "outbox", stage)
+}
+
+// Find returns the directory of a run, which is given by path or by name below
+// runsDir.
+func Find(runsDir, run string) (string, error) {
+	if runsDir == "" {
+		runsDir = Default
+	}
+	for _, dir := range []string{run, filepath.Join(runsDir, run)} {
+		if _, err := os.Stat(Config(dir)); err == nil {
+			return filepath.Abs(dir)
+		}
+	}
+	return "", fmt.Errorf("run %q: neither %s nor %s holds a run (a config.yaml); `ls %s` lists the runs there",
+		run, run, filepath.Join(runsDir, run), runsDir)
+}
+
+// Create creates the directory of a new run with its configuration. Without a
+// name the run is named after the time. A process that is killed meanwhile
+// leaves the whole directory or none.
+func Create(runsDir, name, config string, now time.Time) (string, error) {
+	if name == "" {
+		name = now.Format("20060102-150405")
+	}
+	if err := events.ValidName(name); err != nil {
+		return "", fmt.Errorf("--name: %w", err)
+	}
+	if err := os.MkdirAll(runsDir, 0o755); err != nil {
+		return "", fmt.Errorf("runs directory: %w", err)
+	}
+	dir, err := filepath.Abs(filepath.Join(runsDir, name))
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		return "", fmt.Errorf("run %s exists already: --resume %s resumes it, --name gives a new run another name", dir, name)
+	}
+	partial, err := os.MkdirTemp(filepath.Dir(dir), ".new-") // no run has a name like this
+	if err != nil {
+		return "", fmt.Errorf("run directory: %w", err)
+	}
+	err = errors.Join(os.Chmod(partial, 0o755), os.WriteFile(Config(partial), []byte(config), 0o644))
+	if err == nil {
+		err = os.Rename(partial, dir) // fails if another process was faster
+	}
+	if err != nil {
+		return "", fmt.Errorf("run directory: %w", errors.Join(err, os.RemoveAll(partial)))
+	}
+	return dir, nil
+}

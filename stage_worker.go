@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/alecthomas/kong"
+
+	"codea1/consumers/execution/sandbox"
+	"codea1/events"
+	"codea1/events/attempt"
+	"codea1/events/connect"
+	"codea1/events/services"
+	"codea1/events/settings"
+)
+
+// WorkerStage is a stage that takes the settings of the run from run.started.
+type WorkerStage struct {
+	ProcessFlags
+	RunsDir string        `yaml:"runs-dir" help:"Directory that holds the run directories; rollouts and trainers share it with the recorder." default:"runs" placeholder:"DIR"`
+	Bus     connect.Flags `embed:"" yaml:",inline" group:"Message bus"`
+}
+
+// ExecutionStage is the execution stage, with the settings of this machine's
+// sandbox.
+type ExecutionStage struct {
+	WorkerStage `yaml:",inline"`
+	Sandbox     sandbox.Flags `embed:"" yaml:",inline" group:"Sandbox"`
+}
+
+// Run runs the stage until the run is completed or ctx ends. When the run is
+// resumed with another configuration, the stage starts again.
+func (w *WorkerStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
+	bus, err := joinBus(ctx, &w.Bus, w.RunName, flags, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bus.Close()) }()
+	if err := attempt.AwaitRun(ctx, bus, w.RunName, logger); err != nil {
+		return services.UnlessCanceled(ctx, err)
+	}
+	g, stop := services.NewGroup(ctx)
+	defer func() { err = errors.Join(err, stop()) }()
+	attempts := attempt.NewFollower(w.RunName)
+	g.Go(func(ctx context.Context) error { return attempts.Run(ctx, bus) })
+	for {
+		started, completed, err := attempts.Present(g.Context())
+		if err != nil {
+			return services.UnlessCanceled(g.Context(), err)
+		}
+		if completed {
+			logger.Info("the run is completed", "run", w.RunName)
+			return nil
+		}
+		if err := w.work(g.Context(), flags, started, attempts, bus, logger); !errors.Is(err, attempt.ErrConfigurationChanged) {
+			return err
+		}
+	}
+}
+
+// work runs the stage with the settings of an attempt until the run is completed
+// (nil), is resumed with another configuration (ErrConfigurationChanged), or ctx
+// ends (nil).
+func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, started *events.RunStarted, attempts *attempt.Follower, bus events.Broker, logger *slog.Logger) (err error) {
+	r, err := w.newRunner(w.RunsDir, logger)
+	if err != nil {
+		return err
+	}
+	r.bus = bus
+	defer func() { err = errors.Join(err, r.close()) }()
+	if r.settings, err = workerSettings(flags, flags.Selected().Target.Addr().Interface(), started); err != nil {
+		return err
+	}
+	r.problems = started.Problems
+	g, stop := services.NewGroup(ctx)
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := w.openProbe(ctx, r, g); err != nil {
+		return err
+	}
+	name := flags.Selected().Name
+	logger.Info("the stage starts", "stage", name, "run", w.RunName, "attempt", started.Attempt, "instance", r.instance)
+	g.Go(func(ctx context.Context) error { return stages[name].start(ctx, r, g) })
+	return services.UnlessCanceled(g.Context(), attempts.Wait(g.Context(), started))
+}
+
+// workerSettings returns the settings in a run.started, with those above them
+// that this machine's environment and command line give. own is the worker's
+// command, whose flags the context has.
+func workerSettings(flags *kong.Context, own any, started *events.RunStarted) (*RunSettings, error) {
+	base, err := startedSettings(started.Config)
+	if err != nil {
+		return nil, fmt.Errorf("run.started of attempt %d: %w", started.Attempt, err)
+	}
+	var now RunSettings
+	if err := settings.Resolve(&now, &base.RunSettings, envPrefix); err != nil {
+		return nil, err
+	}
+	settings.Copy(&now, own, func(f *settings.Field) bool { return settings.OnCommandLine(flags, f.Key) })
+	variable := func(key string) string { return settings.Variable(envPrefix, key) }
+	if err := unchanged(&base.RunSettings, &now, variable); err != nil {
+		return nil, err
+	}
+	return &now, now.validate(variable)
+}

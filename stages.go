@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"codea1/consumers/evaluation"
+	"codea1/consumers/execution"
+	"codea1/consumers/rewards"
+	"codea1/events"
+	"codea1/events/outbox"
+	"codea1/events/rundir"
+	"codea1/events/services"
+	"codea1/events/stage"
+	"codea1/gpuworker"
+	"codea1/gpuworker/tiny"
+)
+
+// stageProcess is a stage as a process.
+type stageProcess struct {
+	// command is the value of its command; nil for WorkerStage.
+	command any
+	// start starts the stage; nil for a command with a Run method of its own.
+	start func(context.Context, *runner, *services.Group) error
+}
+
+// stages are the processes of events.Stages. A new stage needs an entry there
+// and one here.
+var stages = map[string]stageProcess{
+	events.StageRecorder:    {command: RecorderStage{}},
+	events.StageRolloutCode: {start: startRollout(events.RoleCode)},
+	events.StageRolloutTest: {start: startRollout(events.RoleTest)},
+	events.StageExecution:   {start: startExecution, command: ExecutionStage{}},
+	events.StageRewards:     {start: startRewards},
+	events.StageEvaluation:  {start: startEvaluation},
+	events.StageTrainerCode: {start: startTrainer(events.RoleCode)},
+	events.StageTrainerTest: {start: startTrainer(events.RoleTest)},
+	events.StageDashboard:   {command: DashboardStage{}},
+}
+
+const (
+	// rolloutBatch is the number of groups that one call of an engine samples.
+	rolloutBatch = 32
+	// rolloutsAtOnce keeps an engine busy, which samples one batch at a time:
+	// meanwhile the outbox stores and the bus takes another one.
+	rolloutsAtOnce = 2
+	// rewardsBatch is the number of groups that are rewarded between two requests
+	// to the bus.
+	rewardsBatch = 8
+)
+
+// startRollout returns the start of the stage that samples from a role's model,
+// and of the follower that loads each new version of the model.
+func startRollout(role events.Role) func(context.Context, *runner, *services.Group) error {
+	return func(_ context.Context, r *runner, g *services.Group) error {
+		sampler, err := tiny.Open(rundir.Start(r.dir, role))
+		if err != nil {
+			return err
+		}
+		r.onClose(sampler.Close)
+		name := events.RolloutStage(role).Name
+		sampled, err := r.openOutbox(name)
+		if err != nil {
+			return err
+		}
+		logger := r.logger.With("role", role)
+		policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{
+			Bus: r.bus, Run: r.run, Role: role, Sampler: sampler, Checkpoints: rundir.Checkpoints(r.dir, role), Logger: logger,
+		})
+		if err != nil {
+			return err
+		}
+		rollout, err := gpuworker.NewRollout(gpuworker.RolloutConfig{
+			Role: role, Policy: policy, Source: r.source(name), Style: r.settings.Sampling.PromptStyle,
+			TopP: r.settings.Sampling.TopP, TopK: r.settings.Sampling.TopK, Logger: logger,
+		})
+		if err != nil {
+			return err
+		}
+		r.serve(g, name+" policy", policy.Run)
+		return r.startWorker(g, stage.Config{
+			Name: name, TextsOnly: true, Handler: outbox.Handler(sampled, rollout.Makes(), rollout.Handle),
+			Concurrency: rolloutsAtOnce, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
+		})
+	}
+}
+
+// startExecution starts the stage that runs tests on answers.
+func startExecution(ctx context.Context, r *runner, g *services.Group) error {
+	if err := r.openPool(ctx); err != nil {
+		return err
+	}
+	workers := r.settings.Sandbox.Sandboxes
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	executed, err := r.openOutbox(events.StageExecution)
+	if err != nil {
+		return err
+	}
+	handler := &execution.Handler{Executor: execution.New(r.pool), Source: r.source(events.StageExecution), Now: time.Now}
+	return r.startWorker(g, stage.Config{
+		Name: events.StageExecution, TextsOnly: true,
+		Concurrency: workers + 1, // one group waits for disk and bus
+		Handler:     outbox.Handler(executed, events.TypeCodeExecuted, stage.Each(handler.Handle)),
+	})
+}
+
+// startRewards starts the stage that turns verdicts into rewards.
+func startRewards(_ context.Context, r *runner, g *services.Group) error {
+	recipe, err := r.settings.Reward.Recipe()
+	if err != nil {
+		return err
+	}
+	handler := &rewards.Handler{Recipe: recipe, Source: r.source(events.StageRewards), Now: time.Now}
+	return r.startWorker(g, stage.Config{Name: events.StageRewards, Handler: stage.Each(handler.Handle), Batch: rewardsBatch})
+}
+
+// startEvaluation starts the stage that scores held-out problems.
+func startEvaluation(_ context.Context, r *runner, g *services.Group) error {
+	handler := &evaluation.Handler{Source: r.source(events.StageEvaluation), Now: time.Now}
+	return r.startWorker(g, stage.Config{Name: events.StageEvaluation, Handler: stage.Each(handler.Handle)})
+}
+
+// startTrainer returns the start of the one trainer of a role's model.
+func startTrainer(role events.Role) func(context.Context, *runner, *services.Group) error {
+	return func(ctx context.Context, r *runner, g *services.Group) error {
+		name := events.TrainerStage(role).Name
+		lease, err := r.lease(ctx, g, name)
+		if err != nil {
+			return err
+		}
+		start := rundir.Start(r.dir, role)
+		learner, err := tiny.Open(start)
+		if err != nil {
+			return err
+		}
+		r.onClose(learner.Close)
+		trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
+			Bus: r.bus, Learner: gpuworker.Leased(learner, lease), Run: r.run, Role: role, Source: r.source(name),
+			Checkpoints: rundir.Checkpoints(r.dir, role), Initial: start, Steps: r.settings.steps(r.problems),
+			Hyper: r.settings.hyperparameters(role, r.problems), KeepLast: r.settings.Models.KeepCheckpoints, KeepEvery: r.settings.Models.KeepEvery,
+			Logger: r.logger.With("role", role),
+		})
+		if err != nil {
+			return err
+		}
+		r.serve(g, name, trainer.Run)
+		return nil
+	}
+}
