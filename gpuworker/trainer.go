@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/stage"
 	"codea1/gpuworker/checkpoint"
 )
 
@@ -213,8 +214,8 @@ func (t *Trainer) update(ctx context.Context, sequences []Sequence, config Updat
 	return stats, nil
 }
 
-// publish says that a version is there. It goes on trying while the bus is
-// away: the version is on disk, and nothing else can be done before it is known.
+// publish publishes the policy.updated of a version. It tries until the bus has
+// it: the version is on disk, and the workers need it for the next step.
 func (t *Trainer) publish(ctx context.Context, record *checkpoint.Record) error {
 	e, err := record.Event(t.store.Dir(record.Version))
 	if err != nil {
@@ -224,19 +225,9 @@ func (t *Trainer) publish(ctx context.Context, record *checkpoint.Record) error 
 	if err != nil {
 		return err
 	}
-	const firstWait, longestWait = 100 * time.Millisecond, 5 * time.Second
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		err := t.config.Bus.Publish(ctx, m)
-		if err == nil || errors.Is(err, events.ErrTooLarge) || errors.Is(err, events.ErrLineage) || errors.Is(err, events.ErrClosed) {
-			return err
-		}
-		if wait == firstWait {
-			t.config.Logger.Warn("policy.updated cannot be published, trying again", "version", record.Version, "error", err)
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	publisher := stage.Publisher{
+		Bus: t.config.Bus, Logger: t.config.Logger.With("version", record.Version),
+		Backoff: stage.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Second},
 	}
+	return publisher.Publish(ctx, m)
 }

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"codea1/events"
 	"codea1/events/eventstest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func (s *suite) competingConsumers(t *testing.T) {

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-	"codea1/events/eventstest"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"codea1/events"
+	"codea1/events/eventstest"
 )
 
 func ack(ctx context.Context, t *testing.T, d events.Delivery) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-
 	"github.com/google/go-cmp/cmp"
+
+	"codea1/events"
 )
 
 func (s *suite) closeEndsEverything(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"codea1/events"
 	"codea1/events/eventstest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // allTypes returns one message of every type, compressed and not.

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"codea1/events"
 	"codea1/events/eventstest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func (s *suite) readersAgree(t *testing.T) {

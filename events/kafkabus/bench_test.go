@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"codea1/events"
 	"codea1/events/eventstest"
 	"codea1/events/kafkabus"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // The throughput benchmarks compare the bus with bare kafka-go on the broker at

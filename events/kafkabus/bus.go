@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"codea1/events"
 	"codea1/events/internal/client"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // Bus is the events.Broker over Apache Kafka.

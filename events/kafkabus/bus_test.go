@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
+
 	"codea1/events"
 	"codea1/events/bustest"
 	"codea1/events/eventstest"
 	"codea1/events/kafkabus"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/segmentio/kafka-go"
-	"github.com/twmb/franz-go/pkg/kfake"
 )
 
 func bounded(t testing.TB) context.Context {

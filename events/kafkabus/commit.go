@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"codea1/events"
 	"codea1/events/internal/client"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // catchUp bounds the wait of a commit until the ledger has the whole control

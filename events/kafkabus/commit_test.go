@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-	"codea1/events/bustest"
-	"codea1/events/eventstest"
-	"codea1/events/kafkabus"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/eventstest"
+	"codea1/events/kafkabus"
 )
 
 // TestCommits reads the consumer groups of worker sets as other tools do.

@@ -9,12 +9,12 @@ import (
 	"os"
 	"time"
 
-	"codea1/events"
-
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/segmentio/kafka-go/sasl/scram"
+
+	"codea1/events"
 )
 
 // Config says how to reach a cluster, and the properties of new topics. The

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+	"go.uber.org/goleak"
+
 	"codea1/events"
 	"codea1/events/bustest"
 	"codea1/events/kafkabus"
-
-	"github.com/twmb/franz-go/pkg/kfake"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"codea1/events"
 	"codea1/events/internal/client"
-
-	"github.com/segmentio/kafka-go"
 )
 
 const (

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"codea1/events"
 )
 
 // runChanges returns the changes of a run: for each group five events that a

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+
 	"codea1/events"
 	"codea1/events/internal/client"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // Headers of a copy, in addition to those of the message.

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-	"codea1/events/kafkabus"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"codea1/events"
+	"codea1/events/kafkabus"
 )
 
 // The dead letter topic has an unchanged copy of each dead letter, with its

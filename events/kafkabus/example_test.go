@@ -6,11 +6,11 @@ import (
 	"log"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+
 	"codea1/events"
 	"codea1/events/eventstest"
 	"codea1/events/kafkabus"
-
-	"github.com/twmb/franz-go/pkg/kfake"
 )
 
 // A worker takes and acknowledges a problem, and a reader of the run reads it.

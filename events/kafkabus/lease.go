@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/segmentio/kafka-go"
+
 	"codea1/events"
 	"codea1/events/internal/lease"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // leaseFollower reads the leases of a run. They have a topic of their own,

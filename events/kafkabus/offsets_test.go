@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-
 	"pgregory.net/rapid"
+
+	"codea1/events"
 )
 
 // For all changes, the offset to commit is that of the first unfinished event,

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/segmentio/kafka-go"
+
 	"codea1/events"
 	"codea1/events/internal/client"
-
-	"github.com/segmentio/kafka-go"
 )
 
 const (

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	"codea1/events"
-	"codea1/events/internal/client"
-
 	"github.com/segmentio/kafka-go"
 	"golang.org/x/sync/errgroup"
+
+	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 const (

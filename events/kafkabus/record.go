@@ -7,9 +7,9 @@ import (
 	"io"
 	"time"
 
-	"codea1/events"
-
 	"github.com/segmentio/kafka-go"
+
+	"codea1/events"
 )
 
 // headerPrefix is the CloudEvents prefix for Kafka in binary mode.

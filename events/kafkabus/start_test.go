@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"codea1/events"
 	"codea1/events/bustest"
 	"codea1/events/kafkabus"
-
-	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // Nothing is logged while the brokers do not know the topics of a new run yet.

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go"
+
 	"codea1/events"
 	"codea1/events/eventstest"
 	"codea1/events/kafkabus"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/segmentio/kafka-go"
 )
 
 const posedTopic = "codea1.problem.posed"

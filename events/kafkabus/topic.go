@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"time"
 
-	"codea1/events"
-	"codea1/events/internal/client"
-
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
+
+	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 const prefix = "codea1."

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"codea1/events"
 	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Each benchmark runs the bus and bare nats.go in turn, on one server, with the

@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"codea1/events"
-	"codea1/events/internal/client"
-
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/semaphore"
+
+	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 // Bus is an events.Broker over NATS JetStream.

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"codea1/events"
 	"codea1/events/bustest"
 	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // raw is a plain client of the same server, as any program may be one.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"codea1/events"
-
 	"github.com/nats-io/nats.go"
+
+	"codea1/events"
 )
 
 // Config says how to reach a server and how large a run's stream may grow.

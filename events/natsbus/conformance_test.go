@@ -4,12 +4,12 @@ import (
 	"context"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"codea1/events"
 	"codea1/events/bustest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
-
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"codea1/events"
-	"codea1/events/internal/client"
-
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 const (

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"codea1/events"
-	"codea1/events/internal/client"
-
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 // letter is what the message of a dead letter, and that of its redelivery, say

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-	"codea1/events/bustest"
-	"codea1/events/natsbus"
-
 	"github.com/nats-io/jwt/v2"
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
+
+	"codea1/events"
+	"codea1/events/bustest"
+	"codea1/events/natsbus"
 )
 
 // key makes a key pair of one kind.

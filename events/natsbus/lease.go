@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"codea1/events"
 	"codea1/events/internal/lease"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (

@@ -3,10 +3,10 @@ package natsbus
 import (
 	"fmt"
 
-	"codea1/events"
-
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"codea1/events"
 )
 
 // headerPrefix is CloudEvents' for NATS in binary mode.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"codea1/events"
 	"codea1/events/internal/client"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Publish implements events.Bus. It keeps up to publishWindow messages on

@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"codea1/events"
-
 	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"codea1/events"
 )
 
 // ServerConfig describes an embedded server.

@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"codea1/events"
 	"codea1/events/bustest"
 	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func bounded(t *testing.T) context.Context {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"codea1/events/internal/client"
-
 	"github.com/nats-io/nats.go/jetstream"
+
+	"codea1/events/internal/client"
 )
 
 func (b *Bus) streamConfig(run string) jetstream.StreamConfig {

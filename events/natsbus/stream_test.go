@@ -6,10 +6,10 @@ import (
 	"sync"
 	"testing"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
 	"codea1/events/bustest"
 	"codea1/events/natsbus"
-
-	natsserver "github.com/nats-io/nats-server/v2/server"
 )
 
 // small returns the address of a server that can set aside so much.

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// delay returns the wait after the n-th failure, n from 1, of what key names.
-// The jitter follows from key and n: it spreads a herd of events and is the
-// same in every test and every replay.
+// delay returns the wait after the n-th failure, n from 1. The jitter derives
+// from key and n: it spreads the tries of many events, and is the same in every
+// run of a test.
 func (b Backoff) delay(key string, n int) time.Duration {
 	d := b.Initial
 	for i := 1; i < n && d < b.Max; i++ {

@@ -11,8 +11,8 @@ import (
 	"codea1/events"
 )
 
-// handle takes one batch through the handler, publishes what follows and
-// answers its deliveries. It returns without answering when ctx ends first.
+// handle calls the handler on one batch, publishes the outputs and answers the
+// deliveries. If ctx ends first, it gives all deliveries back.
 func (s *Stage) handle(ctx context.Context, deliveries []events.Delivery) {
 	began := s.config.Now()
 	redelivered := 0
@@ -35,7 +35,7 @@ func (s *Stage) handle(ctx context.Context, deliveries []events.Delivery) {
 	}
 	stopExtending()
 	extending.Wait()
-	if decisions == nil { // ctx has ended: hand everything back
+	if decisions == nil { // ctx has ended
 		s.giveBack(deliveries)
 		return
 	}
@@ -63,8 +63,8 @@ func (s *Stage) input(m events.Message) input {
 	return input{message: m, event: e, err: err, failures: s.failures.of(m.ID), now: s.config.Now()}
 }
 
-// decideAll calls the handler and decides on its results. It returns nil when
-// ctx ended meanwhile: then an error says nothing about the event.
+// decideAll calls the handler and decides on its results. It returns nil if ctx
+// has ended, because then an error is not the event's.
 func (s *Stage) decideAll(ctx context.Context, inputs []input) []decision {
 	var batch []*events.Event
 	for _, in := range inputs {
@@ -91,8 +91,8 @@ func (s *Stage) decideAll(ctx context.Context, inputs []input) []decision {
 	return decisions
 }
 
-// call runs the handler on a batch. Should the whole batch fail, it runs again
-// on each event alone, so that one event does not take the others with it.
+// call runs the handler on a batch. If the whole batch fails, it runs the
+// handler on each event separately, so that one event cannot fail the others.
 func (s *Stage) call(ctx context.Context, batch []*events.Event) []Result {
 	results, err := s.callOnce(ctx, batch)
 	if err == nil {
@@ -105,7 +105,7 @@ func (s *Stage) call(ctx context.Context, batch []*events.Event) []Result {
 		}
 		return results
 	}
-	s.logger.Warn("a batch failed as a whole, handling its events one by one", "events", len(batch), "error", err)
+	s.logger.Warn("the batch failed, handling its events one by one", "events", len(batch), "error", err)
 	results = nil
 	for _, e := range batch {
 		results = append(results, s.call(ctx, []*events.Event{e})...)
@@ -113,8 +113,7 @@ func (s *Stage) call(ctx context.Context, batch []*events.Event) []Result {
 	return results
 }
 
-// callOnce turns a panic, and a number of results that does not fit, into an
-// error.
+// callOnce turns a panic or a wrong number of results into an error.
 func (s *Stage) callOnce(ctx context.Context, batch []*events.Event) (results []Result, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.config.HandleTimeout, &TimeoutError{After: s.config.HandleTimeout})
 	defer cancel()
@@ -134,25 +133,26 @@ func (s *Stage) callOnce(ctx context.Context, batch []*events.Event) (results []
 	return results, nil
 }
 
-// publishAll publishes what all decisions ask for, before any is answered. An
-// input whose successor contradicts what is stored is dropped instead.
+// publishAll publishes the messages of all decisions before any delivery is
+// answered. If an output contradicts a stored event, the group of its input is
+// dropped instead.
 func (s *Stage) publishAll(ctx context.Context, inputs []input, decisions []decision) error {
 	var all []events.Message
 	for _, d := range decisions {
 		all = append(all, d.publish...)
 	}
-	err := s.publish(ctx, all)
+	err := s.publisher.Publish(ctx, all...)
 	if !errors.Is(err, events.ErrLineage) {
 		return err
 	}
 	for i := range decisions {
-		err := s.publish(ctx, decisions[i].publish)
+		err := s.publisher.Publish(ctx, decisions[i].publish...)
 		if errors.Is(err, events.ErrLineage) && decisions[i].reason == "" {
 			decisions[i] = s.rules.drop(inputs[i], events.DropLineage, err.Error())
-			err = s.publish(ctx, decisions[i].publish)
+			err = s.publisher.Publish(ctx, decisions[i].publish...)
 		}
-		// Another stage, or another cause, has dropped the group already: the
-		// first group.dropped stands.
+		// Another stage has dropped the group already; the first group.dropped
+		// stays.
 		if err != nil && !errors.Is(err, events.ErrLineage) {
 			return err
 		}
@@ -160,37 +160,9 @@ func (s *Stage) publishAll(ctx context.Context, inputs []input, decisions []deci
 	return nil
 }
 
-// publish tries until the messages are stored, ctx ends, or trying again
-// cannot help.
-func (s *Stage) publish(ctx context.Context, messages []events.Message) error {
-	for chunk := range slices.Chunk(messages, events.MaxPublishBatch) {
-		for failures := 0; ; {
-			err := s.config.Bus.Publish(ctx, chunk...)
-			s.asked(ctx, opPublish, err)
-			if err == nil {
-				if failures > 0 {
-					s.logger.Info("published after all", "failures", failures)
-				}
-				break
-			}
-			if ctx.Err() != nil || errors.Is(err, events.ErrLineage) || errors.Is(err, events.ErrClosed) {
-				return err
-			}
-			failures++
-			if failures == 1 {
-				s.logger.Warn("cannot publish, trying again until it works", "error", err)
-			}
-			if err := sleep(ctx, s.config.Backoff.delay(chunk[0].ID, failures)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// settle answers one delivery. An answer the bus does not take is repeated
-// until ctx ends, AckWait after the batch was published: from then on the event
-// is delivered again anyway.
+// settle answers one delivery. It repeats an answer that the bus does not take,
+// until ctx ends AckWait after the batch was published: then the event is
+// delivered again anyway.
 func (s *Stage) settle(ctx context.Context, d events.Delivery, in input, what decision) {
 	s.metrics.count(what)
 	s.log(in, what)
@@ -216,7 +188,7 @@ func (s *Stage) settle(ctx context.Context, d events.Delivery, in input, what de
 			return
 		}
 		if errors.Is(err, events.ErrClosed) || sleep(ctx, s.config.Backoff.delay(in.message.ID, failures)) != nil {
-			s.logger.Info("not answered, the event will be delivered again", "type", in.message.Type, "group", in.message.Group, "error", err)
+			s.logger.Info("cannot answer, the event will be delivered again", "type", in.message.Type, "group", in.message.Group, "error", err)
 			return
 		}
 	}
@@ -233,13 +205,14 @@ func (s *Stage) log(in input, what decision) {
 	case what.reason != "":
 		l.Warn("group dropped", "reason", what.reason, "error", what.failure)
 	case what.failure != nil:
-		l.Warn("attempt failed", "failures", in.failures+1, "again_in", what.after, "error", what.failure)
+		l.Warn("event failed", "failures", in.failures+1, "again_in", what.after, "error", what.failure)
 	case what.answer == answerRetry:
 		l.Debug("snoozed", "again_in", what.after)
 	}
 }
 
-// giveBackTimeout bounds what is only a courtesy to other instances.
+// giveBackTimeout bounds the time to give deliveries back. Without it they
+// would be delivered again after AckWait.
 const giveBackTimeout = 2 * time.Second
 
 func (s *Stage) giveBack(deliveries []events.Delivery) {
@@ -247,13 +220,13 @@ func (s *Stage) giveBack(deliveries []events.Delivery) {
 	defer cancel()
 	for _, d := range deliveries {
 		if d.Retry(ctx, 0) != nil {
-			return // AckWait does it
+			return // delivered again after AckWait
 		}
 	}
 }
 
-// extend restarts the deliveries' AckWait every so often until ctx ends. What
-// cannot be extended is delivered again, which is safe.
+// extend restarts AckWait of the deliveries at intervals until ctx ends. If
+// that fails, the event is delivered again, which is safe.
 func extend(ctx context.Context, deliveries []events.Delivery, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

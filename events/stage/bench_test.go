@@ -14,27 +14,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"codea1/events"
 	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	benchEvents  = 8192 // of one operation
-	benchWorkers = 4    // batches handled at a time
+	benchEvents  = 8192 // per operation
+	benchWorkers = 4    // batches handled at the same time
 	benchBatch   = 64
 )
 
-// BenchmarkAgainstBare has a stage answer events, and bare nats.go do the same
-// with the same bytes and guarantees: each input leads to one output, stored
-// once however often it is published, confirmed before the input is
-// acknowledged. Bare has its outputs ready; the stage decodes each input and
-// encodes each output. Both use one server, in turns.
+// BenchmarkAgainstBare compares a stage with bare nats.go. Both have the same
+// bytes and guarantees: each input leads to one output, which is stored once
+// and confirmed before the input is acknowledged. The bare client has its
+// outputs ready; the stage decodes each input and encodes each output. Both use
+// one server, in turn.
 //
 //	ratio      messages a second of the stage / of bare
 //	cpu-ratio  CPU time of the process for bare / for the stage, server included
@@ -77,7 +77,7 @@ func BenchmarkAgainstBare(b *testing.B) {
 	}
 }
 
-// spent adds up what pieces of work took.
+// spent adds up the time of pieces of work.
 type spent struct{ wall, cpu time.Duration }
 
 func (s *spent) add(b *testing.B, work func()) {
@@ -95,12 +95,12 @@ func processTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// benchPairs returns inputs and what a stage answers to them, of about so many
-// bytes each on the wire.
+// benchPairs returns inputs and the outputs of a stage for them, of about that
+// size on the bus.
 func benchPairs(b *testing.B, name string, n, bytes int) (inputs, outputs []events.Message) {
 	random := rand.New(rand.NewPCG(1, uint64(bytes)))
 	for slot := range n {
-		noise := make([]byte, bytes*3/4) // base64 makes it bytes, and zstd noise again
+		noise := make([]byte, bytes*3/4) // base64 makes it bytes, which zstd compresses back
 		for i := range noise {
 			noise[i] = byte(random.Uint32())
 		}
@@ -112,7 +112,7 @@ func benchPairs(b *testing.B, name string, n, bytes int) (inputs, outputs []even
 	return inputs, outputs
 }
 
-// echo is an answer as large as its question.
+// echo returns an output as large as its input.
 func echo(posed *events.Event) *events.Event {
 	p := posed.Payload.(*events.ProblemPosed)
 	small := *p
@@ -159,8 +159,8 @@ func bareMessage(m *events.Message) *nats.Msg {
 	return msg
 }
 
-// answerBare does what answerAll does, with outputs that are ready, by the
-// subject of their input.
+// answerBare does the same as answerAll. Its outputs are ready, by the subject
+// of their input.
 func answerBare(b *testing.B, js jetstream.JetStream, name string, ready map[string]*nats.Msg) {
 	consumer, err := js.CreateConsumer(b.Context(), "codea1-"+name, jetstream.ConsumerConfig{
 		Durable: "bare", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 1024,
@@ -209,12 +209,12 @@ func answerBare(b *testing.B, js jetstream.JetStream, name string, ready map[str
 	workers.Wait()
 }
 
-// BenchmarkReplicas has one, two and eight replicas of a stage share its work:
-// two slots each, 50 ms an event, so that what is lost is coordination. Each
-// replica has a connection of its own. It reports how much faster two and eight
-// are than one.
+// BenchmarkReplicas shares the work of a stage among one, two and eight
+// replicas with two slots each and 50 ms an event. Each replica has a
+// connection of its own. It reports the speed of two and of eight relative to
+// one.
 func BenchmarkReplicas(b *testing.B) {
-	const each, slots, work = 64, 2, 50 * time.Millisecond // events of a replica
+	const each, slots, work = 64, 2, 50 * time.Millisecond // events per replica
 	wall := map[int]time.Duration{}
 	for i := range b.N {
 		for _, replicas := range []int{1, 2, 8} {
@@ -259,7 +259,7 @@ func BenchmarkReplicas(b *testing.B) {
 	b.ReportMetric(perSecond(8)/perSecond(1), "eight-speedup")
 }
 
-// answered waits until n events have been answered.
+// answered waits until n events are answered.
 func answered(b *testing.B, bus *natsbus.Bus, name string, n int) {
 	r, err := bus.Read(b.Context(), events.ReadConfig{Run: name, Types: []events.Type{events.TypeCodeSampled}})
 	if err != nil {

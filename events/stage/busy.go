@@ -20,7 +20,7 @@ func (b *busyMeter) change(by int, now time.Time) {
 	b.active += by
 }
 
-// read returns slot-time spent busy up to now.
+// read returns the busy time of all slots up to now.
 func (b *busyMeter) read(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,8 +35,8 @@ func (b *busyMeter) advance(now time.Time) {
 	b.since = now
 }
 
-// busyShare turns readings of a busyMeter into the share of a stage's slots
-// that was busy since the reading before.
+// busyShare computes the share of busy slots between two readings of a
+// busyMeter.
 type busyShare struct {
 	slots int
 	at    time.Time

@@ -6,66 +6,65 @@ import (
 	"log/slog"
 	"time"
 
-	"codea1/events"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"codea1/events"
 )
 
-// Config describes one instance of a stage. All instances of a stage share
-// everything but Instance, Logger, Registerer and Now.
+// Config describes one replica of a stage. All replicas of a stage have the
+// same values, except Instance, Logger, Registerer and Now.
 type Config struct {
 	Bus      events.Bus
 	Run      string        // the run whose events are consumed
-	Name     string        // the stage, for example "execution": the name of the consumers
-	Instance string        // tells instances of a stage apart; "0" by default
+	Name     string        // name of the stage and of its worker set, for example events.StageExecution
+	Instance string        // name of the replica; default "0"
 	Types    []events.Type // event types consumed
 	Handler  Handler
-	// TextsOnly says that the handler looks at no token ids and log-probs: it
-	// gets events as Message.DecodeTexts returns them.
+	// TextsOnly is for handlers that read no token ids and log-probs: events
+	// are decoded with Message.DecodeTexts.
 	TextsOnly bool
 
-	Concurrency int           // batches handled at the same time; 1 by default
-	Batch       int           // events handed to one call of Handler, at most; 1 by default
-	Linger      time.Duration // how long a batch waits to fill up once it has one event; 0 by default
+	Concurrency int           // batches handled at the same time; default 1
+	Batch       int           // limit of the events in one call of Handler; default 1
+	Linger      time.Duration // wait for more events after the first one of a batch; default 0
 
-	// AckWait is how long the bus waits before it gives an event to another
-	// instance. The stage extends it while it works, so it only has to outlast
-	// a pause of the process, not the handler. 30 s by default.
+	// AckWait is the time after which the bus delivers an unanswered event to
+	// another replica. The stage extends it while it works, so it must be
+	// longer than a pause of the process, not than a call of the handler.
+	// Default 30 s.
 	AckWait time.Duration
-	// MaxInFlight bounds the events that all instances together have not
-	// answered, snoozed ones included. 1024 by default, or four times what this
-	// instance handles at once if that is more.
+	// MaxInFlight bounds the unanswered events of all replicas together,
+	// including snoozed ones. Default 1024, or four times the events that this
+	// replica handles at once if that is more.
 	MaxInFlight int
 
-	// MaxTries is how often this instance lets an event fail before it makes
-	// a dead letter of it and drops the group; 5 by default. It counts failures
-	// it has seen itself, not deliveries: a snooze, a crash of the process, a
-	// lost acknowledgement or an outage of the bus deliver an event again
-	// without anything being wrong with it.
+	// MaxTries is the number of failures of an event after which this replica
+	// makes it a dead letter and drops its group; default 5. It counts only
+	// failures that this replica has seen: after a snooze, a crash, a lost
+	// acknowledgement or an outage of the bus, nothing is wrong with the event.
 	MaxTries int
-	// HoldDeadLetters is how long the group of a dead letter is kept from being
-	// dropped, so that it can be tried again with a better build and still be
-	// part of its step, which waits for it. 0, the default, drops it at once.
-	// All instances of a stage use the same value, and the bus must be an
-	// events.DeadLetters.
+	// HoldDeadLetters is the time for which the group of a dead letter is not
+	// dropped. A redelivery within it, for example to a newer build, keeps the
+	// group in its step, which waits for it. With 0, the default, the group is
+	// dropped at once. The bus must be an events.DeadLetters.
 	HoldDeadLetters time.Duration
-	// Backoff is the wait after a failure, and between two attempts to publish.
+	// Backoff is the wait after a failure, also of a publish.
 	Backoff Backoff
-	// HandleTimeout bounds one call of Handler; 10 min by default.
+	// HandleTimeout bounds one call of Handler; default 10 min.
 	HandleTimeout time.Duration
-	// DrainTimeout is how long Run lets work in flight finish after its
-	// context has ended; 30 s by default.
+	// DrainTimeout bounds the time for work in flight after the context of Run
+	// has ended; default 30 s.
 	DrainTimeout time.Duration
 	// HeartbeatEvery is the interval of stage.heartbeat events; 0 for none.
 	HeartbeatEvery time.Duration
-	// LagEvery is how often this instance asks the bus for the stage's lag, one
-	// request at a time. 5 s by default, or HeartbeatEvery if that is less:
-	// heartbeats tell the lag too. Health goes by it.
+	// LagEvery is the interval in which this replica asks the bus for the
+	// stage's lag, one request at a time. Health and heartbeats use the
+	// answers. Default 5 s, or HeartbeatEvery if that is less.
 	LagEvery time.Duration
 
-	Logger     *slog.Logger          // none by default
-	Registerer prometheus.Registerer // where metrics are registered; nowhere by default
-	Now        func() time.Time      // time of published events; time.Now by default
+	Logger     *slog.Logger          // default: none
+	Registerer prometheus.Registerer // registers the metrics; default: none
+	Now        func() time.Time      // time of published events; default time.Now
 }
 
 const (
@@ -78,7 +77,7 @@ const (
 
 	maxConcurrency = 1024
 	maxBatch       = 1024
-	// extendsPerAckWait is how often AckWait is restarted while it runs: two
+	// extendsPerAckWait is the number of extensions per AckWait: two of them
 	// may be lost.
 	extendsPerAckWait = 3
 )
@@ -156,7 +155,7 @@ func (c Config) validate() error {
 		return fail("batch %d is outside 1 to %d", c.Batch, maxBatch)
 	}
 	if c.MaxInFlight < 1 || c.MaxTries < 1 {
-		return fail("max in flight %d and max attempts %d must be positive", c.MaxInFlight, c.MaxTries)
+		return fail("max in flight %d and max tries %d must be positive", c.MaxInFlight, c.MaxTries)
 	}
 	for _, d := range []time.Duration{c.AckWait, c.HandleTimeout, c.DrainTimeout, c.LagEvery} {
 		if d <= 0 {
@@ -164,10 +163,10 @@ func (c Config) validate() error {
 		}
 	}
 	if c.Linger < 0 || c.HeartbeatEvery < 0 || c.HoldDeadLetters < 0 {
-		return fail("linger, heartbeat interval and hold of dead letters must not be negative")
+		return fail("linger, heartbeat interval and hold time of dead letters must not be negative")
 	}
 	if _, ok := c.Bus.(events.DeadLetters); c.HoldDeadLetters > 0 && !ok {
-		return fail("dead letters can only be held on a bus that keeps them")
+		return fail("holding dead letters needs a bus that stores them")
 	}
 	if err := c.Backoff.validate(); err != nil {
 		return fail("%w", err)
@@ -177,8 +176,8 @@ func (c Config) validate() error {
 
 func (c Config) source() string { return c.Name + "-" + c.Instance }
 
-// Backoff says how long to wait after the n-th failure: Initial, doubled each
-// time up to Max, shortened by up to Jitter of it.
+// Backoff is the wait after the n-th failure: Initial, doubled each time up to
+// Max, minus a random part of at most Jitter.
 type Backoff struct {
 	Initial time.Duration
 	Max     time.Duration
@@ -189,7 +188,7 @@ var defaultBackoff = Backoff{Initial: 200 * time.Millisecond, Max: 30 * time.Sec
 
 func (b Backoff) validate() error {
 	if b.Initial <= 0 || b.Max < b.Initial || b.Jitter < 0 || b.Jitter > 1 {
-		return errors.New("backoff wants 0 < initial <= max and jitter from 0 to 1")
+		return errors.New("backoff: want 0 < initial <= max and jitter from 0 to 1")
 	}
 	return nil
 }

@@ -10,20 +10,19 @@ import (
 	"codea1/events"
 )
 
-// maxSilence is how many intervals of LagEvery the bus may leave unanswered
-// before a stage is unhealthy: one lost answer is no outage.
+// maxSilence is the number of LagEvery intervals without an answer of the bus
+// after which a stage is unhealthy. One lost answer is not an outage.
 const maxSilence = 3
 
-// contact remembers when the bus last did what it was asked for, and what it
-// said about the lag.
+// contact records when the bus last answered, and the lag.
 type contact struct {
 	mu      sync.Mutex
 	running bool
-	heard   time.Time // the bus's last sign of life
-	err     error     // of the last request, nil when it was answered
+	heard   time.Time // time of the bus's last answer
+	err     error     // of the last request; nil after an answer
 	lag     events.Lag
-	lagAt   time.Time // zero until the first answer
-	busy    float64   // share of the slots in the last interval
+	lagAt   time.Time // zero before the first answer
+	busy    float64   // share of busy slots in the last interval
 }
 
 func (c *contact) start(now time.Time) {
@@ -38,7 +37,7 @@ func (c *contact) stop() {
 	c.running = false
 }
 
-// note records what a request to the bus came to.
+// note records the result of a request to the bus.
 func (c *contact) note(err error, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +53,7 @@ func (c *contact) noteLag(lag events.Lag, now time.Time) {
 	c.lag, c.lagAt = lag, now
 }
 
-// pending returns the lag last told, 0 before that.
+// pending returns the last known lag, or 0.
 func (c *contact) pending() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,10 +78,9 @@ func (c *contact) health(now time.Time, limit time.Duration) error {
 	return nil
 }
 
-// Health returns nil while the loop runs and the bus has answered it within
-// the last three LagEvery; otherwise ErrNotRunning or a *SilenceError. An
-// outage of the bus makes a stage unhealthy, and restarting it cures nothing:
-// let it answer whether work should be sent here, not whether to kill.
+// Health returns nil if the loop runs and the bus has answered within the last
+// three LagEvery; otherwise ErrNotRunning or a *SilenceError. Use it for
+// readiness, not for restarts: a restart does not end an outage of the bus.
 func (s *Stage) Health(context.Context) error {
 	if err := s.contact.health(time.Now(), maxSilence*s.config.LagEvery); err != nil {
 		return fmt.Errorf("stage %s: %w", s.config.source(), err)
@@ -90,22 +88,22 @@ func (s *Stage) Health(context.Context) error {
 	return nil
 }
 
-// asked notes what a request to the bus came to. The end of ctx says nothing
-// about the bus.
+// asked records the result of a request to the bus. If ctx has ended, the
+// result says nothing about the bus.
 func (s *Stage) asked(ctx context.Context, what operation, err error) {
 	switch {
 	case err == nil && what == opAnswer:
-		// An answer may be written without being confirmed: nothing was heard.
+		// An unconfirmed answer to a delivery proves nothing about the bus.
 	case err == nil || errors.Is(err, events.ErrLineage):
-		s.contact.note(nil, time.Now()) // a refusal is a sign of life
+		s.contact.note(nil, time.Now()) // a refusal is an answer
 	case ctx.Err() == nil:
 		s.metrics.busErrors.WithLabelValues(string(what)).Inc()
 		s.contact.note(err, time.Now())
 	}
 }
 
-// watch keeps lag and busy share up to date until ctx ends: one request to the
-// bus every LagEvery, and never two at a time.
+// watch updates the lag and the busy share every LagEvery until ctx ends, with
+// one request at a time.
 func (s *Stage) watch(ctx context.Context) {
 	tick := time.NewTicker(s.config.LagEvery)
 	defer tick.Stop()

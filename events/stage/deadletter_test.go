@@ -9,17 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"codea1/events"
 	"codea1/events/eventstest"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // letters waits until there are n dead letters, and returns the first line of
-// each one's reason by group.
+// their reasons by group.
 func letters(t *testing.T, bus events.DeadLetters, n int) map[string]string {
 	t.Helper()
 	var list []events.DeadLetter
@@ -55,8 +55,9 @@ func dropped(t *testing.T, bus events.Bus, n int) map[string]string {
 	return reasons
 }
 
-// What a stage gives up on is a dead letter with the evidence, and its group is
-// dropped by name. What a handler drops or puts off is none.
+// If a stage gives up on an event, the event becomes a dead letter with the
+// reason, and its group is dropped. Events that a handler drops or snoozes
+// become none.
 func TestDeadLetters(t *testing.T) {
 	bus := natstest.Bus(t)
 	broken := eventstest.Encode(eventstest.Posed(run, 1, 4))
@@ -103,7 +104,7 @@ func TestDeadLetters(t *testing.T) {
 	}, dropped(t, bus, 5)); d != "" {
 		t.Errorf("dropped (-want +got):\n%s", d)
 	}
-	// The evidence: where it panicked, and the message itself.
+	// The dead letter has the stack of the panic, and the message.
 	l, _, err := bus.DeadLetter(bounded(t), run, letterID(1))
 	if err != nil || !strings.Contains(l.Reason, "deadletter_test.go") {
 		t.Errorf("the reason of a panic does not say where: %v, %v", l, err)
@@ -123,14 +124,13 @@ func TestDeadLetters(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, metrics[name], want)
 		}
 	}
-	// The group has ended: a second end would contradict the log.
+	// The group has ended. The log keeps one end of a group.
 	if err := bus.Redeliver(bounded(t), run, letterID(0)); !errors.Is(err, events.ErrGroupEnded) {
 		t.Errorf("redeliver: %v, want ErrGroupEnded", err)
 	}
 }
 
-// A dead letter that is held can be tried again, and its group is then as if
-// nothing had happened.
+// A held dead letter can be redelivered, and its group continues.
 func TestHeldDeadLetterIsTriedAgain(t *testing.T) {
 	bus := natstest.Bus(t)
 	var fixed atomic.Bool
@@ -158,8 +158,8 @@ func TestHeldDeadLetterIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A group whose dead letter was held for long enough is dropped, by whichever
-// instance is there then.
+// A group whose dead letter was held for long enough is dropped, by any
+// replica.
 func TestHeldDeadLetterIsReleased(t *testing.T) {
 	bus := natstest.Bus(t)
 	broken := eventstest.Encode(eventstest.Posed(run, 1, 1))
@@ -186,7 +186,7 @@ func TestHeldDeadLetterIsReleased(t *testing.T) {
 	c.Instance = "2" // drops them again, which changes nothing
 	start(t, c)
 	eventually(t, "another instance has looked", func() bool {
-		return gather(t, registry)["codea1_stage_dropped_total retries worker"] == 2 // both instances count
+		return gather(t, registry)["codea1_stage_dropped_total retries worker"] == 2 // both replicas count
 	})
 	if err := bus.Redeliver(bounded(t), run, letterID(0)); !errors.Is(err, events.ErrGroupEnded) {
 		t.Errorf("redeliver: %v, want ErrGroupEnded", err)
@@ -199,7 +199,7 @@ func TestHeldDeadLetterIsReleased(t *testing.T) {
 	}
 }
 
-// Which limit ended a handler's context can be told from others.
+// The cause of a context that HandleTimeout ended is a TimeoutError.
 func TestHandlerTimeout(t *testing.T) {
 	bus := natstest.Bus(t)
 	cause := make(chan error, 1)

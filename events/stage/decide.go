@@ -9,14 +9,15 @@ import (
 	"codea1/events"
 )
 
-// decision is what the stage does about one delivery: publish, then answer.
+// decision is what the stage does about one delivery: publish messages, then
+// answer.
 type decision struct {
 	publish []events.Message
 	answer  answer
 	after   time.Duration     // with answerRetry
-	reason  events.DropReason // set when the group leaves the pipeline here
-	failure error             // what went wrong, for log and metrics; nil for a success and a snooze
-	letter  string            // with answerDeadLetter: why the stage gives up, with the evidence
+	reason  events.DropReason // set if the group leaves the pipeline
+	failure error             // error for log and metrics; nil after a success or a snooze
+	letter  string            // with answerDeadLetter: the reason, with evidence
 }
 
 type answer string
@@ -24,31 +25,31 @@ type answer string
 const (
 	answerAck   answer = "ack"
 	answerRetry answer = "retry"
-	// answerDeadLetter keeps the event, and why it could not be handled, for
-	// people to look at and to try again.
+	// answerDeadLetter stores the event and the reason for people to inspect
+	// and redeliver.
 	answerDeadLetter answer = "dead letter"
 )
 
-// rules are the settings that decisions depend on. Decisions are pure: the
-// same rules, input and result give the same decision.
+// rules are the settings that decisions depend on. A decision is a pure
+// function of rules, input and result.
 type rules struct {
 	stage    string
 	source   string
 	maxTries int
 	backoff  Backoff
-	hold     bool // the group of a dead letter is not dropped yet
+	hold     bool // the group of a dead letter is not dropped at once
 }
 
-// input is a delivered message: decoded, or with the reason why it is not.
+// input is a delivered message: decoded, or with the error of decoding it.
 type input struct {
 	message  events.Message
 	event    *events.Event
 	err      error
-	failures int       // failures seen before
-	now      time.Time // time of events made here
+	failures int       // earlier failures in this replica
+	now      time.Time // time of the events made here
 }
 
-// decide says what follows from a handler's result.
+// decide returns the decision for a handler's result.
 func (r rules) decide(in input, result Result) decision {
 	if in.err != nil {
 		return r.undecodable(in)
@@ -61,7 +62,7 @@ func (r rules) decide(in input, result Result) decision {
 	case errors.As(result.Err, &snooze):
 		return decision{answer: answerRetry, after: snooze.after}
 	case errors.Is(result.Err, events.ErrClosed):
-		// The bus is gone, which says nothing about the event.
+		// The bus is closed; the event has not failed.
 		return decision{answer: answerRetry, after: r.backoff.delay(in.message.ID, in.failures+1)}
 	case result.Err != nil:
 		return r.fail(in, result.Err)
@@ -73,14 +74,14 @@ func (r rules) decide(in input, result Result) decision {
 		case errors.Is(err, events.ErrTooLarge):
 			return r.drop(in, events.DropTooLarge, err.Error())
 		case err != nil:
-			return r.fail(in, fmt.Errorf("encode what follows: %w", err))
+			return r.fail(in, fmt.Errorf("encode an output: %w", err))
 		}
 		d.publish = append(d.publish, m)
 	}
 	return d
 }
 
-// fail retries until the event has failed too often.
+// fail retries until the event has failed MaxTries times.
 func (r rules) fail(in input, err error) decision {
 	failures := in.failures + 1
 	if failures >= r.maxTries {
@@ -89,9 +90,9 @@ func (r rules) fail(in input, err error) decision {
 	return decision{answer: answerRetry, after: r.backoff.delay(in.message.ID, failures), failure: err}
 }
 
-// undecodable gives up on bytes that no attempt will make better. A payload of
-// a newer schema is left to an instance of a newer build, for as long as a
-// failure is.
+// undecodable gives up on a malformed payload. A payload of a newer schema
+// version is retried like a failure, because a replica of a newer build can
+// decode it.
 func (r rules) undecodable(in input) decision {
 	if errors.Is(in.err, events.ErrNewerSchema) {
 		return r.fail(in, in.err)
@@ -99,8 +100,8 @@ func (r rules) undecodable(in input) decision {
 	return r.giveUp(in, events.DropMalformed, in.message.ID+": "+in.err.Error(), in.err)
 }
 
-// giveUp makes a dead letter of the event. Its group leaves the pipeline by
-// name, so that nobody waits for it, unless it is held.
+// giveUp makes the event a dead letter. Unless groups are held, it drops the
+// group, so that nothing waits for it.
 func (r rules) giveUp(in input, reason events.DropReason, detail string, err error) decision {
 	var d decision
 	if !r.hold {
@@ -114,8 +115,8 @@ func (r rules) giveUp(in input, reason events.DropReason, detail string, err err
 	return d
 }
 
-// drop lets the group leave the pipeline. A message that belongs to no group
-// is only dropped: there is nobody who waits for it.
+// drop makes the group leave the pipeline. A message without a group is only
+// acknowledged.
 func (r rules) drop(in input, reason events.DropReason, detail string) decision {
 	payload := &events.GroupDropped{Stage: r.stage, Reason: reason, Detail: clip(detail)}
 	var e *events.Event
@@ -130,7 +131,8 @@ func (r rules) drop(in input, reason events.DropReason, detail string) decision 
 		if !ok {
 			return decision{answer: answerAck, reason: reason}
 		}
-		// The payload has no hash to be named by, so it cannot be a cause.
+		// The payload is malformed and has no hash, so it cannot be named as a
+		// cause.
 		e = events.New(in.message.Run, in.message.Group, r.source, in.now, payload)
 	}
 	m, err := events.Encode(e)
@@ -140,7 +142,7 @@ func (r rules) drop(in input, reason events.DropReason, detail string) decision 
 	return decision{publish: []events.Message{m}, answer: answerAck, reason: reason}
 }
 
-// parseGroup reads purpose, step and slot from what events.Plan.GroupID wrote.
+// parseGroup is the inverse of events.Plan.GroupID.
 func parseGroup(group string) (purpose events.Purpose, step, slot int, ok bool) {
 	plan := events.Plan{Purpose: events.PurposeTrain}
 	if _, err := fmt.Sscanf(group, "s%d-q%d", &plan.Step, &plan.Slot); err == nil && plan.Step > 0 && plan.GroupID() == group {
@@ -156,7 +158,7 @@ func parseGroup(group string) (purpose events.Purpose, step, slot int, ok bool) 
 	return "", 0, 0, false
 }
 
-// maxDetailBytes keeps what a handler says about a failure readable.
+// maxDetailBytes bounds the detail of a group.dropped.
 const maxDetailBytes = 2 << 10
 
 func clip(s string) string {

@@ -8,14 +8,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"codea1/events"
-	"codea1/events/eventstest"
-
 	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
+
+	"codea1/events"
+	"codea1/events/eventstest"
 )
 
-// TestDecide runs the transcript testdata/decide; -rewrite writes its answers.
+// TestDecide runs the transcript testdata/decide; -rewrite rewrites it.
 func TestDecide(t *testing.T) {
 	r := rules{stage: "worker", source: "worker-0", maxTries: 3, backoff: Backoff{Initial: time.Second, Max: 5 * time.Second}}
 	datadriven.RunTest(t, "testdata/decide", func(t *testing.T, d *datadriven.TestData) string {
@@ -44,7 +44,7 @@ func TestDecide(t *testing.T) {
 	})
 }
 
-// script makes the result that a line of the transcript stands for.
+// script makes the result that a line of the transcript describes.
 func script(t *testing.T, in input, line string) Result {
 	word, rest, _ := strings.Cut(line, " ")
 	wrapped := strings.TrimPrefix(word, "wrapped-")
@@ -124,8 +124,8 @@ func describe(t *testing.T, d decision) string {
 	return b.String()
 }
 
-// The same input and result give the same events: a redelivery repeats
-// nothing.
+// The same input and result give the same events, so a redelivery publishes
+// nothing new.
 func TestDecisionsRepeat(t *testing.T) {
 	r := rules{stage: "worker", source: "worker-0", maxTries: 1, backoff: defaultBackoff}
 	m := eventstest.Encode(eventstest.Posed("r1", 2, 3))

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// ErrNotRunning is what Stage.Health returns before Run has begun to consume
-// and after it has ended.
+// ErrNotRunning is returned by Stage.Health before Run consumes and after it
+// has ended.
 var ErrNotRunning = errors.New("the loop is not running")
 
-// SilenceError is what Stage.Health returns when the bus has not answered for
-// too long.
+// SilenceError is returned by Stage.Health if the bus has not answered for too
+// long.
 type SilenceError struct {
-	For time.Duration // since the bus answered last
-	Err error         // what the last request came to; nil when it is still under way
+	For time.Duration // since the last answer
+	Err error         // error of the last request; nil while it is under way
 }
 
 func (e *SilenceError) Error() string {
@@ -28,28 +28,28 @@ func (e *SilenceError) Error() string {
 
 func (e *SilenceError) Unwrap() error { return e.Err }
 
-// The errors below are failures of a handler that the stage found out by
-// itself. They count like an error that the handler returns.
+// The errors below are failures of a handler that the stage detects. They count
+// like errors that the handler returns.
 
-// PanicError is a panic of a handler, recovered.
+// PanicError is a recovered panic of a handler.
 type PanicError struct {
 	Value any
-	Stack []byte // of the goroutine, as debug.Stack returns it
+	Stack []byte // from debug.Stack
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.Value) }
 
-// TimeoutError is the cause of the end of a handler's context when it ran over
-// Config.HandleTimeout. It is a context.DeadlineExceeded.
+// TimeoutError is the cause of a handler's context that ended after
+// Config.HandleTimeout. It wraps context.DeadlineExceeded.
 type TimeoutError struct{ After time.Duration }
 
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("handler ran over %v: %v", e.After, context.DeadlineExceeded)
+	return fmt.Sprintf("handler took longer than %v: %v", e.After, context.DeadlineExceeded)
 }
 
 func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// ResultsError is a handler that did not return one result per event.
+// ResultsError means that a handler did not return one result per event.
 type ResultsError struct{ Results, Events int }
 
 func (e *ResultsError) Error() string {

@@ -11,7 +11,8 @@ import (
 )
 
 func Example() {
-	// A worker that turns each problem.posed into what its function returns.
+	// A worker turns each problem.posed into the events that its function
+	// returns.
 	config := stage.Config{
 		Run:   "r1",
 		Name:  "generation",
@@ -19,7 +20,7 @@ func Example() {
 		Handler: stage.Each(func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
 			posed := e.Payload.(*events.ProblemPosed)
 			if posed.Plan.CodeVersion > 3 {
-				return nil, stage.Snooze(time.Second) // the weights are not here yet
+				return nil, stage.Snooze(time.Second) // the weights are not loaded yet
 			}
 			return nil, stage.Drop(events.DropStale, "version 4 is training already")
 		}),

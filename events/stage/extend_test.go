@@ -11,7 +11,7 @@ import (
 	"codea1/events"
 )
 
-// extended records when it was extended.
+// extended records the times of its extensions.
 type extended struct {
 	events.Delivery
 	at  []time.Time

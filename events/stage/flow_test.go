@@ -7,18 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"codea1/events"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
-// However much is waiting, a set holds no more than MaxInFlight and an instance
-// no more than it handles at once; the rest stays on the bus and is the lag.
+// A worker set holds at most MaxInFlight events, and a replica at most those
+// that it handles at once. All other events stay on the bus and count as lag.
 func TestASlowStageHoldsLittle(t *testing.T) {
 	bus := natstest.Bus(t)
-	const n, atOnce, inFlight = 400, 2 * 3, 8 // two slots of three events; two instances want 12
+	const n, atOnce, inFlight = 400, 2 * 3, 8 // two slots of three events; two replicas want 12
 	gate := make(chan struct{})
 	open := sync.OnceFunc(func() { close(gate) })
 	var held, most atomic.Int64
@@ -44,7 +44,7 @@ func TestASlowStageHoldsLittle(t *testing.T) {
 		if m := gather(t, registry); m["codea1_stage_in_flight_events worker"] > atOnce || m["codea1_stage_slots worker"] != 2 {
 			t.Errorf("an instance holds %v events in %v slots", m["codea1_stage_in_flight_events worker"], m["codea1_stage_slots worker"])
 		}
-		// One of the two may have had no more than one slot's worth.
+		// One of the two may hold only the events of one slot.
 		eventually(t, "it is busy", func() bool { return gather(t, registry)["codea1_stage_busy_ratio worker"] > 0.25 })
 	}
 	open()

@@ -8,18 +8,18 @@ import (
 	"codea1/events"
 )
 
-// Handler turns each event of a batch into those that follow from it. It
-// returns one Result per event, in the same order. It must end soon after ctx
-// does, and must make the same events when it is called again with the same.
+// Handler turns each event of a batch into output events. It returns one Result
+// per event, in the same order. It must return soon after ctx ends, and must
+// make the same outputs when it is called again with the same events.
 type Handler func(ctx context.Context, batch []*events.Event) []Result
 
-// Result is what became of one event.
+// Result is the result for one event.
 type Result struct {
-	Events []*events.Event // what follows, not to be changed any more; published only when Err is nil
-	Err    error           // nil, Drop, Snooze, or a failure to be retried
+	Events []*events.Event // outputs, not to be changed any more; published only if Err is nil
+	Err    error           // nil, Drop, Snooze, or a failure to retry
 }
 
-// Each makes a Handler of a function for one event.
+// Each makes a Handler from a function for one event.
 func Each(handle func(context.Context, *events.Event) ([]*events.Event, error)) Handler {
 	return func(ctx context.Context, batch []*events.Event) []Result {
 		results := make([]Result, len(batch))
@@ -30,8 +30,8 @@ func Each(handle func(context.Context, *events.Event) ([]*events.Event, error)) 
 	}
 }
 
-// Drop is the error of a handler that gives up on an event for good: the stage
-// publishes a group.dropped with the reason and acknowledges.
+// Drop is the error of a handler that gives up on an event: the stage publishes
+// a group.dropped with the reason and acknowledges.
 func Drop(reason events.DropReason, detail string) error { return &dropError{reason, detail} }
 
 type dropError struct {
@@ -42,7 +42,7 @@ type dropError struct {
 func (e *dropError) Error() string { return fmt.Sprintf("drop: %s: %s", e.reason, e.detail) }
 
 // Snooze is the error of a handler that cannot handle an event yet. The event
-// comes back after d; it is no failure, however often it happens.
+// is delivered again after d. It does not count as a failure.
 func Snooze(d time.Duration) error { return &snoozeError{d} }
 
 type snoozeError struct{ after time.Duration }

@@ -9,12 +9,13 @@ import (
 	"codea1/events"
 )
 
-// heartbeat publishes a stage.heartbeat every HeartbeatEvery until ctx ends. A
-// beat that cannot be published is skipped: its absence is the message.
+// heartbeat publishes a stage.heartbeat every HeartbeatEvery until ctx ends. It
+// skips a heartbeat that it cannot publish.
 func (s *Stage) heartbeat(ctx context.Context) {
 	tick := time.NewTicker(s.config.HeartbeatEvery)
 	defer tick.Stop()
-	// The start of the process tells its beats from those of its predecessor.
+	// The start time of the process makes its heartbeats distinct from those of
+	// an earlier process.
 	process := s.config.source() + "-" + strconv.FormatInt(s.config.Now().UnixMilli(), 36)
 	share := busyShare{slots: s.config.Concurrency, at: s.config.Now()}
 	for beat := 1; ; beat++ {

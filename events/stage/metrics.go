@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics counts for Prometheus and, because a heartbeat needs them too, for
-// the stage itself. What is a state rather than a count is in signals.go.
+// metrics are the counters of a stage, for Prometheus and for heartbeats.
+// signals.go has the gauges.
 type metrics struct {
 	handled     *prometheus.CounterVec // by outcome
 	published   *prometheus.CounterVec // by type
@@ -31,12 +31,13 @@ type metrics struct {
 
 // Values of the label outcome.
 const (
-	outcomePassed  = "passed"  // what follows from the event was published
-	outcomeDropped = "dropped" // the group left the pipeline by name, as the handler wanted
-	outcomeDead    = "dead"    // the stage gave up: the event is a dead letter
+	outcomePassed  = "passed"  // its outputs were published
+	outcomeDropped = "dropped" // its group was dropped, as the handler wanted
+	outcomeDead    = "dead"    // it became a dead letter
 )
 
-// operation is a value of the label operation: what the bus was asked for.
+// operation is a value of the label operation: the kind of a request to the
+// bus.
 type operation string
 
 const (
@@ -48,7 +49,7 @@ const (
 
 const namespace, subsystem = "codea1", "stage"
 
-// newMetrics makes the collectors, or takes those an earlier stage of the same
+// newMetrics makes the collectors, or returns those that another stage of the
 // process has registered.
 func newMetrics(registerer prometheus.Registerer, stage string) (*metrics, error) {
 	var errs []error
@@ -62,20 +63,20 @@ func newMetrics(registerer prometheus.Registerer, stage string) (*metrics, error
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10), // 1 ms to 262 s
 		}, []string{"stage"}))
 	}
-	handled := counter("handled_total", "Events answered for good, by outcome: passed on, dropped by name, or dead: made a dead letter.", "outcome")
-	published := counter("published_total", "Events published as what follows from others.", "type")
-	dropped := counter("dropped_total", "Groups that left the pipeline at this stage.", "reason")
-	busErrors := counter("bus_errors_total", "Times the bus did not do what it was asked for: fetch, publish, answer or lag. Never counted as a failure of an event.", "operation")
-	failed := counter("failed_total", "Attempts at an event that failed.")
-	retried := counter("retried_total", "Events handed back after a failure, to be tried again.")
-	snoozed := counter("snoozed_total", "Times an event was put off because it could not be handled yet.")
-	redelivered := counter("redelivered_total", "Deliveries of an event that had been delivered before, to this instance or another.")
+	handled := counter("handled_total", "Events that were answered, by outcome: passed (outputs published), dropped (group dropped by the handler) or dead (dead letter).", "outcome")
+	published := counter("published_total", "Output events published.", "type")
+	dropped := counter("dropped_total", "Groups that this stage dropped.", "reason")
+	busErrors := counter("bus_errors_total", "Requests to the bus that failed, by operation: fetch, publish, answer or lag. They do not count as failures of events.", "operation")
+	failed := counter("failed_total", "Failures of events in the handler.")
+	retried := counter("retried_total", "Events given back after a failure, to be retried.")
+	snoozed := counter("snoozed_total", "Events given back because they could not be handled yet.")
+	redelivered := counter("redelivered_total", "Deliveries of events that were delivered before, to any replica.")
 	replayed := counter("replayed_total", "Events whose output was in the outbox and was not made again.")
 	inFlight := register(registerer, &errs, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "in_flight_events", Help: "Events that this process is handling now.",
 	}, []string{"stage"}))
 	batch := histogram("batch_duration_seconds", "Time from the arrival of a batch to its acknowledgement.")
-	handler := histogram("handler_duration_seconds", "Time of one call of the stage's own code on a batch: what is left of batch_duration_seconds is the loop, the codec and the bus.")
+	handler := histogram("handler_duration_seconds", "Time of one call of the handler on a batch. The rest of batch_duration_seconds is the loop, the codec and the bus.")
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func CountReplayed(ctx context.Context) {
 // metricsKey is the context key of a stage's *metrics.
 type metricsKey struct{}
 
-// leave counts what is published and the group that leaves the pipeline.
+// leave counts the published messages and the dropped group of a decision.
 func (m *metrics) leave(d decision) {
 	for i := range d.publish {
 		m.published.WithLabelValues(string(d.publish[i].Type)).Inc()

@@ -10,19 +10,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"codea1/events"
 	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The server goes away several times while events stream through two
-// instances; every event is answered, and nothing is there twice.
+// The server restarts several times while two replicas handle events. Every
+// event is answered, and no output is stored twice.
 func TestServerRestarts(t *testing.T) {
 	server := natstest.Start(t)
 	const n, restarts = 120, 3
@@ -59,7 +59,7 @@ func TestServerRestarts(t *testing.T) {
 	if lag, err := bus.Lag(ctx, run, "worker"); err != nil || lag != (events.Lag{}) {
 		t.Errorf("lag %+v, error %v", lag, err)
 	}
-	// An outage is nobody's failure.
+	// An outage is not a failure of an event.
 	if list, err := bus.DeadLetters(ctx, run); err != nil || len(list) > 0 {
 		t.Errorf("dead letters %v, error %v", list, err)
 	}
@@ -68,7 +68,7 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
-// Somebody deletes the consumer: the stage makes another one and goes on.
+// If the consumer is deleted on the server, the stage makes another one.
 func TestConsumerDeleted(t *testing.T) {
 	server := natstest.Start(t)
 	bus := server.Connect(t, natsbus.Config{})
@@ -88,7 +88,7 @@ func TestConsumerDeleted(t *testing.T) {
 	if err := js.DeleteConsumer(bounded(t), "codea1-"+run, "worker"); err != nil {
 		t.Fatal(err)
 	}
-	post(t, bus, 3) // the first one again, too: handled twice, published once
+	post(t, bus, 3) // and handles the first again, which publishes nothing new
 	if got := collect(t, bus, 3, events.TypeCodeSampled); len(slices.Compact(groups(got))) != 3 {
 		t.Errorf("answered %q", groups(got))
 	}
@@ -116,8 +116,8 @@ func TestBusClosed(t *testing.T) {
 	}
 }
 
-// The work of several AckWaits is done once. A machine that stops this process
-// for long decides nothing.
+// An event that takes several AckWaits is handled once. The test allows for a
+// machine that stops this process.
 func TestLongWorkIsNotDeliveredAgain(t *testing.T) {
 	const ackWait = time.Second
 	bus := natstest.Bus(t)

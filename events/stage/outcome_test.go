@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"codea1/events"
 	"codea1/events/eventstest"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 func TestWhatBecomesOfAnEvent(t *testing.T) {
@@ -25,17 +25,17 @@ func TestWhatBecomesOfAnEvent(t *testing.T) {
 		slot := e.Payload.(*events.ProblemPosed).Plan.Slot
 		n := calls[slot].Add(1)
 		switch {
-		case slot == 1: // never works
+		case slot == 1: // always fails
 			return nil, errors.New("no luck")
-		case slot == 2 && n < 3: // works at the third attempt
+		case slot == 2 && n < 3: // works at the third try
 			return nil, errors.New("not this time")
-		case slot == 3 && n < 10: // is put off more often than it may fail
+		case slot == 3 && n < 10: // is snoozed more often than it may fail
 			return nil, stage.Snooze(time.Millisecond)
 		case slot == 4:
 			return nil, stage.Drop(events.DropStale, "too old")
 		case slot == 5:
 			panic("nil map")
-		case slot == 6: // outlives HandleTimeout
+		case slot == 6: // takes longer than HandleTimeout
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}
@@ -69,7 +69,7 @@ func TestWhatBecomesOfAnEvent(t *testing.T) {
 		slot(1): "worker retries 1/1 of 4096: failed 4 times, last: no luck",
 		slot(4): "worker stale 1/4 of 4096: too old",
 		slot(5): "worker retries 1/5 of 4096: failed 4 times, last: handler panicked: nil map",
-		slot(6): "worker retries 1/6 of 4096: failed 4 times, last: handler ran over 200ms: context deadline exceeded",
+		slot(6): "worker retries 1/6 of 4096: failed 4 times, last: handler took longer than 200ms: context deadline exceeded",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("dropped (-want +got):\n%s", d)
@@ -119,7 +119,7 @@ func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-// One event that makes its whole batch fail takes nobody with it.
+// One event that makes its whole batch fail does not fail the others.
 func TestABatchThatFailsAsAWhole(t *testing.T) {
 	for name, fail := range map[string]func() []stage.Result{
 		"Panic":       func() []stage.Result { panic("bad weather") },
@@ -171,11 +171,11 @@ func TestMalformedPayload(t *testing.T) {
 	settled(t, bus)
 }
 
-// An output that contradicts what is stored drops the group; the others of the
-// batch are published.
+// An output that contradicts a stored event drops the group; the other outputs
+// of the batch are published.
 func TestContradictionDropsTheGroup(t *testing.T) {
 	bus := natstest.Bus(t)
-	// Another cause has led to a code.sampled and to a group.dropped already.
+	// Another cause has led to a code.sampled and a group.dropped before.
 	other := eventstest.Posed(run, 1, 0)
 	sampled := eventstest.Encode(eventstest.CodeSampled(other))
 	sampled.ID = strings.Repeat("ab", 16)

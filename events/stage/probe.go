@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Probe answers the questions that whoever runs a process asks it, over HTTP:
-// /metrics for Prometheus, and /healthz, which is 200 when every part of the
-// process is well and 503 with the reasons otherwise.
+// Probe serves /metrics for Prometheus and /healthz over HTTP. /healthz answers
+// 200 if every part of the process is healthy, and otherwise 503 with the
+// reasons.
 //
-// It serves one process, not one stage: a process without a stage loop reports
-// its parts by functions of its own.
+// It serves one process, not one stage: a process without a Stage reports its
+// parts with Watch or Service.
 type Probe struct {
 	listener net.Listener
 	handler  http.Handler
@@ -35,7 +35,7 @@ type part struct {
 	health func(context.Context) error
 }
 
-// Limits of the server: it answers a scraper and a health check, nobody else.
+// Limits of the server, whose clients are a scraper and a health check.
 const (
 	probeReadTimeout     = 5 * time.Second
 	probeHealthTimeout   = 2 * time.Second // for all parts together
@@ -45,8 +45,8 @@ const (
 	probeScrapes         = 4 // at a time
 )
 
-// ListenProbe takes the address, host:port; connections wait until Serve.
-// Anyone who reaches it can read the metrics, and nothing else.
+// ListenProbe listens on the address, host:port; connections wait until Serve.
+// Every client that reaches it can read the metrics, and nothing else.
 func ListenProbe(ctx context.Context, address string, gatherer prometheus.Gatherer) (*Probe, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", address)
@@ -61,20 +61,20 @@ func ListenProbe(ctx context.Context, address string, gatherer prometheus.Gather
 	return p, nil
 }
 
-// Address returns where the probe listens, as host:port.
+// Address returns the listening address as host:port.
 func (p *Probe) Address() string { return p.listener.Addr().String() }
 
-// Watch adds a part whose health counts. health returns nil when the part is
-// well, soon after its context has ended at the latest. A name may be used
-// again: each use is a part of its own.
+// Watch adds a part of the process. health returns nil if the part is healthy;
+// it must return soon after its context ends. If a name is used twice, both
+// parts count.
 func (p *Probe) Watch(name string, health func(context.Context) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parts = append(p.parts, part{name, health})
 }
 
-// Service adds a part that is well while run runs, and returns run so watched:
-// a process that waits for something, or whose loop has ended, says so.
+// Service adds a part that is healthy while run runs. It returns run with that
+// check.
 func (p *Probe) Service(name string, run func(context.Context) error) func(context.Context) error {
 	var mu sync.Mutex
 	running := false
@@ -98,8 +98,8 @@ func (p *Probe) Service(name string, run func(context.Context) error) func(conte
 	}
 }
 
-// Health returns nil when all parts are well, and otherwise what is wrong with
-// each of the others. A process without parts has not begun.
+// Health returns nil if all parts are healthy, and otherwise the errors of the
+// others. A process without parts is not healthy.
 func (p *Probe) Health(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeHealthTimeout)
 	defer cancel()
@@ -132,8 +132,8 @@ func (p *Probe) healthz(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ok:", strings.Join(names, ", "))
 }
 
-// Serve answers requests until ctx ends, lets those under way finish, and
-// returns nil. Call it once.
+// Serve answers requests until ctx ends, waits for those under way, and returns
+// nil. Call it once.
 func (p *Probe) Serve(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           p.handler,
@@ -154,12 +154,12 @@ func (p *Probe) Serve(ctx context.Context) error {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeShutdownTimeout)
 		defer cancel()
 		if server.Shutdown(ending) != nil {
-			return server.Close() // a slow scraper is no reason to stay
+			return server.Close() // do not wait for a slow scraper
 		}
 		return nil
 	})
 	return group.Wait()
 }
 
-// Close gives the address back where Serve was never called.
+// Close closes the listener if Serve was never called.
 func (p *Probe) Close() error { return p.listener.Close() }

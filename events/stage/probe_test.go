@@ -10,15 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"codea1/events"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
-// probe serves a probe until the test ends, and returns what asks it.
+// probe serves a probe until the test ends, and returns a function that sends
+// it requests.
 func probe(t *testing.T, gatherer prometheus.Gatherer) (p *stage.Probe, get func(path string) (status int, body string)) {
 	t.Helper()
 	p, err := stage.ListenProbe(t.Context(), "127.0.0.1:0", gatherer)
@@ -62,8 +63,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A stage is well while its loop runs and its bus answers, and says otherwise
-// what is wrong.
+// A stage is healthy while its loop runs and its bus answers. Otherwise the
+// probe answers with the reason.
 func TestProbeOfAStage(t *testing.T) {
 	server := natstest.Start(t)
 	registry := prometheus.NewRegistry()
@@ -123,7 +124,7 @@ func TestProbeOfAStage(t *testing.T) {
 	}
 }
 
-// A process without a stage loop reports its parts by functions.
+// A process without a stage reports its parts with functions.
 func TestProbeOfOtherParts(t *testing.T) {
 	p, get := probe(t, prometheus.NewRegistry())
 	var mu sync.Mutex

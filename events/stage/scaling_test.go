@@ -10,20 +10,20 @@ import (
 	"strings"
 	"testing"
 
-	"codea1/events"
-	"codea1/events/eventstest"
-	"codea1/events/natsbus"
-	"codea1/events/natsbus/natstest"
-	"codea1/events/stage"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v4"
+
+	"codea1/events"
+	"codea1/events/eventstest"
+	"codea1/events/natsbus"
+	"codea1/events/natsbus/natstest"
+	"codea1/events/stage"
 )
 
-// SCALING.md names the metrics that a stage has, all of them and no others.
+// SCALING.md lists exactly the metrics of a stage.
 func TestScalingDocument(t *testing.T) {
 	text, err := os.ReadFile("SCALING.md")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestScalingDocument(t *testing.T) {
 	}
 }
 
-// The examples of SCALING.md are YAML, and what they say about NATS is so.
+// The examples of SCALING.md are valid YAML, and their NATS names are right.
 func TestScalingExamples(t *testing.T) {
 	text, err := os.ReadFile("SCALING.md")
 	if err != nil {

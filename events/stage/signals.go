@@ -4,27 +4,27 @@ import (
 	"sync"
 	"time"
 
-	"codea1/events"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"codea1/events"
 )
 
-// signals is what a scaler looks at: the state of the stages of one registry
-// that run now. There is one per registry, so that several stages, and several
-// instances of one, can share it.
+// signals collects the gauges for an autoscaler: the state of the running
+// stages of one registry. Several stages, and several replicas of one, share
+// it.
 type signals struct {
 	mu    sync.Mutex
 	live  map[*Stage]bool
-	ended map[string]time.Duration // busy time of instances that have ended, by stage
+	ended map[string]time.Duration // busy time of ended replicas, by stage
 }
 
 var (
-	lagDesc        = signalDesc("lag_events", "Events the bus holds for the stage that no instance has got yet. Every instance reports the same figure: take the maximum, not the sum.")
-	unansweredDesc = signalDesc("unanswered_events", "Events that instances of the stage have got and not answered, snoozed and failed ones included. The same figure from every instance.")
-	lagAgeDesc     = signalDesc("lag_age_seconds", "Time since the bus last told the lag.")
+	lagDesc        = signalDesc("lag_events", "Events of the stage that are not delivered yet. Every replica reports the same value: take the maximum, not the sum.")
+	unansweredDesc = signalDesc("unanswered_events", "Events of the stage that are delivered and not answered, including snoozed and failed ones. Every replica reports the same value.")
+	lagAgeDesc     = signalDesc("lag_age_seconds", "Time since the bus last returned the lag.")
 	slotsDesc      = signalDesc("slots", "Batches that the stage can handle at the same time in this process.")
-	busyRatioDesc  = signalDesc("busy_ratio", "Share of the slots' time spent on batches in the last interval of the lag, 0 to 1.")
-	busyTotalDesc  = signalDesc("busy_seconds_total", "Time slots have spent on batches, unfinished ones included, added up over slots.")
+	busyRatioDesc  = signalDesc("busy_ratio", "Share of busy slots in the last lag interval, 0 to 1.")
+	busyTotalDesc  = signalDesc("busy_seconds_total", "Busy time of all slots, including unfinished batches.")
 )
 
 func signalDesc(name, help string) *prometheus.Desc {
@@ -62,17 +62,16 @@ func (*signals) Describe(into chan<- *prometheus.Desc) {
 	}
 }
 
-// signal is the state of all instances of one stage in this process.
+// signal is the state of all replicas of one stage in this process.
 type signal struct {
 	slots     int
 	busySlots float64 // of the last interval
 	busy      time.Duration
 	lag       events.Lag
-	lagAt     time.Time // newest of the instances; zero for none
+	lagAt     time.Time // latest of the replicas; zero for none
 }
 
-// Collect implements prometheus.Collector. It asks the bus nothing: a scrape
-// costs the same whatever the bus does.
+// Collect implements prometheus.Collector. It sends no request to the bus.
 func (g *signals) Collect(into chan<- prometheus.Metric) {
 	now := time.Now()
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, stage string) {
@@ -81,7 +80,7 @@ func (g *signals) Collect(into chan<- prometheus.Metric) {
 	for stage, s := range g.read() {
 		send(busyTotalDesc, prometheus.CounterValue, s.busy.Seconds(), stage)
 		if s.slots == 0 {
-			continue // none runs: there is no state
+			continue // no replica runs
 		}
 		send(slotsDesc, prometheus.GaugeValue, float64(s.slots), stage)
 		send(busyRatioDesc, prometheus.GaugeValue, s.busySlots/float64(s.slots), stage)

@@ -11,18 +11,19 @@ import (
 	"codea1/events"
 )
 
-// Stage is one instance of a worker. Run it once.
+// Stage is one replica of a worker. Run it once.
 type Stage struct {
-	config   Config
-	logger   *slog.Logger
-	rules    rules
-	metrics  *metrics
-	signals  *signals
-	contact  contact
-	failures failureCounts
+	config    Config
+	logger    *slog.Logger
+	publisher Publisher
+	rules     rules
+	metrics   *metrics
+	signals   *signals
+	contact   contact
+	failures  failureCounts
 }
 
-// New checks the configuration and registers the stage's metrics.
+// New checks the configuration and registers the metrics.
 func New(config Config) (*Stage, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -36,7 +37,7 @@ func New(config Config) (*Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stage %s: metrics: %w", config.Name, err)
 	}
-	return &Stage{
+	s := &Stage{
 		config: config,
 		logger: config.Logger.With("stage", config.source()),
 		rules: rules{
@@ -45,16 +46,21 @@ func New(config Config) (*Stage, error) {
 		},
 		metrics: m,
 		signals: g,
-	}, nil
+	}
+	s.publisher = Publisher{
+		Bus: config.Bus, Backoff: config.Backoff, Logger: s.logger,
+		asked: func(ctx context.Context, err error) { s.asked(ctx, opPublish, err) },
+	}
+	return s, nil
 }
 
-// Run handles events until ctx ends. It then fetches no more, lets what is in
-// flight finish within DrainTimeout, and returns nil; after DrainTimeout it
-// ends the handlers' context, waits for them and returns an error. What was
-// not acknowledged is delivered again, to whoever consumes next.
+// Run handles events until ctx ends. Then it fetches no more, waits up to
+// DrainTimeout for work in flight, and returns nil. After DrainTimeout it ends
+// the handlers' context, waits for them and returns an error. Unacknowledged
+// events are delivered again to the worker set.
 //
-// Run outlasts any outage of the bus. It returns early only with an error:
-// when it cannot begin to consume, or when the bus was closed.
+// Run continues through outages of the bus. It returns early, with an error,
+// only if it cannot begin to consume or the bus was closed.
 func (s *Stage) Run(ctx context.Context) error {
 	consumer, err := s.consume(ctx)
 	if err != nil {
@@ -63,7 +69,7 @@ func (s *Stage) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("stage %s: %w", s.config.Name, err)
 	}
-	// Work outlives ctx by the drain.
+	// Work may continue after ctx ends, up to DrainTimeout.
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
 
@@ -94,7 +100,7 @@ func (s *Stage) Run(ctx context.Context) error {
 	if !timer.Stop() && err == nil {
 		err = errDrain
 	}
-	stopBeating() // the loop may have ended by itself
+	stopBeating() // the loop may have ended before ctx
 	beats.Wait()
 	if consumer != nil {
 		err = errors.Join(err, consumer.Close())
@@ -114,9 +120,9 @@ func (s *Stage) consume(ctx context.Context) (events.Consumer, error) {
 	})
 }
 
-// fetch starts a batch whenever a slot is free, until ctx ends (nil) or the
-// bus is closed (ErrClosed). It returns the consumer in use, which is another
-// one after an error, or nil.
+// fetch starts a batch whenever a slot is free, until ctx ends (nil) or the bus
+// is closed (ErrClosed). It returns the current consumer, which is a new one
+// after an error, or nil.
 func (s *Stage) fetch(ctx context.Context, consumer events.Consumer, start func([]events.Delivery, func())) (events.Consumer, error) {
 	slots := make(chan struct{}, s.config.Concurrency)
 	for failures := 0; ; {
@@ -149,7 +155,7 @@ func (s *Stage) fetch(ctx context.Context, consumer events.Consumer, start func(
 		if failures == 1 {
 			s.logger.Warn("cannot fetch events, trying again", "error", err)
 		}
-		// The consumer may be gone for good; a new one costs nothing.
+		// Open a new consumer next: this one may be unusable.
 		if consumer != nil {
 			consumer.Close()
 			consumer = nil
@@ -160,9 +166,9 @@ func (s *Stage) fetch(ctx context.Context, consumer events.Consumer, start func(
 	}
 }
 
-// failureCounts remembers how often events have failed here. It forgets an
-// event that is answered for good and, should it ever hold too many, all of
-// them: then some are retried more often than they need to be.
+// failureCounts counts the failures of events in this replica. It forgets an
+// event that is answered, and all events if there are too many: then some are
+// retried more often than necessary.
 type failureCounts struct {
 	mu    sync.Mutex
 	count map[string]int // by event ID

@@ -10,21 +10,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
 	"codea1/events"
 	"codea1/events/eventstest"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const run = "r1"
 
-// config is a stage that answers problem.posed, impatient enough for a test.
+// config returns a stage that answers problem.posed, with short waits.
 func config(bus events.Bus, handler stage.Handler) stage.Config {
 	return stage.Config{
 		Bus: bus, Run: run, Name: "worker",
@@ -38,8 +38,8 @@ func answer(_ context.Context, e *events.Event) ([]*events.Event, error) {
 	return []*events.Event{eventstest.CodeSampled(e)}, nil
 }
 
-// start runs a stage until stop is called or the test ends, and returns once it
-// consumes or has failed to; stop returns what Run returned.
+// start runs a stage until stop is called or the test ends. It returns once the
+// stage consumes or has failed. stop returns the error of Run.
 func start(t *testing.T, c stage.Config) (stop func() error) {
 	t.Helper()
 	s, err := stage.New(c)
@@ -81,7 +81,7 @@ func post(t *testing.T, bus events.Bus, n int) {
 	}
 }
 
-// collect reads until n events of the types have come, and returns them.
+// collect reads n events of the types.
 func collect(t *testing.T, bus events.Bus, n int, types ...events.Type) []*events.Event {
 	t.Helper()
 	ctx := bounded(t)
@@ -195,8 +195,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A drain that takes too long ends the handler's context and hands the event
-// back, without counting it as a failure.
+// After DrainTimeout the stage ends the handler's context and gives the event
+// back, without counting a failure.
 func TestDrainTimeout(t *testing.T) {
 	bus := natstest.Bus(t)
 	entered := make(chan struct{})
@@ -305,7 +305,7 @@ func TestMetricsAreShared(t *testing.T) {
 	}
 }
 
-// BenchmarkStage is the price of the loop: an event in, one out.
+// BenchmarkStage measures the loop: one output for each event.
 func BenchmarkStage(b *testing.B) {
 	bus := natstest.Bus(b)
 	list := make([]events.Message, b.N)
@@ -322,7 +322,7 @@ func BenchmarkStage(b *testing.B) {
 	var handled atomic.Int64
 	c := config(bus, stage.Each(func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
 		if handled.Add(1) == int64(b.N) {
-			defer cancel() // the drain publishes and acknowledges what is in flight
+			defer cancel() // the drain publishes and acknowledges events in flight
 		}
 		return answer(ctx, e)
 	}))

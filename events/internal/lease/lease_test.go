@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"codea1/events"
-
 	"go.uber.org/goleak"
+
+	"codea1/events"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
 	"codea1/events"
 	"codea1/events/natsbus"
-
-	natsserver "github.com/nats-io/nats-server/v2/server"
 )
 
 // Nodes is the number of servers of a Cluster: it can do without one of them.
