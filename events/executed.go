@@ -62,27 +62,21 @@ type ExecutedSuite struct {
 	Failure     string         `msgpack:"failure,omitempty"` // infrastructure failure: the suite is masked, not scored
 }
 
-// Valid returns the number of kept tests: `valid` of design step 4.
-func (s *ExecutedSuite) Valid() int {
-	n := 0
+// Counts returns the number of kept tests, the number of those that are wrong as
+// stated, and the number of discarded tests. In R_val, `valid` is kept and
+// `invalid` is wrong plus discarded.
+func (s *ExecutedSuite) Counts() (kept, wrong, discarded int) {
 	for i := range s.Tests {
-		if s.Tests[i].Status == StatusKept {
-			n++
+		if s.Tests[i].Status != StatusKept {
+			discarded++
+			continue
+		}
+		kept++
+		if s.Tests[i].Wrong {
+			wrong++
 		}
 	}
-	return n
-}
-
-// Invalid returns the number of unparsable, raised, duplicate and wrong
-// tests: `invalid` of design step 4. A wrong test is kept and still counts.
-func (s *ExecutedSuite) Invalid() int {
-	n := 0
-	for i := range s.Tests {
-		if s.Tests[i].Status != StatusKept || s.Tests[i].Wrong {
-			n++
-		}
-	}
-	return n
+	return kept, wrong, discarded
 }
 
 // GoldenVerdict is the outcome of one golden test on one answer.

@@ -22,8 +22,8 @@ type SuiteReward struct {
 	FailNew   float64 `msgpack:"fail_new"`
 	PassHist  float64 `msgpack:"pass_hist"`
 	FailHist  float64 `msgpack:"fail_hist"`
-	Valid     int     `msgpack:"valid"`
-	Invalid   int     `msgpack:"invalid"`
+	Valid     int     `msgpack:"valid"`   // in R_val: the kept tests
+	Invalid   int     `msgpack:"invalid"` // in R_val: the tests that are wrong as stated or discarded
 	Masked    bool    `msgpack:"masked,omitempty"`
 }
 

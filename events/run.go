@@ -162,9 +162,9 @@ type EvalScored struct {
 	Suites      int `msgpack:"suites"`    // suites scored
 	Wanted      int `msgpack:"wanted"`    // tests wanted: suites x K
 	Stated      int `msgpack:"stated"`    // tests written
-	Valid       int `msgpack:"valid"`     // of those, kept with the right answer stated
+	Right       int `msgpack:"right"`     // of those, kept and right as stated
 	Defective   int `msgpack:"defective"` // suites written for an answer that fails a golden test
-	Found       int `msgpack:"found"`     // of those, with a kept test that the answer fails
+	Found       int `msgpack:"found"`     // of those, with a test that is right as stated and that the answer fails
 }
 
 // EventType implements Payload.
@@ -178,9 +178,9 @@ func (e *EvalScored) Validate() error {
 	if e.ProblemID == "" {
 		return invalid("problem", "is empty")
 	}
-	if e.Valid > e.Stated || e.Found > e.Defective || e.Defective > e.Suites {
-		return invalid("valid", "a part is larger than its whole: valid %d of %d, found %d of %d of %d suites",
-			e.Valid, e.Stated, e.Found, e.Defective, e.Suites)
+	if e.Right > e.Stated || e.Found > e.Defective || e.Defective > e.Suites {
+		return invalid("right", "a part is larger than its whole: right %d of %d tests, found %d of %d of %d suites",
+			e.Right, e.Stated, e.Found, e.Defective, e.Suites)
 	}
 	return nil
 }

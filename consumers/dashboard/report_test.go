@@ -27,7 +27,7 @@ func reported(t testing.TB) *Follower {
 		for slot, right := range correct {
 			s.at = s.at.Add(time.Second)
 			applyTo(t, f, s.scored(tag, step, slot, len(correct), events.EvalScored{
-				Correct: []bool{right != '0', right > '1', right > '2', right > '3'}, Suites: 4, Wanted: 8, Stated: 8, Valid: 2 + step/2, Defective: 2, Found: 1,
+				Correct: []bool{right != '0', right > '1', right > '2', right > '3'}, Suites: 4, Wanted: 8, Stated: 8, Right: 2 + step/2, Defective: 2, Found: 1,
 			}))
 		}
 	}

@@ -128,7 +128,7 @@ func TestStory(t *testing.T) {
 				scored.Correct = append(scored.Correct, c == '+')
 			}
 			if tests != "" {
-				mustScan(t, tests, "%d/%d", &scored.Valid, &scored.Stated)
+				mustScan(t, tests, "%d/%d", &scored.Right, &scored.Stated)
 				mustScan(t, defects, "%d/%d", &scored.Found, &scored.Defective)
 				scored.Suites = max(4, scored.Defective)
 			}

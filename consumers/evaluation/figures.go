@@ -46,7 +46,7 @@ func (f *Figures) Add(e *events.EvalScored) {
 	f.Scored++
 	f.Suites += e.Suites
 	f.Stated += e.Stated
-	f.Right += e.Valid
+	f.Right += e.Right
 	f.Defective += e.Defective
 	f.Found += e.Found
 	if len(e.Correct) == 0 {

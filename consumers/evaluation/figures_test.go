@@ -19,8 +19,8 @@ func TestFigures(t *testing.T) {
 		{Plan: plan, ProblemID: "a", Correct: []bool{true, true, false, false}},
 		{Plan: plan, ProblemID: "b", Correct: []bool{true, true, true, true}},
 		{Plan: plan, ProblemID: "c", Correct: []bool{false, false, false}}, // one answer was lost
-		{Plan: plan, ProblemID: "a", Suites: 4, Wanted: 12, Stated: 10, Valid: 6, Defective: 4, Found: 1},
-		{Plan: plan, ProblemID: "b", Suites: 4, Wanted: 12, Stated: 14, Valid: 9, Defective: 4, Found: 3},
+		{Plan: plan, ProblemID: "a", Suites: 4, Wanted: 12, Stated: 10, Right: 6, Defective: 4, Found: 1},
+		{Plan: plan, ProblemID: "b", Suites: 4, Wanted: 12, Stated: 14, Right: 9, Defective: 4, Found: 3},
 	}
 	got := figures(scored...)
 	want := Figures{

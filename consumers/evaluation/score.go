@@ -18,7 +18,7 @@ var ErrAllMasked = errors.New("every answer is masked by an infrastructure failu
 // Test LLM, over all suites of the group:
 //
 //   - Stated counts the tests written, Wanted the tests asked for.
-//   - Valid counts the tests that are kept and right as stated. A test that is
+//   - Right counts the tests that are kept and right as stated. A test that is
 //     kept but wrong as stated does not count.
 //   - Defective counts the suites on an answer that loads and fails a golden
 //     test. An answer that does not load needs no test to show its defect.
@@ -63,7 +63,7 @@ func addSuite(out *events.EvalScored, answer *events.ExecutedAnswer, suite *even
 	for i := range suite.Tests {
 		t := &suite.Tests[i]
 		if t.Status == events.StatusKept && !t.Wrong {
-			out.Valid++
+			out.Right++
 			found = found || t.Verdict.Failed()
 		}
 	}

@@ -93,7 +93,7 @@ func TestScoreJudgesSuitesOnGivenAnswers(t *testing.T) {
 		Suites:    11, // 3 + 4 + 4
 		Wanted:    33, // 11 suites of 3
 		Stated:    8,  // 3 + 2 + 1, then 1, then 1
-		Valid:     6,  // 2 + 1 + 1, then 1, then 1
+		Right:     6,  // 2 + 1 + 1, then 1, then 1
 		Defective: 3, Found: 2,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

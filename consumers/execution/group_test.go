@@ -22,7 +22,8 @@ func transcript(out *events.CodeExecuted) string {
 	for i, a := range out.Answers {
 		fmt.Fprintf(&b, "answer %d: loads %t, historical %v\n", i, a.Loads, a.Historical)
 		for j, s := range a.Suites {
-			fmt.Fprintf(&b, "  suite %d: %d valid, %d invalid, %d of %d unprintable\n", j, s.Valid(), s.Invalid(), s.Unprintable, s.Chars)
+			kept, wrong, discarded := s.Counts()
+			fmt.Fprintf(&b, "  suite %d: %d kept, %d wrong as stated, %d discarded, %d of %d unprintable\n", j, kept, wrong, discarded, s.Unprintable, s.Chars)
 			for _, t := range s.Tests {
 				fmt.Fprintf(&b, "    %s: %s, expected %q, wrong %t, %s\n", t.Source, t.Status, t.Expected, t.Wrong, t.Verdict)
 			}
@@ -55,24 +56,24 @@ func TestExecute(t *testing.T) {
 		t.Error(err)
 	}
 	want := `answer 0: loads true, historical [pass pass]
-  suite 0: 2 valid, 1 invalid, 0 of 61 unprintable
+  suite 0: 2 kept, 1 wrong as stated, 0 discarded, 0 of 61 unprintable
     assert f([1]) == [2]: kept, expected "[2]", wrong false, pass
     assert f([1, 2]) == [2, 5]: kept, expected "[2, 4]", wrong true, pass
-  suite 1: 1 valid, 3 invalid, 0 of 69 unprintable
+  suite 1: 1 kept, 0 wrong as stated, 3 discarded, 0 of 69 unprintable
     assert f([0]) == [0]: raised, expected "", wrong false, not_run
     assert f([3]) == [6]: kept, expected "[6]", wrong false, pass
     assert f([ 3 ]) == [7]: duplicate, expected "", wrong false, not_run
     f(1): unparsable, expected "", wrong false, not_run
 answer 1: loads true, historical [pass raised]
-  suite 0: 2 valid, 0 invalid, 0 of 55 unprintable
+  suite 0: 2 kept, 0 wrong as stated, 0 discarded, 0 of 55 unprintable
     assert f([1]) == [2]: kept, expected "[2]", wrong false, pass
     assert f([1, 2]) == [2, 4]: kept, expected "[2, 4]", wrong false, timeout
-  suite 1: 0 valid, 1 invalid, 1 of 11 unprintable
+  suite 1: 0 kept, 0 wrong as stated, 1 discarded, 1 of 11 unprintable
     no tests, é: unparsable, expected "", wrong false, not_run
 answer 2: loads false, historical [not_run not_run]
-  suite 0: 1 valid, 0 invalid, 0 of 20 unprintable
+  suite 0: 1 kept, 0 wrong as stated, 0 discarded, 0 of 20 unprintable
     assert f([1]) == [2]: kept, expected "[2]", wrong false, not_run
-  suite 1: 0 valid, 0 invalid, 0 of 0 unprintable
+  suite 1: 0 kept, 0 wrong as stated, 0 discarded, 0 of 0 unprintable
 `
 	if diff := cmp.Diff(want, transcript(out)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -64,8 +64,8 @@ func TestValidate(t *testing.T) {
 	if diff := cmp.Diff(want, suite.Tests); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if suite.Valid() != 3 || suite.Invalid() != 8 {
-		t.Errorf("valid %d, invalid %d; want 3 and 8: a wrong test counts as both", suite.Valid(), suite.Invalid())
+	if kept, wrong, discarded := suite.Counts(); kept != 3 || wrong != 1 || discarded != 7 {
+		t.Errorf("%d kept, %d wrong as stated, %d discarded; want 3, 1 and 7", kept, wrong, discarded)
 	}
 }
 

@@ -50,7 +50,8 @@ func (A1) Rules() Rules { return paperRules }
 // time before it. Such a test is neither passed nor failed.
 func (r A1) Suite(plan *events.Plan, answer *events.ExecutedAnswer, suite *events.ExecutedSuite) events.SuiteReward {
 	k := float64(plan.Tests)
-	out := events.SuiteReward{Valid: suite.Valid(), Invalid: suite.Invalid()}
+	kept, wrong, discarded := suite.Counts()
+	out := events.SuiteReward{Valid: kept, Invalid: wrong + discarded}
 	out.RVal = clamp(min(float64(out.Valid)/k, 1-float64(out.Invalid)/k))
 	out.Penalty = ratio(suite.Unprintable, suite.Chars)
 	if !answer.Loads {

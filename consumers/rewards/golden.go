@@ -31,7 +31,8 @@ func (Golden) Rules() Rules {
 
 // Suite reports the counts of a suite, with a reward of 0.
 func (Golden) Suite(_ *events.Plan, _ *events.ExecutedAnswer, suite *events.ExecutedSuite) events.SuiteReward {
-	return events.SuiteReward{Valid: suite.Valid(), Invalid: suite.Invalid()}
+	kept, wrong, discarded := suite.Counts()
+	return events.SuiteReward{Valid: kept, Invalid: wrong + discarded}
 }
 
 // Answer returns the golden pass rate; 0 for an answer that does not load.

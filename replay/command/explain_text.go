@@ -94,7 +94,8 @@ func explainSuite(b *strings.Builder, g *query.Lineage, m, n int) {
 		fmt.Fprintf(b, "  suite %d: lost to the infrastructure: %s\n", n, suite.Failure)
 		return
 	}
-	fmt.Fprintf(b, "  suite %d: %d valid, %d invalid", n, suite.Valid(), suite.Invalid())
+	kept, wrong, discarded := suite.Counts()
+	fmt.Fprintf(b, "  suite %d: %d kept (%d wrong as stated), %d discarded", n, kept, wrong, discarded)
 	if r := g.Rewarded; r != nil && !r.Test[m][n].Masked {
 		t := &r.Test[m][n]
 		fmt.Fprintf(b, ", reward %.4f, advantage %+.4f\n", t.Reward, t.Advantage)
@@ -109,7 +110,7 @@ func explainSuite(b *strings.Builder, g *query.Lineage, m, n int) {
 		} else {
 			fmt.Fprintf(b, "    %-10s assert %s == %s", t.Verdict, clip(t.Call, 80), clip(t.Expected, 60))
 			if t.Wrong {
-				fmt.Fprintf(b, "  (stated %s)", clip(t.Stated, 60))
+				fmt.Fprintf(b, "  (wrong as stated: %s)", clip(t.Stated, 60))
 			}
 		}
 		if t.Detail != "" {
@@ -124,8 +125,8 @@ func explainEnd(b *strings.Builder, g *query.Lineage) {
 		fmt.Fprintf(b, "\ndropped by %s: %s: %s\n", d.Stage, d.Reason, d.Detail)
 	}
 	if s := g.Scored; s != nil {
-		fmt.Fprintf(b, "\nscored: code v%d, %d answers scored; test v%d, %d of %d tests valid, defects found by %d of %d suites\n",
-			s.CodeVersion, len(s.Correct), s.TestVersion, s.Valid, s.Stated, s.Found, s.Defective)
+		fmt.Fprintf(b, "\nscored: code v%d, %d answers scored; test v%d, %d of %d tests right as stated, defects found by %d of %d suites\n",
+			s.CodeVersion, len(s.Correct), s.TestVersion, s.Right, s.Stated, s.Found, s.Defective)
 	}
 	r := g.Rewarded
 	if r == nil {

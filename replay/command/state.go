@@ -81,8 +81,8 @@ func (r *stateJSON) print(out io.Writer, steps int) error {
 	fmt.Fprintf(table, "on their way\t%s\n", listed(c.Open()))
 	for _, tag := range slices.Sorted(maps.Keys(r.Metrics.Evaluations)) {
 		x := r.Metrics.Evaluations[tag]
-		fmt.Fprintf(table, "evaluation %s\t%d posed, %d scored, %d dropped; %d of %d answers correct, %d of %d tests valid, defects found by %d of %d suites\n",
-			tag, x.Posed, x.Scored, x.Dropped, x.Correct, x.Answers, x.Valid, x.Stated, x.Found, x.Defective)
+		fmt.Fprintf(table, "evaluation %s\t%d posed, %d scored, %d dropped; %d of %d answers correct, %d of %d tests right as stated, defects found by %d of %d suites\n",
+			tag, x.Posed, x.Scored, x.Dropped, x.Correct, x.Answers, x.Right, x.Stated, x.Found, x.Defective)
 	}
 	fmt.Fprintf(table, "mistake book\t%d tests\n", r.Tests)
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
@@ -105,11 +105,11 @@ func (r *stateJSON) printSteps(out io.Writer, most int) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\nSTEP\tPOSED\tREWARDED\tDROPPED\tCODE REWARD\tTEST REWARD\tPASSED\tLOADS\tVALID\tINVALID\tENTERED\tLEFT\t")
+	fmt.Fprintln(table, "\nSTEP\tPOSED\tREWARDED\tDROPPED\tCODE REWARD\tTEST REWARD\tPASSED\tLOADS\tKEPT\tWRONG OR DISCARDED\tENTERED\tLEFT\t")
 	for _, step := range steps {
 		s := r.Metrics.Steps[step]
 		fmt.Fprintf(table, "%d\t%d\t%d\t%d\t%.4f\t%.4f\t%.4f\t%d/%d\t%d\t%d\t%d\t%d\t\n", step, s.Posed, s.Rewarded, s.Dropped,
-			s.Code.Value(), s.Test.Value(), s.Passed.Value(), s.Loads, s.Code.N, s.Valid, s.Invalid, s.Entered, s.Left)
+			s.Code.Value(), s.Test.Value(), s.Passed.Value(), s.Loads, s.Code.N, s.Kept, s.WrongOrDiscarded, s.Entered, s.Left)
 	}
 	return table.Flush()
 }

@@ -21,12 +21,13 @@ type Step struct {
 	Posed    int    `json:"posed"` // groups
 	Rewarded int    `json:"rewarded"`
 	Dropped  int    `json:"dropped"`
-	Code     Reward `json:"code"`    // of answers
-	Test     Reward `json:"test"`    // of suites
-	Loads    int    `json:"loads"`   // answers, of those rewarded, that load
-	Passed   Mean   `json:"passed"`  // share of its suite's tests that an answer passes
-	Valid    int    `json:"valid"`   // tests
-	Invalid  int    `json:"invalid"` // tests
+	Code     Reward `json:"code"`   // of answers
+	Test     Reward `json:"test"`   // of suites
+	Loads    int    `json:"loads"`  // answers, of those rewarded, that load
+	Passed   Mean   `json:"passed"` // share of its suite's tests that an answer passes
+	Kept     int    `json:"kept"`   // tests
+	// Tests that are wrong as stated, which are also kept, or discarded.
+	WrongOrDiscarded int `json:"wrong_or_discarded"`
 	// Of the Mistake Book: tests that entered and left, and by how much the
 	// frequencies of tests rose and fell.
 	Entered int `json:"entered"`
@@ -94,7 +95,7 @@ type Evaluation struct {
 	Suites    int `json:"suites"`
 	Wanted    int `json:"wanted"` // tests
 	Stated    int `json:"stated"`
-	Valid     int `json:"valid"`
+	Right     int `json:"right"`     // tests kept and right as stated
 	Defective int `json:"defective"` // suites
 	Found     int `json:"found"`
 }
@@ -186,8 +187,8 @@ func (s *Step) reward(e *Event, r *events.GroupRewarded) {
 			}
 			s.Test.add(t.Reward)
 			s.Passed.add(t.PassNew)
-			s.Valid += t.Valid
-			s.Invalid += t.Invalid
+			s.Kept += t.Valid
+			s.WrongOrDiscarded += t.Invalid
 		}
 	}
 	for _, c := range e.Changes {
@@ -216,7 +217,7 @@ func (x *Evaluation) score(p *events.EvalScored) {
 	x.Suites += p.Suites
 	x.Wanted += p.Wanted
 	x.Stated += p.Stated
-	x.Valid += p.Valid
+	x.Right += p.Right
 	x.Defective += p.Defective
 	x.Found += p.Found
 }
@@ -267,7 +268,7 @@ func (m *Metrics) decode(d *decoder) {
 // fields returns everything a step holds, in the order of its encoding.
 func (s *Step) fields() (counts []*int, measures []*Measure) {
 	counts = []*int{
-		&s.Posed, &s.Rewarded, &s.Dropped, &s.Code.N, &s.Code.Masked, &s.Test.N, &s.Test.Masked, &s.Loads, &s.Passed.N, &s.Valid, &s.Invalid,
+		&s.Posed, &s.Rewarded, &s.Dropped, &s.Code.N, &s.Code.Masked, &s.Test.N, &s.Test.Masked, &s.Loads, &s.Passed.N, &s.Kept, &s.WrongOrDiscarded,
 		&s.Entered, &s.Left, &s.Rose, &s.Fell,
 	}
 	measures = []*Measure{&s.Code.Sum, &s.Test.Sum, &s.Passed.Sum}
@@ -279,5 +280,5 @@ func (s *Step) fields() (counts []*int, measures []*Measure) {
 }
 
 func (x *Evaluation) fields() []*int {
-	return []*int{&x.Posed, &x.Scored, &x.Dropped, &x.Answers, &x.Correct, &x.Suites, &x.Wanted, &x.Stated, &x.Valid, &x.Defective, &x.Found}
+	return []*int{&x.Posed, &x.Scored, &x.Dropped, &x.Answers, &x.Correct, &x.Suites, &x.Wanted, &x.Stated, &x.Right, &x.Defective, &x.Found}
 }

@@ -48,7 +48,7 @@ func TestApply(t *testing.T) {
 		posedEvent(2, "e-step000000-0000"),
 		posedEvent(3, "s000001-q0000"),
 		posedEvent(4, "s000001-q0001"),
-		at(Event{Seq: 5, Group: "e-step000000-0000", Payload: &events.EvalScored{Correct: []bool{true, false}, Suites: 2, Wanted: 4, Stated: 4, Valid: 3, Defective: 1, Found: 1}}),
+		at(Event{Seq: 5, Group: "e-step000000-0000", Payload: &events.EvalScored{Correct: []bool{true, false}, Suites: 2, Wanted: 4, Stated: 4, Right: 3, Defective: 1, Found: 1}}),
 		{Seq: 6, Type: events.TypeCodeSampled},
 		at(Event{Seq: 7, Group: "s000001-q0000", Payload: rewarded, Changes: []mistakes.Change{entry("f(1)", 2, 0), entry("f(2)", 3, 2), entry("f(3)", 0, 4)}}),
 		at(Event{Seq: 8, Group: "s000001-q0001", Payload: &events.GroupDropped{}}),
@@ -80,13 +80,13 @@ func TestApply(t *testing.T) {
 	step.CodeUpdate.KL, step.TestUpdate.KL = 0, 0
 	update := Update{Version: 1, Groups: 1, Sequences: 2, Tokens: 20, Loss: 0.25}
 	wantStep := Step{
-		Posed: 3, Rewarded: 2, Dropped: 1, Loads: 2, Valid: 8, Invalid: 2, Entered: 1, Left: 1, Rose: 4, Fell: 3,
+		Posed: 3, Rewarded: 2, Dropped: 1, Loads: 2, Kept: 8, WrongOrDiscarded: 2, Entered: 1, Left: 1, Rose: 4, Fell: 3,
 		Code: Reward{Mean{4, 1}, 2}, Test: Reward{Mean{4, 3}, 2}, Passed: Mean{4, 1}, CodeUpdate: update, TestUpdate: update,
 	}
 	if diff := cmp.Diff(wantStep, step); diff != "" {
 		t.Errorf("step 1 (-want +got):\n%s", diff)
 	}
-	wantEvaluation := Evaluation{Posed: 1, Scored: 1, Answers: 2, Correct: 1, Suites: 2, Wanted: 4, Stated: 4, Valid: 3, Defective: 1, Found: 1}
+	wantEvaluation := Evaluation{Posed: 1, Scored: 1, Answers: 2, Correct: 1, Suites: 2, Wanted: 4, Stated: 4, Right: 3, Defective: 1, Found: 1}
 	if diff := cmp.Diff(wantEvaluation, *s.Metrics.Evaluations["step000000"]); diff != "" {
 		t.Errorf("evaluation (-want +got):\n%s", diff)
 	}

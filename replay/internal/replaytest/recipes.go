@@ -63,8 +63,9 @@ func PassShare(g *events.CodeExecuted, alpha float64) *events.GroupRewarded {
 					}
 				}
 			}
-			kept += suite.Valid()
-			r.Test[m][n] = events.SuiteReward{Reward: alpha * float64(fails), Advantage: float64(n), Valid: suite.Valid(), Invalid: suite.Invalid()}
+			valid, wrong, discarded := suite.Counts()
+			kept += valid
+			r.Test[m][n] = events.SuiteReward{Reward: alpha * float64(fails), Advantage: float64(n), Valid: valid, Invalid: wrong + discarded}
 		}
 		r.Code[m].Reward = float64(passes) / float64(max(kept, 1))
 		r.Code[m].Advantage = float64(1-2*m) * 0.5
