@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/literal"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
@@ -76,8 +77,8 @@ func readRows(t testing.TB, name string) []row {
 // generous lets a slow ground truth finish on a busy machine.
 var generous = sandbox.Config{CallTimeout: 60 * time.Second, JobTimeout: 120 * time.Second, MemoryBytes: 2 << 30}
 
-// TestDataSets runs ground truths on their own golden tests, one row of every
-// so many, to stay quick; `problems check` runs them all.
+// TestDataSets runs ground truths on their own golden tests. It takes some rows
+// of each data set; `problems check` runs all of them.
 func TestDataSets(t *testing.T) {
 	t.Parallel()
 	for _, set := range []struct {
@@ -103,7 +104,7 @@ func TestDataSets(t *testing.T) {
 			var inProcess, total atomic.Int64
 			var group errgroup.Group
 			group.SetLimit(4)
-			for i := 0; i < len(rows); i += set.every {
+			for i := 0; i < len(rows); i += sandboxtest.Every(set.every) {
 				r := rows[i]
 				group.Go(func() error {
 					verdicts, err := x.Check(t.Context(), r.Solution, r.EntryPoint, r.Tests)
@@ -130,15 +131,15 @@ func TestDataSets(t *testing.T) {
 	}
 }
 
-// TestBuggySolutionsAreCaught runs known bugs, of one row in three, on the
-// golden tests.
+// TestBuggySolutionsAreCaught runs the known bugs of some rows on the golden
+// tests.
 func TestBuggySolutionsAreCaught(t *testing.T) {
 	t.Parallel()
 	rows := readRows(t, "humanevalpack_fix.jsonl.gz")
 	x := openExecutor(t, sandbox.Config{CallTimeout: time.Second, JobTimeout: 2 * time.Second})
 	var group errgroup.Group
 	group.SetLimit(4)
-	for i := 0; i < len(rows); i += 3 {
+	for i := 0; i < len(rows); i += sandboxtest.Every(3) {
 		r := rows[i]
 		for _, buggy := range r.Buggy {
 			group.Go(func() error {

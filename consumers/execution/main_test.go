@@ -2,7 +2,6 @@ package execution
 
 import (
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -21,7 +20,7 @@ var pools = sandboxtest.Pools[poolKey, *sandbox.Pool]{Skip: sandbox.ErrNotIsolat
 
 // quick is a configuration for tests that have to wait for a time limit: long
 // enough for whatever ends on its own, on a busy machine too.
-var quick = sandbox.Config{Workers: 1, CallTimeout: 1500 * time.Millisecond, MemoryBytes: 192 << 20, CacheBytes: -1}
+var quick = sandbox.Config{Workers: 1, CallTimeout: sandboxtest.CallTimeout, MemoryBytes: 192 << 20, CacheBytes: -1}
 
 // openExecutor returns an executor on a pool that tests with the same
 // configuration share.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/sandbox"
 )
 
@@ -33,7 +34,7 @@ func gradeFiles(t *testing.T) *Command {
 	directory := t.TempDir()
 	c := &Command{
 		Problems: filepath.Join(directory, "problems.jsonl"), Answers: filepath.Join(directory, "answers.jsonl"), Out: filepath.Join(directory, "grades.jsonl"),
-		Flags: sandbox.Flags{SandboxLevel: "open", Sandboxes: 2, CallTimeout: 1500 * time.Millisecond, JobTimeout: 10 * time.Second, MemoryMiB: 256},
+		Flags: sandbox.Flags{SandboxLevel: "open", Sandboxes: 2, CallTimeout: sandboxtest.CallTimeout, JobTimeout: 10 * time.Second, MemoryMiB: 256},
 	}
 	var lines []byte
 	for _, a := range gradingAnswers {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestBreakOut(t *testing.T) {
+	t.Parallel()
 	// Landlock and control groups stop what namespaces stop.
 	confined := openAt(t, LevelConfined, quick)
 	attempts, err := confined.BreakOut(t.Context())
@@ -41,6 +42,7 @@ func TestBreakOut(t *testing.T) {
 }
 
 func TestCheckCommand(t *testing.T) {
+	t.Parallel()
 	openAt(t, LevelIsolated, quick)
 	var out bytes.Buffer
 	c := CheckCommand{Flags{SandboxLevel: "isolated", CallTimeout: 2 * time.Second, JobTimeout: 10 * time.Second, MemoryMiB: 256}}

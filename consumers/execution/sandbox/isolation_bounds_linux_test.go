@@ -17,6 +17,7 @@ import (
 // TestCandidateIsBounded has several processes of one candidate take as much
 // memory as each may. They cannot hold it all, and the fork server lives on.
 func TestCandidateIsBounded(t *testing.T) {
+	t.Parallel()
 	const code = `
 import os, time
 

@@ -3,14 +3,14 @@ package sandbox
 import (
 	"strings"
 	"testing"
-	"time"
 
+	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/literal"
 )
 
 // quick is a configuration for tests that have to wait for a time limit: long
 // enough for whatever ends on its own, on a busy machine too.
-var quick = Config{Workers: 1, CallTimeout: 1500 * time.Millisecond, MemoryBytes: 192 << 20, CacheBytes: -1}
+var quick = Config{Workers: 1, CallTimeout: sandboxtest.CallTimeout, MemoryBytes: 192 << 20, CacheBytes: -1}
 
 // show writes an outcome as its kind, with the value if there is one.
 func show(o Outcome) string {

@@ -18,6 +18,7 @@ import (
 //
 // Only isolated: some attacks would harm the machine.
 func TestRedTeam(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/redteam/*.py")
 	if err != nil || len(files) < 70 {
 		t.Fatalf("%d attacks, %v", len(files), err)

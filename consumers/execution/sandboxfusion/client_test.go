@@ -35,7 +35,7 @@ func TestRemote(t *testing.T) {
 	t.Parallel()
 	address := os.Getenv("CODEA1_TEST_SERVER")
 	if address == "" {
-		behind := openPool(t, sandbox.Config{Workers: 2, MemoryBytes: 512 << 20, FileBytes: 16 << 20, CacheBytes: -1})
+		behind := openPool(t, sandbox.Config{Workers: 4, MemoryBytes: 512 << 20, FileBytes: 16 << 20, CacheBytes: -1})
 		server := httptest.NewServer(Handler(behind, ServeLimits{Waiting: 64}))
 		t.Cleanup(server.Close)
 		address = server.URL
@@ -156,7 +156,7 @@ func testRemoteAnswersThatGoOn(t *testing.T, address string) {
 func testRemoteAgrees(t *testing.T, address string) {
 	here, there := openPool(t, unhurried), openServed(t, address, unhurried)
 	in := sandboxtest.Sampled("def f(x): return {v: str(v) for v in x}", []events.HistoricalTest{{Call: "f([5])", Expected: "{5: '5'}", Count: 2}},
-		[]string{"def f(x): return {v: str(v) for v in x}", "def f(x):\n while len(x) > 1: pass\n return {v: v for v in x}", "def f(x) return x"},
+		[]string{"def f(x): return {v: str(v) for v in x}", "import time\ndef f(x):\n if len(x) > 1: time.sleep(60)\n return {v: v for v in x}", "def f(x) return x"},
 		[][]string{{"assert f([1]) == {1: '1'}\nassert f([1, 2]) == sorted([1])\nx = 1"}, {"assert f([]) == {}\nassert f([0]) == {0: '0'}\nassert f([1, 2]) == {}"}, {"assert f([1]) == 1"}})
 	in.Posed.Problem.Golden = []string{"assert f([7]) == {7: '7'}", "import unittest\nclass T(unittest.TestCase):\n def test(self): self.assertEqual(f([1]), {1: '1'})", "assert f(sorted) is None"}
 	want, err := execution.New(here).Execute(t.Context(), in)
@@ -204,7 +204,9 @@ func testRemoteRedTeam(t *testing.T, address string) {
 // testRemoteForgery: a program that writes the lines of an answer itself has
 // only chosen what its calls return.
 func testRemoteForgery(t *testing.T, address string) {
-	p := openServed(t, address, unhurried)
+	config := unhurried
+	config.Workers = 4
+	p := openServed(t, address, config)
 	forge := func(lines ...string) string {
 		text, err := json.Marshal(lines)
 		if err != nil {

@@ -2,7 +2,6 @@ package sandboxfusion
 
 import (
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -17,7 +16,7 @@ var pools = sandboxtest.Pools[sandbox.Config, *sandbox.Pool]{Skip: sandbox.ErrNo
 
 // quick is a configuration for tests that have to wait for a time limit: long
 // enough for whatever ends on its own, on a busy machine too.
-var quick = sandbox.Config{Workers: 1, CallTimeout: 1500 * time.Millisecond, MemoryBytes: 192 << 20, CacheBytes: -1}
+var quick = sandbox.Config{Workers: 1, CallTimeout: sandboxtest.CallTimeout, MemoryBytes: 192 << 20, CacheBytes: -1}
 
 // openPool returns a pool that tests with the same configuration share.
 func openPool(t testing.TB, config sandbox.Config) *sandbox.Pool {

@@ -1,0 +1,26 @@
+package sandboxtest
+
+import (
+	"os"
+	"time"
+)
+
+// Thorough reports whether tests repeat for confidence what the default run does
+// once: CODEA1_TEST_THOROUGH=1.
+var Thorough = os.Getenv("CODEA1_TEST_THOROUGH") == "1"
+
+// CallTimeout is the time limit of tests that wait for it. It is long enough for
+// any call that ends on its own: the time for which a busy machine keeps a
+// candidate waiting does not count.
+var CallTimeout = ifThorough(1500*time.Millisecond, 600*time.Millisecond)
+
+func ifThorough[T any](thorough, quick T) T {
+	if Thorough {
+		return thorough
+	}
+	return quick
+}
+
+// Every returns n for the thorough run and a multiple of it otherwise: the
+// distance between the rows of a data set that a test takes.
+func Every(n int) int { return ifThorough(n, 4*n) }
