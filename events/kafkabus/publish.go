@@ -29,18 +29,8 @@ func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return err
 	}
-	if len(messages) > events.MaxPublishBatch {
-		return fmt.Errorf("kafka: publish: %d messages, limit %d", len(messages), events.MaxPublishBatch)
-	}
-	for i := range messages {
-		m := &messages[i]
-		if err := m.Validate(); err != nil {
-			return fmt.Errorf("kafka: publish %s %s: %w", m.Type, m.Group, err)
-		}
-		if len(m.Data) > events.MaxPayloadBytes {
-			return fmt.Errorf("kafka: publish %s %s: %w: %d bytes, limit %d",
-				m.Type, m.Group, events.ErrTooLarge, len(m.Data), events.MaxPayloadBytes)
-		}
+	if err := client.ValidateBatch(messages); err != nil {
+		return fmt.Errorf("kafka: publish %w", err)
 	}
 	var runs []string
 	byRun := make(map[string][]*events.Message)

@@ -18,17 +18,17 @@ import (
 	"codea1/events/internal/client"
 )
 
-// Bus is an events.Broker over NATS JetStream.
+// Bus is the events.Broker over NATS JetStream.
 type Bus struct {
 	config Config
 	logger *slog.Logger
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	link   *link
-	window *semaphore.Weighted // bytes of payload published and not confirmed
+	window *semaphore.Weighted // bytes of unconfirmed payloads
 
-	life *client.Life    // what is open
-	ctx  context.Context // of the life: ends with Close
+	life *client.Life    // the open consumers, readers and leases
+	ctx  context.Context // ends with Close
 
 	mu      sync.Mutex
 	streams map[string]jetstream.Stream // by run
@@ -37,30 +37,29 @@ type Bus struct {
 var _ events.Broker = (*Bus)(nil)
 
 const (
-	// publishWindow is how many messages one Publish has unconfirmed at most:
-	// beyond 256 the measured rate rises by less than a fifth.
+	// publishWindow bounds the unconfirmed messages of one Publish. With more
+	// than 256 the measured rate rises by less than a fifth.
 	publishWindow = 256
-	// publishWindowBytes bounds the payload of all unconfirmed messages.
+	// publishWindowBytes bounds the payloads of all unconfirmed messages.
 	publishWindowBytes = 64 << 20
-	// publishTimeout ends the wait for one confirmation: a node of a cluster may
-	// have died with it. requestTimeout does for an answer of JetStream's API: a
-	// cluster says nothing while what was asked about has no leader. Then both are
-	// tried again, until silenceTimeout has passed since the first time.
+	// publishTimeout bounds the wait for one confirmation, because a node of a
+	// cluster may die with it. requestTimeout bounds the wait for an answer of
+	// the JetStream API, because a cluster without a leader does not answer.
+	// Both are repeated until silenceTimeout has passed since the first try.
 	publishTimeout = 5 * time.Second
 	requestTimeout = 2 * time.Second
 	silenceTimeout = 30 * time.Second
-	// closeTimeout is how long Close waits for what was written to reach the
-	// server; acknowledgements are written without waiting.
+	// closeTimeout bounds the wait of Close for buffered acknowledgements to
+	// reach the server.
 	closeTimeout = 2 * time.Second
-	// retryPause is the wait between two attempts on a server that is there
-	// and does not serve yet.
+	// retryPause is the wait between two tries while the server does not serve.
 	retryPause = 100 * time.Millisecond
 )
 
-// Connect reaches a server within config.ConnectTimeout and ctx. It refuses one
-// whose max_payload is too small for the largest event: 16MB is enough. Afterwards
-// the bus reconnects by itself, for ever: Publish fails during an outage,
-// Fetch and Next wait it out.
+// Connect connects to a server within config.ConnectTimeout. It refuses a
+// server whose max_payload is too small for the largest event: 16MB is enough.
+// Afterwards the bus reconnects for ever: Publish fails during an outage, Fetch
+// and Next wait until it ends.
 func Connect(ctx context.Context, config Config) (*Bus, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -81,7 +80,7 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		nats.DisconnectErrHandler(func(c *nats.Conn, err error) { b.link.disconnected(c.ConnectedUrlRedacted(), err) }),
 		nats.ReconnectHandler(func(c *nats.Conn) { b.link.reconnected(c.ConnectedUrlRedacted()) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			if b.link.alive().Err() == nil { // during an outage it is one more failed attempt
+			if b.link.alive().Err() == nil { // during an outage it is one more failed try
 				b.logger.Warn("nats: asynchronous error", "error", err)
 			}
 		}),
@@ -92,7 +91,7 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 	if has := b.conn.MaxPayload(); has < maxMessageBytes {
 		b.link.close()
 		b.conn.Close()
-		return nil, fmt.Errorf("nats: %s takes messages of %d bytes at most, and an event may have %d: set max_payload to 16MB in its configuration",
+		return nil, fmt.Errorf("nats: %s accepts messages of up to %d bytes, but an event may have %d: set max_payload to 16MB in its configuration",
 			PublicURL(config.URL), has, maxMessageBytes)
 	}
 	b.js, err = jetstream.New(b.conn, jetstream.WithPublishAsyncTimeout(publishTimeout))
@@ -116,7 +115,7 @@ func dial(ctx context.Context, config Config, opts []nats.Option) (*nats.Conn, e
 			return conn, nil
 		}
 		if bad := (*url.Error)(nil); errors.As(err, &bad) {
-			err = bad.Err // without the address, which may hold a password
+			err = bad.Err // without the address, which may contain a password
 		}
 		err = fmt.Errorf("nats: cannot connect to %s: %w", PublicURL(config.URL), err)
 		if !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) {
@@ -128,8 +127,8 @@ func dial(ctx context.Context, config Config, opts []nats.Option) (*nats.Conn, e
 	}
 }
 
-// Close ends all consumers and readers, sends what is buffered and releases
-// the connection. A second Close does nothing.
+// Close ends all consumers and readers, sends buffered data and closes the
+// connection. A second Close does nothing.
 func (b *Bus) Close() error {
 	first, err := b.life.Close()
 	if !first {
@@ -137,15 +136,14 @@ func (b *Bus) Close() error {
 	}
 	b.link.close()
 	if b.conn.IsConnected() {
-		// What does not get out are acknowledgements, and those may be lost.
+		// The buffered data are acknowledgements, which may be lost.
 		_ = b.conn.FlushTimeout(closeTimeout)
 	}
 	b.conn.Close()
 	return err
 }
 
-// Lag implements events.Bus. It fails for a name that nobody has consumed
-// under yet.
+// Lag implements events.Bus. It fails for a worker set that nobody has joined.
 func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return events.Lag{}, err
@@ -167,14 +165,14 @@ func (b *Bus) Lag(ctx context.Context, run, name string) (events.Lag, error) {
 	return events.Lag{Pending: int64(info.NumPending), InFlight: int64(info.NumAckPending)}, nil
 }
 
-// errNoAnswer is returned for a request of JetStream's API whose answer did
-// not come: the connection was lost, or silenceTimeout has passed.
+// errNoAnswer is returned for a request to the JetStream API without an answer:
+// the connection was lost, or silenceTimeout has passed.
 var errNoAnswer = errors.New("no answer from the server")
 
-// ask lets do talk to JetStream's API, and again while nobody answers; an
-// attempt without an answer may have been carried out all the same. A request
-// whose answer is lost with the connection would otherwise be waited for until
-// ctx ends.
+// ask sends a request to the JetStream API with do. It repeats do while there
+// is no answer; the server may have executed a request without an answer. It
+// returns when the connection is lost, because an answer that is lost with it
+// never comes.
 func (b *Bus) ask(ctx context.Context, do func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
@@ -192,12 +190,12 @@ func (b *Bus) ask(ctx context.Context, do func(context.Context) error) error {
 			return b.orClosed(err)
 		}
 		if errors.Is(err, nats.ErrNoResponders) && time.Since(began) > requestTimeout && b.lacksJetStream(limited) {
-			return fmt.Errorf("%s has no JetStream, which keeps the events; start it with nats-server -js: %w", b.conn.ConnectedUrlRedacted(), err)
+			return fmt.Errorf("%s has no JetStream, which stores the events; start it with nats-server -js: %w", b.conn.ConnectedUrlRedacted(), err)
 		}
 	}
 }
 
-// lacksJetStream reports whether no server at all answers JetStream's API.
+// lacksJetStream reports whether no server answers the JetStream API.
 func (b *Bus) lacksJetStream(ctx context.Context) bool {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -215,10 +213,9 @@ func (b *Bus) askOnce(ctx context.Context, do func(context.Context) error) error
 	return err
 }
 
-// isPassing reports whether an error says that nobody has taken a request or a
-// message, and that another attempt may do better: in a cluster a stream is
-// between two leaders for a moment, and a new one is not known everywhere at
-// once; or another publisher's copy of the same message may still fail.
+// isPassing reports whether an error is temporary: a stream of a cluster has no
+// leader for a moment, a new stream is not known on all nodes yet, or another
+// publisher's copy of the same message may still fail.
 func isPassing(err error) bool {
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) {
 		return true
@@ -227,7 +224,7 @@ func isPassing(err error) bool {
 	return errors.As(err, &api) && slices.Contains(passing, api.ErrorCode)
 }
 
-// passing are error codes that the server's client does not name.
+// passing are error codes without a name in the client library.
 var passing = []jetstream.ErrorCode{
 	10008, // JSClusterNotAvailErr
 	10009, // JSClusterNotLeaderErr
@@ -235,7 +232,7 @@ var passing = []jetstream.ErrorCode{
 	10163, // JSStreamExpectedLastSeqPerSubjectNotReady
 }
 
-// orClosed turns the connection's own word for it into ErrClosed.
+// orClosed replaces the connection's error by ErrClosed if the bus is closed.
 func (b *Bus) orClosed(err error) error {
 	if errors.Is(err, nats.ErrConnectionClosed) || b.ctx.Err() != nil {
 		return events.ErrClosed

@@ -12,44 +12,46 @@ import (
 	"codea1/events"
 )
 
-// Config says how to reach a server and how large a run's stream may grow.
-// The zero value is a server on this machine's default port.
+// Config says how to reach a server, and bounds a run's stream. The zero value
+// means a server on this machine at the default port.
 type Config struct {
-	// URL is one address or a comma-separated list; nats://127.0.0.1:4222 by
-	// default.
+	// URL is one address or a comma-separated list; default
+	// nats://127.0.0.1:4222.
 	URL string
-	// Server is an embedded server to join without a socket. URL is not used.
+	// Server is an embedded server to connect to without a socket. URL is
+	// ignored then.
 	Server *Server
-	// Name is what the server calls this connection in its monitoring.
+	// Name is the name of this connection in the server's monitoring.
 	Name string
 
-	// At most one of these ways to identify oneself.
-	CredsFile string // JWT and seed, as written by nsc
+	// At most one of these logins.
+	CredsFile string // JWT and seed, as nsc writes them
 	NKeyFile  string // seed of an nkey
 	Token     string
 	User      string
 	Password  string
 
-	// TLS, when the server's certificate is not signed by a system root or when
-	// it asks for one of ours. PEM files.
+	// CAFile is for a server certificate that no system root has signed;
+	// CertFile and KeyFile are for a server that wants a client certificate.
+	// PEM files.
 	CAFile   string
 	CertFile string
 	KeyFile  string
 
-	// ConnectTimeout bounds the first connection; once connected, the bus
-	// reconnects for ever. 10 s by default.
+	// ConnectTimeout bounds the first connection; afterwards the bus reconnects
+	// for ever. Default 10 s.
 	ConnectTimeout time.Duration
 
 	// MaxStreamBytes and MaxStreamMessages bound a run's stream. A full stream
-	// refuses new events and never forgets old ones. 16 million messages by
-	// default, and 32 GiB; a server sets that much aside, and one that has less to
-	// spare a half of it, a quarter and so on, 1 GiB at least.
+	// refuses new events and deletes none. Default 16 million messages and 32
+	// GiB. A server reserves the bytes; if it has less, the default is halved
+	// until it fits, down to 1 GiB.
 	MaxStreamBytes    int64
 	MaxStreamMessages int64
-	// Replicas of a new run's stream; 1 by default. An embedded server has one.
+	// Replicas of a new run's stream; default 1. An embedded server has one.
 	Replicas int
 
-	// Logger gets outages and messages that are no events; none by default.
+	// Logger gets outages and malformed messages; default none.
 	Logger *slog.Logger
 }
 
@@ -59,10 +61,10 @@ const (
 	minStreamBytes           = 1 << 30
 	defaultMaxStreamMessages = 16 << 20
 
-	// maxHeaderBytes is room for the envelope: ten headers, each under
-	// events.MaxTokenBytes and its name.
+	// maxHeaderBytes bounds the envelope: ten headers, each under
+	// events.MaxTokenBytes, with their names.
 	maxHeaderBytes = 64 << 10
-	// maxMessageBytes is the largest message of a stream, headers included.
+	// maxMessageBytes bounds a message of a stream, with headers.
 	maxMessageBytes = events.MaxPayloadBytes + maxHeaderBytes
 )
 
@@ -97,17 +99,17 @@ func (c Config) validate() error {
 	}
 	switch {
 	case ways > 1:
-		return errors.New("nats: give at most one of creds file, nkey file, token and user")
+		return errors.New("nats: set at most one of creds file, nkey file, token and user")
 	case c.User == "" && c.Password != "":
 		return errors.New("nats: a password needs a user")
 	case (c.CertFile == "") != (c.KeyFile == ""):
-		return errors.New("nats: a TLS certificate and its key come together")
+		return errors.New("nats: set a TLS certificate and its key, or neither")
 	case c.ConnectTimeout < 0:
 		return fmt.Errorf("nats: connect timeout %v is negative", c.ConnectTimeout)
 	case c.MaxStreamBytes != 0 && c.MaxStreamBytes < maxMessageBytes:
 		return fmt.Errorf("nats: a stream of %d bytes cannot hold one message of %d", c.MaxStreamBytes, maxMessageBytes)
 	case c.MaxStreamMessages < 1:
-		return fmt.Errorf("nats: a stream of %d messages holds nothing", c.MaxStreamMessages)
+		return fmt.Errorf("nats: a stream of %d messages cannot hold one", c.MaxStreamMessages)
 	case c.Replicas < 1 || c.Replicas > 5:
 		return fmt.Errorf("nats: %d replicas, want 1 to 5", c.Replicas)
 	}
@@ -119,9 +121,8 @@ func (c Config) options() ([]nats.Option, error) {
 		nats.Name(c.Name),
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(),
-		// Without a buffer a publish during an outage fails at once instead of
-		// being sent at some later time, behind the caller's back and possibly
-		// behind its own retry.
+		// Without a buffer a publish during an outage fails at once. With one
+		// it could be sent later, after its own retry.
 		nats.ReconnectBufSize(-1),
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.Timeout(c.ConnectTimeout),
@@ -159,8 +160,7 @@ func reconnectDelay(attempts int) time.Duration {
 	return min(50*time.Millisecond<<min(max(attempts-1, 0), 6), 2*time.Second)
 }
 
-// PublicURL returns the addresses of servers without the users, passwords and
-// tokens that may stand in them.
+// PublicURL returns the addresses without users, passwords and tokens.
 func PublicURL(urls string) string {
 	addresses := strings.Split(urls, ",")
 	for i, a := range addresses {

@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// maxFetch bounds one Fetch.
+	// maxFetch bounds the deliveries of one Fetch.
 	maxFetch = 1024
-	// minLinger is how long a request for what is there stays open. JetStream's
-	// own request without waiting is not answered at all while the set has
-	// MaxInFlight messages unanswered.
+	// minLinger is the shortest time for which a request stays open. The server
+	// does not answer a request without waiting while the worker set has
+	// MaxInFlight unanswered messages.
 	minLinger = time.Millisecond
-	// maxLinger bounds a wait that only the server ends, so that Close and the
-	// end of a context never wait longer for a Fetch.
+	// maxLinger bounds a wait that only the server ends, and so the wait of
+	// Close and of an ended context for a Fetch.
 	maxLinger = 5 * time.Second
 )
 
-// Consume implements events.Bus: it joins, and where needed creates, the
-// durable pull consumer config.Name of the run. Redelivery is unlimited; who
-// consumes decides when to give up.
+// Consume implements events.Bus: it joins the durable pull consumer config.Name
+// of the run, and creates it if it is missing. The bus redelivers without a
+// limit; the consumer decides when to give up.
 func (b *Bus) Consume(ctx context.Context, config events.ConsumeConfig) (events.Consumer, error) {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
@@ -75,11 +75,10 @@ type consumer struct {
 	name    string
 	durable jetstream.Consumer
 	session *client.Session
-	ctx     context.Context // of the session
+	ctx     context.Context // ends with Close
 
-	// waiting is a request for one message that has not been answered. It
-	// outlives the Fetch that made it when that Fetch's context ends: the
-	// message that answers it belongs to the next Fetch, not to nobody.
+	// waiting is a request for one message that has no answer yet. If the
+	// context of its Fetch ends, the next Fetch returns the answer.
 	waiting *request
 }
 
@@ -88,9 +87,9 @@ type request struct {
 	cancel context.CancelFunc
 }
 
-// Fetch implements events.Consumer. It asks only for what it returns: no
-// message waits here, out of reach of other members and with its AckWait
-// running. It waits out a lost connection. It lingers 5 s at most.
+// Fetch implements events.Consumer. It requests no more than it returns, so no
+// message waits here while its AckWait runs. It waits until a lost connection
+// is back. It lingers 5 s at most.
 func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([]events.Delivery, error) {
 	if most < 1 {
 		return nil, fmt.Errorf("nats: fetch: most is %d, want 1 or more", most)
@@ -105,13 +104,13 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 		if err != nil || len(deliveries) > 0 {
 			return deliveries, err
 		}
-		// What came was no event.
+		// The message was malformed.
 	}
 }
 
-// next asks for a whole batch first, which is one round trip when there is a
-// backlog. When nothing is there it waits for one message, and asks for the
-// rest of the batch once that has come.
+// next requests a whole batch first, which is one round trip if there is a
+// backlog. If there is no message, it waits for one, and then requests the rest
+// of the batch.
 func (c *consumer) next(ctx context.Context, most int, linger time.Duration) ([]events.Delivery, error) {
 	for {
 		if err := client.Ended(ctx, c.ctx); err != nil {
@@ -150,7 +149,7 @@ func (c *consumer) next(ctx context.Context, most int, linger time.Duration) ([]
 			if ok {
 				got := c.deliver(msg, nil)
 				if most > 1 {
-					// An error here comes again, in the next Fetch.
+					// An error here comes again in the next Fetch.
 					got, _ = c.batch(most-1, linger, got)
 				}
 				return got, nil
@@ -164,8 +163,8 @@ func (c *consumer) next(ctx context.Context, most int, linger time.Duration) ([]
 	}
 }
 
-// batch appends up to most deliveries that come within linger. It is the
-// server that ends the wait, so none is on its way when it has ended.
+// batch appends up to most deliveries that come within linger. The server ends
+// the wait, so no message is under way after it.
 func (c *consumer) batch(most int, linger time.Duration, into []events.Delivery) ([]events.Delivery, error) {
 	batch, err := c.durable.Fetch(most, jetstream.FetchMaxWait(linger))
 	if err != nil {
@@ -177,7 +176,7 @@ func (c *consumer) batch(most int, linger time.Duration, into []events.Delivery)
 	return into, batch.Error()
 }
 
-// request asks for one message, to be waited for as long as it takes.
+// request requests one message, without a time limit.
 func (c *consumer) request(live context.Context) error {
 	ctx, cancel := client.Both(c.ctx, live)
 	batch, err := c.durable.Fetch(1, jetstream.FetchContext(ctx))
@@ -189,8 +188,8 @@ func (c *consumer) request(live context.Context) error {
 	return nil
 }
 
-// deliver appends the delivery of msg. What is no event will not become one
-// by being delivered again: it is dropped here and reported.
+// deliver appends the delivery of msg. It logs and drops a malformed message,
+// because a redelivery would not change it.
 func (c *consumer) deliver(msg jetstream.Msg, into []events.Delivery) []events.Delivery {
 	meta, err := msg.Metadata()
 	if err == nil {
@@ -205,24 +204,23 @@ func (c *consumer) deliver(msg jetstream.Msg, into []events.Delivery) []events.D
 		}
 	}
 	if errors.Is(err, errLater) {
-		_ = msg.NakWithDelay(retryPause) // without an answer it comes again all the same
+		_ = msg.NakWithDelay(retryPause) // otherwise AckWait redelivers it
 		return into
 	}
-	c.bus.logger.Error("nats: dropped a message that is no event", "error", err)
+	c.bus.logger.Error("nats: dropped a malformed message", "error", err)
 	if err := msg.Term(); err != nil {
 		c.bus.logger.Warn("nats: drop", "error", err)
 	}
 	return into
 }
 
-// recover waits a moment after an error that passes, and returns one that
-// does not.
+// recover waits after a temporary error, and returns any other error.
 func (c *consumer) recover(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrConnectionClosed):
 		return events.ErrClosed
 	case errors.Is(err, nats.ErrNoResponders):
-		// Either JetStream is not up yet or the consumer is gone.
+		// JetStream is not up yet, or the consumer was deleted.
 		err = c.bus.ask(ctx, func(ctx context.Context) error {
 			_, err := c.durable.Info(ctx)
 			return err
@@ -237,13 +235,13 @@ func (c *consumer) recover(ctx context.Context, err error) error {
 }
 
 // Close implements events.Consumer. Unanswered deliveries go to other members
-// when their AckWait has passed.
+// after AckWait.
 func (c *consumer) Close() error {
 	c.session.Close(func() {
 		if w := c.waiting; w != nil {
 			c.waiting = nil
 			for msg := range w.batch.Messages() {
-				_ = msg.Nak() // without an answer it is delivered again all the same
+				_ = msg.Nak() // otherwise AckWait redelivers it
 			}
 			w.cancel()
 		}
@@ -256,8 +254,8 @@ type delivery struct {
 	bus     *Bus
 	msg     jetstream.Msg
 	message events.Message
-	name    string // the set
-	round   int    // 1, or one more than the dead letter that was redelivered
+	name    string // worker set
+	round   int    // 1, or 1 more than that of the redelivered dead letter
 	number  int
 }
 
@@ -269,7 +267,7 @@ func (d *delivery) Message() events.Message { return d.message }
 // Number implements events.Delivery.
 func (d *delivery) Number() int { return d.number }
 
-// Ack implements events.Delivery. The answer is written, not confirmed.
+// Ack implements events.Delivery. It returns before the server confirms it.
 func (d *delivery) Ack(ctx context.Context) error { return d.answer(ctx, "ack", d.msg.Ack) }
 
 // Retry implements events.Delivery.

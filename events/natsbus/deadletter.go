@@ -15,8 +15,8 @@ import (
 	"codea1/events/internal/client"
 )
 
-// letter is what the message of a dead letter, and that of its redelivery, say
-// beside their subject: which event they are about.
+// letter is the body of a dead letter, and of its redelivery. The subject has
+// its ID.
 type letter struct {
 	Type       events.Type `json:"type"`
 	Group      string      `json:"group"`
@@ -25,8 +25,8 @@ type letter struct {
 	Time       time.Time   `json:"time"`
 }
 
-// putLetter stores a message on a subject that holds at most one; the error isTaken when
-// it holds one.
+// putLetter stores a message on a subject that has at most one. The error is
+// isTaken if it has one.
 func (b *Bus) putLetter(ctx context.Context, subject string, l *letter) error {
 	data, err := json.Marshal(l)
 	if err != nil {
@@ -39,8 +39,8 @@ func (b *Bus) putLetter(ctx context.Context, subject string, l *letter) error {
 	})
 }
 
-// getLast returns the message of a subject, or jetstream.ErrMsgNotFound. Any node
-// of a cluster may answer, and one that is behind knows nothing of the latest.
+// getLast returns the message of a subject, or jetstream.ErrMsgNotFound. Any
+// node of a cluster may answer, and may not have the latest message yet.
 func (b *Bus) getLast(ctx context.Context, run, subject string) (*jetstream.RawStreamMsg, error) {
 	s, err := b.stream(ctx, run)
 	if err != nil {
@@ -55,7 +55,7 @@ func (b *Bus) getLast(ctx context.Context, run, subject string) (*jetstream.RawS
 	return msg, err
 }
 
-// getStored returns the message of a subject that is known to hold one.
+// getStored returns the message of a subject that has one.
 func (b *Bus) getStored(ctx context.Context, run, subject string) (*jetstream.RawStreamMsg, error) {
 	for began := time.Now(); ; {
 		msg, err := b.getLast(ctx, run, subject)
@@ -68,8 +68,7 @@ func (b *Bus) getStored(ctx context.Context, run, subject string) (*jetstream.Ra
 	}
 }
 
-// getEvent returns the event of a type and group, of which a letter says that it
-// is stored.
+// getEvent returns the stored event of a type and group.
 func (b *Bus) getEvent(ctx context.Context, run string, t events.Type, group string) (events.Message, error) {
 	msg, err := b.getStored(ctx, run, eventSubject(run, t, group))
 	if err != nil {
@@ -111,8 +110,8 @@ func (b *Bus) DeadLetters(ctx context.Context, run string) ([]events.DeadLetter,
 	return list, nil
 }
 
-// eachLetter calls f with the messages of a kind, oldest first, until it
-// returns false.
+// eachLetter calls f with the messages of a kind, oldest first, until f returns
+// false.
 func (b *Bus) eachLetter(ctx context.Context, run, kind string, f func(*jetstream.RawStreamMsg) bool) error {
 	s, err := b.stream(ctx, run)
 	if err != nil {
@@ -150,7 +149,7 @@ func parseLetter(msg *jetstream.RawStreamMsg) (events.DeadLetter, error) {
 	}, nil
 }
 
-// deadLetter returns a dead letter that is not redelivered.
+// deadLetter returns a dead letter that was not redelivered.
 func (b *Bus) deadLetter(ctx context.Context, run, id string) (events.DeadLetter, error) {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return events.DeadLetter{}, err
@@ -187,8 +186,8 @@ func (b *Bus) DeadLetter(ctx context.Context, run, id string) (events.DeadLetter
 	return found, m, nil
 }
 
-// Redeliver implements events.DeadLetters: it stores a message that only the
-// set's consumer asks for, and that stands for the event.
+// Redeliver implements events.DeadLetters. It stores a message for the consumer
+// of the worker set that refers to the event.
 func (b *Bus) Redeliver(ctx context.Context, run, id string) error {
 	if err := b.redeliver(ctx, run, id); err != nil {
 		return fmt.Errorf("nats: redeliver %s of run %q: %w", id, run, err)
@@ -204,7 +203,7 @@ func (b *Bus) redeliver(ctx context.Context, run, id string) error {
 	for _, end := range events.EndTypes() {
 		_, err := b.getLast(ctx, run, eventSubject(run, end, found.Group))
 		if err == nil {
-			return fmt.Errorf("%w: %s has its %s", events.ErrGroupEnded, found.Group, end)
+			return fmt.Errorf("%w: %s has a %s event", events.ErrGroupEnded, found.Group, end)
 		}
 		if !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return err
@@ -224,17 +223,17 @@ func (b *Bus) redeliver(ctx context.Context, run, id string) error {
 	if err := json.Unmarshal(stored.Data, &first); err != nil {
 		return fmt.Errorf("subject %s: %w: %w", subject, events.ErrMalformed, err)
 	}
-	if !first.Time.Equal(l.Time) { // else an attempt of ours was stored without an answer
+	if !first.Time.Equal(l.Time) { // otherwise an earlier try was stored without an answer
 		return fmt.Errorf("%w: it was redelivered", events.ErrNoDeadLetter)
 	}
 	return nil
 }
 
-// errLater is returned for an event that cannot be had now.
+// errLater is returned for an event that is not available now.
 var errLater = errors.New("the server does not answer")
 
-// redelivered returns the event that a redelivery stands for, and its round;
-// errLater when another attempt may do better.
+// redelivered returns the event of a redelivery, and its round. The error is
+// errLater if another try may succeed.
 func (b *Bus) redelivered(ctx context.Context, run string, msg jetstream.Msg) (events.Message, int, error) {
 	_, eventID, round, err := events.ParseDeadLetterID(letterID(msg.Subject()))
 	var l letter
@@ -270,7 +269,7 @@ func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
 	return d.Drop(ctx)
 }
 
-// isRedelivery reports whether a subject is that of a dead letter's redelivery.
+// isRedelivery reports whether a subject is that of a redelivery.
 func isRedelivery(run, subject string) bool {
 	return strings.HasPrefix(subject, prefix+"."+run+"."+retryToken+".")
 }

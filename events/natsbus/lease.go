@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// leaseBucketBytes bounds the leases of a run; a handful of some 200 bytes.
+	// leaseBucketBytes bounds the leases of a run, which are a few records of
+	// 200 bytes.
 	leaseBucketBytes = 1 << 20
 	leaseBytes       = 4 << 10
 )
 
-// leaseBucket is the key-value bucket of a run's leases, one key each; look at
-// it with `nats kv ls`.
+// leaseBucket returns the name of the key-value bucket of a run's leases, one
+// key each. `nats kv ls` lists it.
 func leaseBucket(run string) string { return prefix + "-" + run }
 
 // Lease implements events.Leases.
@@ -31,7 +32,7 @@ func (b *Bus) Lease(ctx context.Context, config events.LeaseConfig) (events.Leas
 	return l, nil
 }
 
-// leases returns the bucket of a run and creates it when there is none.
+// leases returns the bucket of a run and creates it if it is missing.
 func (b *Bus) leases(ctx context.Context, run string) (jetstream.KeyValue, error) {
 	var kv jetstream.KeyValue
 	err := b.ask(ctx, func(ctx context.Context) error {
@@ -52,12 +53,12 @@ func (b *Bus) leases(ctx context.Context, run string) (jetstream.KeyValue, error
 	return kv, err
 }
 
-// register is a key of the bucket; its revision is the stream's sequence.
+// register is the lease.Register of one key. A revision is a stream sequence.
 type register struct {
 	bus *Bus
 	run string
 	key string
-	kv  jetstream.KeyValue // since the first Load
+	kv  jetstream.KeyValue // nil before the first Load
 }
 
 // Load implements lease.Register.

@@ -10,8 +10,8 @@ import (
 	"codea1/events/internal/client"
 )
 
-// link follows the state of the connection. It logs an outage once when it
-// begins and once when it ends, however many attempts lie between.
+// link is the state of the connection. It logs the begin and the end of an
+// outage, and not each try to reconnect.
 type link struct {
 	logger *slog.Logger
 
@@ -19,7 +19,7 @@ type link struct {
 	up     chan struct{}   // closed while connected
 	ctx    context.Context // ends with the connection; valid while connected
 	cancel context.CancelFunc
-	since  time.Time // when the outage began
+	since  time.Time // begin of the outage
 	closed bool
 }
 
@@ -48,7 +48,7 @@ func (l *link) reconnected(server string) {
 	if l.closed || l.since.IsZero() {
 		return
 	}
-	l.logger.Info("nats: connected again", "server", server, "outage", time.Since(l.since).Round(time.Millisecond))
+	l.logger.Info("nats: reconnected", "server", server, "outage", time.Since(l.since).Round(time.Millisecond))
 	l.since = time.Time{}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	close(l.up)
@@ -61,9 +61,8 @@ func (l *link) close() {
 	l.cancel()
 }
 
-// wait blocks until there is a connection and returns a context that ends
-// with it. It returns ctx.Err() when ctx ends first and ErrClosed when owner
-// does.
+// wait blocks until there is a connection, and returns a context that ends with
+// it. It returns ctx.Err() if ctx ends first and ErrClosed if owner does.
 func (l *link) wait(ctx, owner context.Context) (context.Context, error) {
 	for {
 		l.mu.Lock()
@@ -83,8 +82,8 @@ func (l *link) wait(ctx, owner context.Context) (context.Context, error) {
 	}
 }
 
-// alive returns a context that ends with the present connection. It has ended
-// already when there is none.
+// alive returns a context that ends with the present connection, or that has
+// ended if there is none.
 func (l *link) alive() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()

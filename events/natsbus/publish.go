@@ -13,29 +13,18 @@ import (
 	"codea1/events/internal/client"
 )
 
-// Publish implements events.Bus. It keeps up to publishWindow messages on
-// their way, but never two of one group: should the connection fail between
-// them, the second could be stored before the retry of the first.
+// Publish implements events.Bus. It sends up to publishWindow messages before
+// their confirmation, but never two of one group: if the connection is lost
+// between them, the second could be stored before the retry of the first.
 //
-// It fails at once while there is no connection, and with ErrLineage when
-// another event of the same type and group is stored already: that is no
-// repetition but a contradiction.
+// Without a connection it fails at once. If another event of the same type and
+// group is stored, it returns ErrLineage.
 func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return err
 	}
-	if len(messages) > events.MaxPublishBatch {
-		return fmt.Errorf("nats: publish: %d messages, limit %d", len(messages), events.MaxPublishBatch)
-	}
-	for i := range messages {
-		m := &messages[i]
-		if err := m.Validate(); err != nil {
-			return fmt.Errorf("nats: publish %s %s: %w", m.Type, m.Group, err)
-		}
-		if len(m.Data) > events.MaxPayloadBytes {
-			return fmt.Errorf("nats: publish %s %s: %w: %d bytes, limit %d",
-				m.Type, m.Group, events.ErrTooLarge, len(m.Data), events.MaxPayloadBytes)
-		}
+	if err := client.ValidateBatch(messages); err != nil {
+		return fmt.Errorf("nats: publish %w", err)
 	}
 	p := publication{bus: b, groups: make(map[string]bool, min(len(messages), publishWindow))}
 	defer p.release()
@@ -52,8 +41,7 @@ func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 	return nil
 }
 
-// publication is one call of Publish on its way: the messages sent and not
-// confirmed yet, oldest first.
+// publication is one call of Publish: its unconfirmed messages, oldest first.
 type publication struct {
 	bus    *Bus
 	queue  []sent
@@ -63,7 +51,7 @@ type publication struct {
 type sent struct {
 	message *events.Message
 	future  jetstream.PubAckFuture
-	since   time.Time // when it was first sent
+	since   time.Time // time of the first try
 }
 
 func groupKey(m *events.Message) string { return m.Run + "." + m.Group }
@@ -77,8 +65,8 @@ func (p *publication) send(ctx context.Context, m *events.Message) error {
 			return err
 		}
 	}
-	// Waiting for room while holding some could be for ever: every other
-	// publication might be doing the same.
+	// Do not wait for room while holding some: all publications could do so for
+	// ever.
 	for !p.bus.window.TryAcquire(weight(m)) {
 		if len(p.queue) == 0 {
 			if err := p.bus.window.Acquire(ctx, weight(m)); err != nil {
@@ -104,7 +92,8 @@ func (b *Bus) publishAsync(m *events.Message) (jetstream.PubAckFuture, error) {
 	return b.js.PublishMsgAsync(toNATS(m),
 		jetstream.WithMsgID(m.ID),
 		jetstream.WithExpectLastSequencePerSubject(0),
-		// The client's own retry would send this message after later ones.
+		// A retry of the client library would send this message after later
+		// ones.
 		jetstream.WithRetryAttempts(0))
 }
 
@@ -135,9 +124,8 @@ func (p *publication) settleOldest(ctx context.Context) error {
 	}
 }
 
-// again sends a message once more that nobody has taken, or that may have got
-// lost: the stream takes it once. Another message of its group is not on its
-// way.
+// again sends a message again that was refused for the moment or may be lost.
+// The stream stores it once. No other message of its group is under way.
 func (p *publication) again(ctx context.Context, s *sent, err error) (bool, error) {
 	if !isPassing(err) && !errors.Is(err, jetstream.ErrAsyncPublishTimeout) {
 		return false, err
@@ -159,7 +147,8 @@ func (p *publication) drop() {
 	p.bus.window.Release(weight(m))
 }
 
-// release gives back the window of what is still on its way after a failure.
+// release gives back the window of the messages that are unconfirmed after a
+// failure.
 func (p *publication) release() {
 	for len(p.queue) > 0 {
 		p.drop()
@@ -172,16 +161,16 @@ func (p *publication) fail(m *events.Message, err error) error {
 
 func weight(m *events.Message) int64 { return int64(len(m.Data)) + 1 }
 
-// isTaken reports whether the server refused a message because its subject
-// holds one already.
+// isTaken reports whether the server refused a message because its subject has
+// one.
 func isTaken(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// orFull makes ErrFull of a refusal for want of room: the stream's limits or the
-// server's.
+// orFull returns ErrFull for a refusal because the stream or the server is
+// full.
 func orFull(err error) error {
 	var api *jetstream.APIError
 	if !errors.As(err, &api) {
@@ -197,15 +186,15 @@ func orFull(err error) error {
 	return fmt.Errorf("%w: %w; raise the limit of the stream (--bus-stream-mib) or its server's storage", events.ErrFull, err)
 }
 
-// Error codes of the server that its client does not name.
+// Error codes without a name in the client library.
 const (
-	errCodeNoPeers               jetstream.ErrorCode = 10005 // JSClusterNoPeersErrF: the description says why
+	errCodeNoPeers               jetstream.ErrorCode = 10005 // JSClusterNoPeersErrF: the description has the reason
 	errCodeInsufficientResources jetstream.ErrorCode = 10023 // JSInsufficientResourcesErr
 	errCodeInsufficientStorage   jetstream.ErrorCode = 10047 // JSStorageResourcesExceededErr
-	errCodeStoreFailed           jetstream.ErrorCode = 10077 // JSStreamStoreFailedF: the description says why
+	errCodeStoreFailed           jetstream.ErrorCode = 10077 // JSStreamStoreFailedF: the description has the reason
 )
 
-// checkStored returns nil when the subject of m holds the event m.
+// checkStored returns nil if the stored event of the subject of m is m.
 func (b *Bus) checkStored(ctx context.Context, m *events.Message) error {
 	stored, err := b.getStored(ctx, m.Run, subjectOf(m))
 	if err != nil {

@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	// readBatch and readBatchBytes bound what a reader holds ready.
+	// readBatch and readBatchBytes bound the messages that a reader has
+	// requested.
 	readBatch      = 256
 	readBatchBytes = 2 * maxMessageBytes
-	// readerIdle is how long the server keeps the state of a reader that asks
-	// for nothing, for example while its owner trains a model. Then the reader
-	// makes it anew.
+	// readerIdle is the time after which the server deletes the consumer of an
+	// idle reader, for example while its owner trains a model. The reader then
+	// makes a new one.
 	readerIdle = 10 * time.Minute
 )
 
@@ -50,25 +51,24 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 	return r, nil
 }
 
-// reader reads through an ephemeral consumer without acknowledgements. Every
-// doubt about that consumer (a gap in its numbering, a lost connection, no
-// answer) is settled the same way: by a new one that starts after the last
-// message returned.
+// reader reads through an ephemeral consumer without acknowledgements. After
+// every irregularity (a gap in its numbering, a lost connection, no answer) it
+// makes a new consumer that starts after the last returned message.
 type reader struct {
 	bus      *Bus
 	run      string
 	subjects []string
 	session  *client.Session
-	ctx      context.Context // of the session
+	ctx      context.Context // ends with Close
 
-	last      uint64 // stream sequence of the last message returned
+	last      uint64 // stream sequence of the last returned message
 	consumer  jetstream.Consumer
-	delivered uint64   // messages the consumer has given
-	ahead     *request // messages on their way or here
+	delivered uint64   // messages delivered by the consumer
+	ahead     *request // requested messages
 }
 
-// Next implements events.Reader. It waits out a lost connection, and skips
-// and reports a message that is no event.
+// Next implements events.Reader. It waits until a lost connection is back. It
+// logs and skips a malformed message.
 func (r *reader) Next(ctx context.Context) (events.Message, events.Position, error) {
 	if err := r.session.Begin(ctx); err != nil {
 		return events.Message{}, "", err
@@ -81,7 +81,7 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 		}
 		m, err := fromNATS(msg)
 		if err != nil {
-			r.bus.logger.Error("nats: skipped a message that is no event", "position", r.last, "error", err)
+			r.bus.logger.Error("nats: skipped a malformed message", "position", r.last, "error", err)
 			continue
 		}
 		return m, events.Position(strconv.FormatUint(r.last, 10)), nil
@@ -130,7 +130,7 @@ func (r *reader) next(ctx context.Context) (jetstream.Msg, error) {
 	}
 }
 
-// ask requests the next messages, from a new consumer where there is none.
+// ask requests the next messages. It makes a new consumer if there is none.
 func (r *reader) ask(ctx context.Context) error {
 	live, err := r.bus.link.wait(ctx, r.ctx)
 	if err != nil {
@@ -168,7 +168,7 @@ func (r *reader) ask(ctx context.Context) error {
 	return nil
 }
 
-// checkPosition asks the server, not the cache, how far the stream goes.
+// checkPosition compares the position with the end of the stream on the server.
 func (r *reader) checkPosition(ctx context.Context) error {
 	if r.last == 0 {
 		return nil
@@ -183,19 +183,18 @@ func (r *reader) checkPosition(ctx context.Context) error {
 	return nil
 }
 
-// abandon gives up the consumer and what it has sent.
+// abandon drops the consumer and the messages that it has sent.
 func (r *reader) abandon() {
 	if w := r.ahead; w != nil {
 		r.ahead = nil
 		w.cancel()
-		for range w.batch.Messages() { // until its goroutine is gone
+		for range w.batch.Messages() { // until its goroutine has ended
 		}
 	}
 	r.consumer = nil
 }
 
-// recover prepares another attempt after an error that passes, and returns
-// one that does not.
+// recover waits after a temporary error, and returns any other error.
 func (r *reader) recover(ctx context.Context, err error) error {
 	r.abandon()
 	switch {
@@ -215,7 +214,7 @@ func (r *reader) Close() error {
 		if c := r.consumer; c != nil && r.bus.conn.IsConnected() {
 			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 			defer cancel()
-			// It would expire by itself after readerIdle.
+			// Otherwise the server deletes it after readerIdle.
 			_ = r.bus.js.DeleteConsumer(ctx, streamName(r.run), c.CachedInfo().Name)
 		}
 		r.abandon()

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"codea1/events"
@@ -20,24 +21,25 @@ import (
 
 // ServerConfig describes an embedded server.
 type ServerConfig struct {
-	// StoreDir holds the streams. It is created when missing and belongs to
-	// one server at a time.
+	// StoreDir is the directory of the streams. It is created if it is missing.
+	// Only one server at a time can use it.
 	StoreDir string
-	// Host is the address listened on, 127.0.0.1 by default: the server asks
-	// nobody who they are.
+	// Host is the listening address; default 127.0.0.1, because the server has
+	// no login.
 	Host string
-	// Port is where to listen. 0 takes 4222, where the nats CLI looks, and any
-	// free port if that one is taken; another port is taken or refused.
+	// Port is the listening port. 0 means 4222, the default of the nats CLI, or
+	// any free port if that is in use.
 	Port int
-	// MaxPayload is the largest message in bytes, by default what an event of
-	// events.MaxPayloadBytes needs.
+	// MaxPayload bounds a message in bytes; default: enough for
+	// events.MaxPayloadBytes.
 	MaxPayload int
-	// SyncInterval is how often written events are forced to disk. A process
-	// that dies loses nothing it has confirmed; a machine that loses power
-	// loses up to this much. 0 forces every event before it is confirmed.
+	// SyncInterval is the interval in which the store is synced. A process that
+	// dies loses no confirmed event; a machine that loses power loses the
+	// events of up to one interval. With 0 every event is synced before it is
+	// confirmed.
 	SyncInterval time.Duration
-	// Logger gets the server's notices at debug level and its errors and
-	// warnings at warn; none by default.
+	// Logger gets the server's notices at debug level, and its errors and
+	// warnings at warn level; default none.
 	Logger *slog.Logger
 }
 
@@ -46,26 +48,25 @@ type Server struct {
 	server   *natsserver.Server
 	storeDir string
 	log      *serverLog
-	lock     *os.File
+	lock     *flock.Flock
 }
 
 const (
 	serverStartTimeout = 10 * time.Second
-	// serverMemory bounds what the server keeps in memory for streams: only
-	// the state of readers.
+	// serverMemory bounds the memory for streams, which have only the state of
+	// readers in memory.
 	serverMemory = 64 << 20
-	// serverStore leaves the limit to the disk and to the streams' own; the
-	// server's default, three quarters of what is free now, would refuse a
-	// stream whose limit is larger.
+	// serverStore is no limit: the disk and the limits of the streams apply.
+	// The server's default, three quarters of the free space, would refuse
+	// larger stream limits.
 	serverStore = 1 << 50
-	// probeBytes is what a store must have room for to be started on.
+	// probeBytes must fit on the disk for the server to start.
 	probeBytes = 1 << 20
-	// watchInterval is how often Wait asks whether the server still stores.
+	// watchInterval is the interval in which Wait checks the server.
 	watchInterval = 250 * time.Millisecond
 )
 
-// StartServer starts a server and returns once it accepts connections. Its
-// errors are sentences for the user.
+// StartServer starts a server and returns once it accepts connections.
 func StartServer(config ServerConfig) (*Server, error) {
 	if config.StoreDir == "" {
 		return nil, errors.New("nats: the embedded server needs a store directory")
@@ -93,7 +94,7 @@ func StartServer(config ServerConfig) (*Server, error) {
 	s := &Server{storeDir: config.StoreDir, log: &serverLog{logger: config.Logger}, lock: lock}
 	err = s.start(config, port)
 	if err != nil && config.Port == 0 && port != natsserver.RANDOM_PORT {
-		// Somebody may have taken the default port since it was found free.
+		// The default port may be taken since it was found free.
 		s.stop()
 		s.log = &serverLog{logger: config.Logger}
 		err = s.start(config, natsserver.RANDOM_PORT)
@@ -140,7 +141,7 @@ func (s *Server) start(config ServerConfig, port int) error {
 	return nil
 }
 
-// choosePort returns a port that was free a moment ago.
+// choosePort returns a port that is free now.
 func choosePort(host string, port int) (int, error) {
 	if port < 0 || port > 65535 {
 		return 0, fmt.Errorf("nats: port %d is outside 0 to 65535", port)
@@ -162,44 +163,40 @@ func choosePort(host string, port int) (int, error) {
 	return 0, fmt.Errorf("nats: cannot listen on %s port %d: %w", host, try, err)
 }
 
-// lockStore creates the store directory and takes it for this process. Two
-// servers on one store would each believe to know its end.
-func lockStore(dir string) (*os.File, error) {
+// lockStore creates the store directory and locks it. Two servers on one store
+// would corrupt it.
+func lockStore(dir string) (*flock.Flock, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("nats: cannot create the event store: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o644))
+	locked, err := lock.TryLock()
+	if err == nil && !locked {
+		return nil, fmt.Errorf("nats: the event store %s is in use by another process", dir)
+	}
+	if err == nil {
+		err = probe(dir)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("nats: cannot write to the event store: %w", err)
+		return nil, errors.Join(fmt.Errorf("nats: cannot write to the event store: %w", err), lock.Close())
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("nats: the event store %s is in use by another process", dir)
-		}
-		return nil, fmt.Errorf("nats: cannot lock the event store %s: %w", dir, err)
-	}
-	if err := probe(dir); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("nats: cannot write to the event store: %w", err)
-	}
-	return f, nil
+	return lock, nil
 }
 
-// probe finds out whether the disk has room for an event. The server itself
-// writes nothing until the first one comes.
+// probe checks that the disk has room for an event. The server itself writes
+// nothing before the first event.
 func probe(dir string) error {
 	name := filepath.Join(dir, "probe")
 	defer os.Remove(name)
 	return os.WriteFile(name, make([]byte, probeBytes), 0o644)
 }
 
-// ClientURL returns the address for clients of this machine.
+// ClientURL returns the address for clients on this machine.
 func (s *Server) ClientURL() string { return s.server.ClientURL() }
 
-// Wait blocks while the server stores events. It returns nil when ctx ends,
-// and an error when the server can no longer store, for example because the
-// disk is full; nothing it has confirmed is lost.
+// Wait blocks while the server stores events. It returns nil when ctx ends, and
+// an error if the server cannot store events any more, for example because the
+// disk is full. No confirmed event is lost then.
 func (s *Server) Wait(ctx context.Context) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -210,18 +207,18 @@ func (s *Server) Wait(ctx context.Context) error {
 		case <-tick.C:
 		}
 		reason := s.unhealthy()
-		// Once may be a stream that is just being made.
+		// A single failed check may be a stream that is being made.
 		if reason != "" && before != "" {
 			if strings.Contains(reason, syscall.ENOSPC.Error()) {
 				reason += "; free some disk space and resume the run"
 			}
-			return fmt.Errorf("nats: the event store %s cannot be written any more: %s", s.storeDir, reason)
+			return fmt.Errorf("nats: the event store %s cannot be written: %s", s.storeDir, reason)
 		}
 		before = reason
 	}
 }
 
-// unhealthy returns why the server does not store, or "".
+// unhealthy returns the reason why the server does not store, or "".
 func (s *Server) unhealthy() string {
 	if !s.server.Running() {
 		return ""

@@ -351,7 +351,7 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 			t.Fatalf("logged %q", got)
 		}
 	}
-	const lost, back = "WARN nats: connection lost, reconnecting", "INFO nats: connected again"
+	const lost, back = "WARN nats: connection lost, reconnecting", "INFO nats: reconnected"
 	if d := cmp.Diff([]string{lost, back, lost, back, lost, back}, got); d != "" {
 		t.Errorf("logged (-want +got):\n%s", d)
 	}

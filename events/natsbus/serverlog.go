@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// serverLog passes the server's log on to slog and remembers why it failed:
-// the server reports some failures nowhere else. It implements the logger
+// serverLog passes the server's log to slog and remembers the reason of a
+// failure, which the server reports nowhere else. It implements the logger
 // interface of nats-server.
 type serverLog struct {
 	logger *slog.Logger
@@ -27,8 +27,8 @@ func (l *serverLog) Debugf(format string, v ...any) { l.debug(format, v) }
 // Tracef implements server.Logger.
 func (l *serverLog) Tracef(format string, v ...any) { l.debug(format, v) }
 
-// Warnf implements server.Logger. That large payloads are discouraged is no
-// news here: events.MaxPayloadBytes is chosen.
+// Warnf implements server.Logger. It drops the warning about large payloads,
+// because events.MaxPayloadBytes is chosen.
 func (l *serverLog) Warnf(format string, v ...any) {
 	if strings.HasPrefix(format, "Maximum payloads over") {
 		l.debug(format, v)
@@ -74,7 +74,7 @@ func (l *serverLog) lastError() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.errorText == "" {
-		return "it gave no reason"
+		return "no reason given"
 	}
 	return l.errorText
 }

@@ -24,8 +24,8 @@ func (b *Bus) streamConfig(run string) jetstream.StreamConfig {
 		MaxBytes:    cmp.Or(b.config.MaxStreamBytes, defaultMaxStreamBytes),
 		MaxMsgs:     b.config.MaxStreamMessages,
 		MaxMsgSize:  maxMessageBytes,
-		// A subject takes one message and keeps it, whoever publishes: what a
-		// run has once said is neither replaced nor forgotten.
+		// A subject takes one message, from any publisher, and keeps it for
+		// ever.
 		MaxMsgsPerSubject:    1,
 		Discard:              jetstream.DiscardNew,
 		DiscardNewPerSubject: true,
@@ -35,9 +35,9 @@ func (b *Bus) streamConfig(run string) jetstream.StreamConfig {
 	}
 }
 
-// EnsureStream creates the stream of a run, or brings the limits of an
-// existing one to those of the configuration. Publish, Consume and Read
-// create a missing stream by themselves and leave an existing one alone.
+// EnsureStream creates the stream of a run, or applies the limits of the
+// configuration to an existing one. Publish, Consume and Read also create a
+// missing stream, but do not change an existing one.
 func (b *Bus) EnsureStream(ctx context.Context, run string) error {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (b *Bus) EnsureStream(ctx context.Context, run string) error {
 	return nil
 }
 
-// stream returns the stream of a run and creates it when there is none.
+// stream returns the stream of a run and creates it if it is missing.
 func (b *Bus) stream(ctx context.Context, run string) (jetstream.Stream, error) {
 	b.mu.Lock()
 	s, ok := b.streams[run]
@@ -106,8 +106,8 @@ func (b *Bus) findStream(ctx context.Context, run string) (s jetstream.Stream, e
 	return s, nil
 }
 
-// makeStream creates the stream of a run with create. When another process is
-// faster, it is that one's stream, whatever its limits.
+// makeStream creates the stream of a run with create. If another process has
+// created it meanwhile, its limits stay.
 func (b *Bus) makeStream(ctx context.Context, run string, create func(context.Context, jetstream.StreamConfig) (jetstream.Stream, error)) (jetstream.Stream, error) {
 	config := b.streamConfig(run)
 	for began := time.Now(); ; {
@@ -125,11 +125,11 @@ func (b *Bus) makeStream(ctx context.Context, run string, create func(context.Co
 		}
 		if err == nil {
 			if limit := b.streamConfig(run).MaxBytes; config.MaxBytes < limit {
-				b.logger.Warn("nats: the server has no room for a larger stream", "run", run, "bytes", config.MaxBytes, "wanted", limit)
+				b.logger.Warn("nats: the server has no room for the default stream limit", "run", run, "bytes", config.MaxBytes, "wanted", limit)
 			}
 			return s, nil
 		}
-		// What took the room may be this very stream, which another process makes.
+		// Another process may be making this very stream, which takes the room.
 		if err := client.Pause(ctx, b.ctx, retryPause); err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func (b *Bus) makeStream(ctx context.Context, run string, create func(context.Co
 		}
 		given := b.config.MaxStreamBytes != 0
 		if given && time.Since(began) > requestTimeout || !given && config.MaxBytes/2 < minStreamBytes {
-			return nil, fmt.Errorf("nats: the server has no room for a stream of %d bytes for run %q; give it more or ask for less with --bus-stream-mib: %w",
+			return nil, fmt.Errorf("nats: the server has no room for a stream of %d bytes for run %q; add storage or set a lower --bus-stream-mib: %w",
 				config.MaxBytes, run, err)
 		}
 		if !given {
@@ -147,7 +147,7 @@ func (b *Bus) makeStream(ctx context.Context, run string, create func(context.Co
 	}
 }
 
-// isNoRoom reports whether servers cannot set aside what a stream may take.
+// isNoRoom reports whether the servers cannot reserve the limit of a stream.
 func isNoRoom(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == errCodeInsufficientStorage ||

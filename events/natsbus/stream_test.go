@@ -56,7 +56,7 @@ func TestStreamFitsTheServer(t *testing.T) {
 		if got := limit(t, url, run); got != want {
 			t.Errorf("stream %d is bounded by %d bytes, want %d", i, got, want)
 		}
-		if line := <-log.C; line != "WARN nats: the server has no room for a larger stream" {
+		if line := <-log.C; line != "WARN nats: the server has no room for the default stream limit" {
 			t.Errorf("logged %q", line)
 		}
 	}

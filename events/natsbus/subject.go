@@ -9,23 +9,24 @@ import (
 
 const prefix = "codea1"
 
-// streamName is also a file name on the server: the stream of a run.
+// streamName returns the stream of a run, which is also a file name on the
+// server.
 func streamName(run string) string { return prefix + "-" + run }
 
 func runSubjects(run string) string { return prefix + "." + run + ".>" }
 
-// subjectOf is where an event is stored: it alone, once.
+// subjectOf returns the subject of an event. No other event is stored on it.
 func subjectOf(m *events.Message) string { return eventSubject(m.Run, m.Type, m.Group) }
 
 func eventSubject(run string, t events.Type, group string) string {
 	return prefix + "." + run + "." + string(t) + "." + group
 }
 
-// Beside the events, whose types have two tokens each, a run's stream holds
-// what became of some of them, with an events.DeadLetterID of three tokens:
+// Besides the events, whose types have two tokens each, a run's stream has
+// messages about some of them. An events.DeadLetterID has three tokens.
 //
-//	codea1.<run>.dead.<set>.<event>.<round>    a set gave up on an event
-//	codea1.<run>.retry.<set>.<event>.<round>   and was given it again
+//	codea1.<run>.dead.<set>.<event>.<round>    a dead letter
+//	codea1.<run>.retry.<set>.<event>.<round>   its redelivery
 const (
 	deadToken  = "dead"
 	retryToken = "retry"
@@ -33,12 +34,12 @@ const (
 
 func letterSubject(run, kind, id string) string { return prefix + "." + run + "." + kind + "." + id }
 
-// letterSubjects are those of a set; all with "*".
+// letterSubjects returns the subjects of a worker set, or of all with "*".
 func letterSubjects(run, kind, name string) string {
 	return letterSubject(run, kind, name) + ".*.*"
 }
 
-// letterID is the last three tokens of a subject.
+// letterID returns the last three tokens of a subject.
 func letterID(subject string) string {
 	at := len(subject)
 	for range 3 {
@@ -47,7 +48,7 @@ func letterID(subject string) string {
 	return strings.TrimPrefix(subject[at:], ".")
 }
 
-// filterOf returns the subjects that hold the given types; all for none.
+// filterOf returns the subjects of the given types, or of all types for none.
 func filterOf(run string, types []events.Type) []string {
 	if len(types) == 0 {
 		return []string{prefix + "." + run + ".*.*.*"}

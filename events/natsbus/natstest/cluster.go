@@ -16,7 +16,7 @@ import (
 	"codea1/events/natsbus"
 )
 
-// Nodes is the number of servers of a Cluster: it can do without one of them.
+// Nodes is the number of servers of a Cluster. It works without one of them.
 const Nodes = 3
 
 // Cluster is a NATS cluster in this process.
@@ -28,7 +28,7 @@ type Cluster struct {
 
 const (
 	clusterTimeout = 30 * time.Second
-	// headers is room for an event's envelope.
+	// headers bounds an event's envelope.
 	headers = 64 << 10
 )
 
@@ -75,8 +75,8 @@ func (c *Cluster) start(i int) {
 	}
 }
 
-// untilWhole waits until every node takes part: one leads, knows the others,
-// and none is behind.
+// untilWhole waits until the cluster has a leader that knows all nodes, and no
+// node is behind.
 func (c *Cluster) untilWhole() {
 	c.t.Helper()
 	for deadline := time.Now().Add(clusterTimeout); !c.isWhole(); time.Sleep(10 * time.Millisecond) {
@@ -97,7 +97,7 @@ func (c *Cluster) isWhole() bool {
 	return peers == Nodes
 }
 
-// URL returns where clients connect, to whichever node is there.
+// URL returns the addresses of all nodes.
 func (c *Cluster) URL() string {
 	var urls []string
 	for _, o := range c.options {
@@ -106,7 +106,7 @@ func (c *Cluster) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Connect returns a bus that is closed with the test and keeps each run on all
+// Connect returns a bus that is closed with the test and stores each run on all
 // nodes.
 func (c *Cluster) Connect(t testing.TB, config natsbus.Config) *natsbus.Bus {
 	t.Helper()
@@ -128,13 +128,13 @@ func (c *Cluster) Leader(run string) int {
 	return 0
 }
 
-// Stop takes a node away; what it has stored stays on its disk.
+// Stop stops a node; its store stays on disk.
 func (c *Cluster) Stop(i int) {
 	c.servers[i].Shutdown()
 	c.servers[i].WaitForShutdown()
 }
 
-// Restart starts a node that was stopped and waits until it takes part.
+// Restart starts a stopped node and waits until it takes part.
 func (c *Cluster) Restart(i int) {
 	c.t.Helper()
 	c.start(i)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestConformanceCluster keeps every run on three nodes, and takes away the one
+// TestConformanceCluster stores every run on three nodes, and stops the one
 // that leads it.
 func TestConformanceCluster(t *testing.T) {
 	c := natstest.StartCluster(t)
@@ -40,7 +40,7 @@ func TestConformanceCluster(t *testing.T) {
 	})
 }
 
-// A run and its leases lie on as many nodes as asked for.
+// A run and its leases are stored on the configured number of nodes.
 func replicas(t *testing.T, c *natstest.Cluster) {
 	bus := c.Connect(t, natsbus.Config{})
 	lease, err := bus.Lease(t.Context(), events.LeaseConfig{Run: "r1", Name: "log", Owner: "host:1", TTL: time.Minute})

@@ -1,5 +1,5 @@
 // Package natstest gives tests a real bus: an embedded server in a temporary
-// directory, ready in about 10 ms, that can be taken away and brought back.
+// directory that starts in about 10 ms and can be restarted.
 package natstest
 
 import (
@@ -43,8 +43,8 @@ func Bus(t testing.TB) *natsbus.Bus {
 	return Start(t).Connect(t, natsbus.Config{})
 }
 
-// Connect returns a bus that is closed with the test. The URL of config is
-// set to the server's.
+// Connect returns a bus that is closed with the test. It overwrites the URL of
+// config.
 func (s *Server) Connect(t testing.TB, config natsbus.Config) *natsbus.Bus {
 	t.Helper()
 	config.URL = s.URL()
@@ -65,20 +65,19 @@ func connect(t testing.TB, config natsbus.Config) *natsbus.Bus {
 	return bus
 }
 
-// URL returns where clients connect; a restart does not change it.
+// URL returns the address for clients, which stays the same after a restart.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.config.Port))}
 	return u.String()
 }
 
-// StoreDir returns where the server keeps its streams.
+// StoreDir returns the directory of the streams.
 func (s *Server) StoreDir() string { return s.config.StoreDir }
 
-// Stop takes the server away; what it has confirmed stays on disk.
+// Stop stops the server; confirmed events stay on disk.
 func (s *Server) Stop() { s.server.Shutdown() }
 
-// Restart stops the server if it runs and starts it again with what it had
-// stored.
+// Restart starts the server again with its store. It stops it first if it runs.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
@@ -87,7 +86,7 @@ func (s *Server) Restart() {
 		if s.server, err = natsbus.StartServer(s.config); err == nil {
 			return
 		}
-		// An unrelated process may hold the port for a moment.
+		// Another process may have the port for a moment.
 		time.Sleep(50 * time.Millisecond)
 	}
 	s.t.Fatal(err)
