@@ -76,7 +76,7 @@ func placeOf(t *testing.T, run string, eventType events.Type, group string) stri
 		t.Fatal(err)
 	}
 	defer log.Close()
-	for r, err := range log.Scan(t.Context(), eventlog.ScanOptions{Types: []events.Type{eventType}}) {
+	for r, err := range log.Read(t.Context(), eventlog.ReadOptions{Types: []events.Type{eventType}}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,8 @@ func read(t *testing.T, run string, steps int) *history {
 	if _, err := log.Verify(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	rebuilt, err := eventlog.RebuildBook(t.Context(), log)
+	last, _ := log.Last()
+	rebuilt, err := log.BookAt(t.Context(), last)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func read(t *testing.T, run string, steps int) *history {
 	}
 	posed := map[string]events.Plan{}
 	ends := map[string]int{}
-	for record, err := range log.Scan(t.Context(), eventlog.ScanOptions{}) {
+	for record, err := range log.Read(t.Context(), eventlog.ReadOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

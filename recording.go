@@ -204,7 +204,7 @@ func (r *recording) finish(ctx context.Context, recorder *services.Group, reason
 // catchUp brings the curriculum to the end of the log.
 func (r *recording) catchUp(ctx context.Context) error {
 	posing, _ := events.StageNamed(events.StageCurriculum)
-	for record, err := range r.log.Scan(ctx, eventlog.ScanOptions{Types: posing.Consumes}) {
+	for record, err := range r.log.Read(ctx, eventlog.ReadOptions{Types: posing.Consumes}) {
 		if err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func (r *recording) catchUp(ctx context.Context) error {
 // would then continue another run.
 func (r *recording) countAttempts(ctx context.Context) error {
 	r.attempt = 1
-	for record, err := range r.log.Scan(ctx, eventlog.ScanOptions{Types: []events.Type{events.TypeRunStarted, events.TypeRunFinished}}) {
+	for record, err := range r.log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypeRunStarted, events.TypeRunFinished}}) {
 		if err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func CheckHistory(ctx context.Context, log eventlog.Reader, recipes query.Recipe
 		log: log, scorer: newScorer(recipes), open: make(map[string]events.Plan),
 		steps: make(map[int]*stepLedger), trained: make(map[events.Role]int),
 	}
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{}) {
 		if err != nil {
 			return History{}, err
 		}

@@ -57,7 +57,7 @@ func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 	}
 	total, _ := l.Last()
 	meter := newMeter("verifying", total)
-	report, err := l.Verify(ctx, func(done, _ uint64) { meter.at(done) })
+	report, err := l.Verify(ctx, meter.at)
 	meter.finish()
 	var history audit.History
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 	"codea1/replay/state"
 )
 
-// outcome is what becomes of a message that is to be appended.
+// outcome is the decision about a message of a batch.
 type outcome int
 
 const (
@@ -27,46 +27,45 @@ const (
 	rejected                 // its payload cannot be read
 )
 
-// candidate is a message on its way into the log.
+// candidate is a message of a batch.
 type candidate struct {
-	entry    *Entry
+	in       *Incoming
 	id       eventID
 	payload  Hash                  // of the payload before compression, and before compaction
-	bare     *Hash                 // what the payload will hash to once it is compacted
-	decoded  events.Payload        // of the types that state reads; nil if nobody can
-	rewarded *events.GroupRewarded // what the Mistake Book applies, or nil
-	err      error                 // why it is rejected
+	bare     *Hash                 // of the payload without tokens
+	decoded  events.Payload        // of the types that package state reads; nil if it cannot be read
+	rewarded *events.GroupRewarded // changes the Mistake Book, or nil
+	err      error                 // reason of a rejection
 
 	outcome  outcome
-	standing eventID // of one replaced or refused: the event that stands
-	value    []byte  // its record, with its chain hash once it is admitted
-	chained  int     // how much of the record the chain covers
-	seq      uint64  // of one admitted
+	standing eventID // if replaced or refused: the event whose payload stands
+	value    []byte  // record; link adds the chain hash
+	chained  int     // length of the part of the record that the chain covers
+	seq      uint64  // if admitted
 	chain    Hash
 }
 
-// batch is what is appended at once.
+// batch holds the messages of one append.
 type batch struct {
 	candidates []candidate
-	records    *[]byte     // memory that the candidates' records lie in
-	txn        *badger.Txn // has the candidates written; nil where they do not fit
+	records    *[]byte     // memory of the candidates' records
+	txn        *badger.Txn // holds the records; nil if they are over its limit
 }
 
-// recordMemory is what records are laid out in until Badger has them.
+// recordMemory is reused: Badger copies the records.
 var recordMemory = sync.Pool{New: func() any { return new([]byte) }}
 
-// recordMemoryBytes is the most that is kept for the next batch.
+// recordMemoryBytes is the most memory that is kept for the next batch.
 const recordMemoryBytes = 16 << 20
 
-// takeTxn returns the batch's transaction, once.
+// takeTxn returns the batch's transaction once, then nil.
 func (b *batch) takeTxn() *badger.Txn {
 	txn := b.txn
 	b.txn = nil
 	return txn
 }
 
-// free gives back what the batch holds. Nothing may point to its records any
-// more.
+// free releases the batch. No pointer to its records may be left.
 func (b *batch) free() {
 	if txn := b.takeTxn(); txn != nil {
 		txn.Discard()
@@ -76,28 +75,29 @@ func (b *batch) free() {
 	}
 }
 
-// prepare reads and hashes the payloads and lays out the records, on all
-// cores. It needs nothing of the log.
-func prepare(ctx context.Context, entries []Entry) (*batch, error) {
-	b := &batch{candidates: make([]candidate, len(entries)), records: recordMemory.Get().(*[]byte)}
-	starts := make([]int, len(entries)+1)
-	for i := range entries {
-		starts[i+1] = starts[i] + recordRoom(&entries[i].Message)
+// prepare reads and hashes the payloads and encodes the records, on all cores.
+// It needs nothing of the log.
+func prepare(ctx context.Context, incoming []Incoming) (*batch, error) {
+	b := &batch{candidates: make([]candidate, len(incoming)), records: recordMemory.Get().(*[]byte)}
+	starts := make([]int, len(incoming)+1)
+	for i := range incoming {
+		starts[i+1] = starts[i] + recordRoom(&incoming[i].Message)
 	}
-	size := starts[len(entries)]
+	size := starts[len(incoming)]
 	*b.records = slices.Grow((*b.records)[:0], size)
 	memory := (*b.records)[:size]
-	// Who has a core to itself does more: one is shared with the commit before.
+	// Goroutines take messages one by one: one of the cores also commits the
+	// batch before.
 	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
-	for range min(runtime.GOMAXPROCS(0), len(entries)) {
+	for range min(runtime.GOMAXPROCS(0), len(incoming)) {
 		group.Go(func() error {
-			for i := next.Add(1) - 1; i < int64(len(entries)); i = next.Add(1) - 1 {
+			for i := next.Add(1) - 1; i < int64(len(incoming)); i = next.Add(1) - 1 {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
 				c := &b.candidates[i]
-				c.entry = &entries[i]
+				c.in = &incoming[i]
 				if err := c.read(); err != nil {
 					return err
 				}
@@ -115,10 +115,10 @@ func prepare(ctx context.Context, entries []Entry) (*batch, error) {
 	return b, nil
 }
 
-// read fills in what follows from the message alone. A payload nobody can read
-// is noted in c.err; an error means that this build must not go on.
+// read sets the fields that follow from the message alone. An unreadable payload
+// sets c.err; an error means that this build must not continue.
 func (c *candidate) read() error {
-	m := &c.entry.Message
+	m := &c.in.Message
 	if err := m.Validate(); err != nil {
 		return fmt.Errorf("event %q: %w", m.ID, err)
 	}
@@ -127,7 +127,7 @@ func (c *candidate) read() error {
 		e, err := m.Decode()
 		switch {
 		case errors.Is(err, events.ErrNewerSchema):
-			return err // skipping it would make a book and a state that lack it
+			return err // without it book and state would be wrong
 		case err == nil:
 			c.payload, c.decoded = parseHash(e.Hash()), e.Payload
 			c.rewarded, _ = e.Payload.(*events.GroupRewarded)
@@ -143,13 +143,13 @@ func (c *candidate) read() error {
 	return nil
 }
 
-// hash fills in what the payload hashes to.
+// hash sets the hashes of the payload.
 func (c *candidate) hash(raw []byte, hash func() string) error {
 	c.payload = parseHash(hash())
-	if from := c.entry.from; from != nil && from.Compacted {
+	if from := c.in.from; from != nil && from.Compacted {
 		bare := bareHash(from.Tokens, c.payload)
 		c.payload, c.bare = from.PayloadHash, &bare
-	} else if hasTokens(c.entry.Message.Type) {
+	} else if hasTokens(c.in.Message.Type) {
 		if bare, ok := hashWithoutTokens(raw); ok {
 			c.bare = &bare
 		}
@@ -157,45 +157,43 @@ func (c *candidate) hash(raw []byte, hash func() string) error {
 	return nil
 }
 
-// record returns the record of a message, but for its place.
+// record returns the record of a candidate, without its sequence number.
 func (c *candidate) record() *Record {
-	r := &Record{Message: c.entry.Message, PayloadHash: c.payload, bare: c.bare}
-	if from := c.entry.from; from != nil {
+	r := &Record{Message: c.in.Message, PayloadHash: c.payload, bare: c.bare}
+	if from := c.in.from; from != nil {
 		r.Compacted, r.Tokens = from.Compacted, from.Tokens
 	}
 	return r
 }
 
-// tail is what a batch stands behind: all that is on disk, and the batch that is
-// on its way there.
+// tail is the end of the log, including the batch that is being committed.
 type tail struct {
-	seq     uint64 // of the last event, with its chain hash
+	seq     uint64 // last event, with its chain hash
 	chain   Hash
-	placed  map[eventID]place   // by the batch on its way
+	events  map[eventID]known   // of the batch being committed
 	refused map[refusal]eventID // likewise
 }
 
-// admission decides, message by message, what becomes of a batch. It sees the
-// log as it is, the batch on its way, and what it has decided before.
+// admission decides about the messages of a batch, one by one. It knows the log,
+// the batch that is being committed, and its own decisions.
 type admission struct {
 	log    *Log
-	txn    *badger.Txn // shows at least what was on disk before the batch on its way
+	view   view // holds at least the events before the batch that is being committed
 	before *tail
 	tail
 }
 
-// admit decides what becomes of a batch and writes it into its transaction, and
-// returns what the next one stands behind once this one is on its way. The
-// caller holds l.admitting.
+// admit decides about a batch and writes it into its transaction. It returns the
+// tail for the next batch. The caller holds l.admitting.
 func (l *Log) admit(b *batch) (tail, error) {
-	// A transaction begun now would wait for the batch on its way.
+	// A transaction that begins now would wait for the commit in progress.
 	b.txn = l.ahead.Swap(nil)
 	if b.txn == nil {
 		b.txn = l.db.NewTransaction(true)
 	}
-	a := admission{log: l, txn: b.txn, before: &l.tail, tail: tail{
+	a := admission{log: l, view: view{l, b.txn}, before: &l.tail, tail: tail{
 		seq: l.tail.seq, chain: l.tail.chain,
-		placed: make(map[eventID]place, len(b.candidates)), refused: make(map[refusal]eventID),
+		events: make(map[eventID]known, len(b.candidates)), refused: make(map[refusal]eventID),
 	}}
 	for i := range b.candidates {
 		if err := a.decide(&b.candidates[i]); err != nil {
@@ -214,19 +212,18 @@ func (a *admission) decide(c *candidate) error {
 	if c.outcome == rejected {
 		return nil
 	}
-	at, ok, err := a.find(c.id)
+	k, ok, err := a.find(c.id)
 	switch {
 	case err != nil:
 		return err
-	case ok && at.payload == c.payload:
+	case ok && k.payload == c.payload:
 		c.outcome = duplicate
 		return nil
 	case ok:
 		c.outcome, c.standing = replaced, c.id
 		return nil
 	}
-	m := &c.entry.Message
-	standing, stands, err := a.causeStands(m)
+	standing, stands, err := a.causeStands(&c.in.Message)
 	if err != nil {
 		return err
 	}
@@ -239,28 +236,28 @@ func (a *admission) decide(c *candidate) error {
 	c.seq = a.seq + 1
 	c.chain = link(a.chain, c.seq, c.value, c.chained)
 	a.seq, a.chain = c.seq, c.chain
-	a.placed[c.id] = place{c.seq, c.payload}
-	a.log.seen.add(c.id)
+	a.events[c.id] = known{c.seq, c.payload}
+	a.log.filter.add(c.id)
 	return nil
 }
 
-// causeStands reports whether a message may enter as far as its cause goes: it
-// has none, the log has it under the same payload hash, or the log has never
-// met it. Otherwise it returns the event that stands where the lineages part.
+// causeStands reports whether the cause of a message allows it to enter: it has
+// no cause, the log has the cause with the same payload, or the log does not know
+// the cause. Otherwise it returns the event whose payload stands instead.
 func (a *admission) causeStands(m *events.Message) (standing eventID, stands bool, err error) {
 	if m.CausationID == "" {
 		return eventID{}, true, nil
 	}
 	cause := refusal{parseID(m.CausationID), parseHash(m.CausationHash)}
-	at, ok, err := a.find(cause.id)
+	k, ok, err := a.find(cause.id)
 	if err != nil {
 		return eventID{}, false, err
 	}
-	if ok && at.payload == cause.payload {
+	if ok && k.payload == cause.payload {
 		return eventID{}, true, nil
 	}
-	// A cause that was refused leads to where its own lineage parted, however
-	// long the chain; a cause that lost to another payload is itself the place.
+	// A refused cause has the event for which it was refused. A cause with
+	// another payload is that event itself.
 	standing, wasRefused, err := a.findRefused(cause)
 	if err != nil {
 		return eventID{}, false, err
@@ -271,25 +268,25 @@ func (a *admission) causeStands(m *events.Message) (standing eventID, stands boo
 	return cause.id, !ok, nil
 }
 
-func (a *admission) find(id eventID) (place, bool, error) {
-	if a.log.seen.rulesOut(id) {
-		return place{}, false, nil
+func (a *admission) find(id eventID) (known, bool, error) {
+	if a.log.filter.excludes(id) {
+		return known{}, false, nil
 	}
-	if at, ok := a.placed[id]; ok {
-		return at, true, nil
+	if k, ok := a.events[id]; ok {
+		return k, true, nil
 	}
-	if at, ok := a.before.placed[id]; ok {
-		return at, true, nil
+	if k, ok := a.before.events[id]; ok {
+		return k, true, nil
 	}
-	if at, ok := a.log.recent.find(id); ok {
-		return at, true, nil
+	if k, ok := a.log.recent.find(id); ok {
+		return k, true, nil
 	}
-	seq, err := a.log.lookupStored(a.txn, id)
+	seq, err := a.view.lookup(id)
 	if err != nil || seq == 0 {
-		return place{}, false, err
+		return known{}, false, err
 	}
-	r, err := a.log.recordOf(a.txn, id, seq)
-	return place{seq, r.PayloadHash}, err == nil, err
+	r, err := a.view.recordOf(id, seq)
+	return known{seq, r.PayloadHash}, err == nil, err
 }
 
 func (a *admission) findRefused(r refusal) (eventID, bool, error) {
@@ -302,7 +299,7 @@ func (a *admission) findRefused(r refusal) (eventID, bool, error) {
 	if standing, ok := a.before.refused[r]; ok {
 		return standing, true, nil
 	}
-	raw, err := get(a.txn, refusedKey(r))
+	raw, err := a.view.get(refusedKey(r))
 	if err != nil {
 		return eventID{}, false, a.log.corrupt(0, "refusal of "+r.id.String()+" cannot be read", err)
 	}

@@ -13,82 +13,81 @@ import (
 	"codea1/replay/mistakes"
 )
 
-// Entry is a message with the bus position after it.
-type Entry struct {
+// Incoming is a message with the bus position after it.
+type Incoming struct {
 	Message  events.Message
 	Position events.Position
 
-	from *Record // of another log, or nil
+	from *Record // in another log, or nil
 }
 
-// Appended says what became of a batch.
+// Appended is the result of an append.
 type Appended struct {
-	First, Last uint64           // sequence numbers given, 0 when none
-	Messages    []events.Message // the events that are new in the log, in order
-	Duplicates  int              // events that were there already
+	First, Last uint64           // sequence numbers of the new events, 0 if there are none
+	Messages    []events.Message // the new events, in order
+	Duplicates  int              // events that were in the log
 	Conflicts   []Conflict
 	Rejected    []Rejection
 }
 
-// Conflict is a message that is not in the log because of another payload
-// under one event ID.
+// Conflict is a message that is not in the log because of another payload under
+// an event ID.
 type Conflict struct {
 	Message events.Message
 	// Standing is the ID of the event whose first payload stands. It is the
-	// message's own ID when the message is the one that lost; otherwise the
-	// message descends from the one that lost.
+	// message's own ID if the message has the other payload; otherwise the message
+	// descends from the other payload.
 	Standing string
 }
 
-// Descends reports whether the message descends from a payload that lost, and
-// its group so cannot come to an end.
+// Descends reports whether the message descends from a payload that does not
+// stand. Its group can then not end.
 func (c *Conflict) Descends() bool { return c.Standing != c.Message.ID }
 
-// Rejection is a message that is not in the log because no one can read it.
+// Rejection is a message that is not in the log because it cannot be read.
 type Rejection struct {
 	Message events.Message
 	Err     error
 }
 
-// Append puts the messages that are new into the log, in order, each event
-// once: a message whose ID is there already is skipped. Sequence numbers count
-// from 1 without a gap. Events, bus position and Mistake Book are committed in
-// one transaction, and are on disk when Append returns; a batch too big for a
-// transaction is committed in several, in order. With an error, Appended still
-// tells what was committed. After a *DiskFullError Append can be called again;
-// after a failed commit the log takes nothing more until it is opened anew.
-func (l *Log) Append(ctx context.Context, entries []Entry) (Appended, error) {
-	pending, err := l.Begin(ctx, entries)
+// Append appends the new messages, in order. A message whose ID is in the log is
+// a duplicate. Sequence numbers count from 1 without a gap. Events, bus position
+// and Mistake Book are committed in one transaction and are on disk when Append
+// returns; a batch over the limit of a transaction is committed in several, in
+// order. With an error, Appended describes the events that were committed. After
+// a *DiskFullError Append can be called again; after a failed commit the log
+// takes no more events until it is opened again.
+func (l *Log) Append(ctx context.Context, batch []Incoming) (Appended, error) {
+	pending, err := l.Begin(ctx, batch)
 	if err != nil {
 		return Appended{}, err
 	}
 	return pending.Wait()
 }
 
-// Pending is a batch on its way to the disk.
+// Pending is a batch that is being committed.
 type Pending struct {
 	done     chan struct{}
 	appended Appended
 	err      error
 }
 
-// Wait returns what Append returns for the batch, once it is on disk.
+// Wait waits until the batch is on disk and returns the result of the append.
 func (p *Pending) Wait() (Appended, error) {
 	<-p.done
 	return p.appended, p.err
 }
 
-// Begin is Append that returns while the batch is still on its way to the disk,
-// so that the next one can be read, hashed and looked up meanwhile. Batches are
-// committed one by one in the order of the calls: Begin returns once those
-// before are on disk. With an error nothing of the batch will be in the log.
-// The entries must not change until Wait returns.
-func (l *Log) Begin(ctx context.Context, entries []Entry) (*Pending, error) {
+// Begin is Append that returns while the batch is being committed, so that the
+// next one can be prepared. Batches are committed one by one in the order of the
+// calls: Begin returns when those before are on disk. After an error no event of
+// the batch is in the log. The messages must not change until Wait returns.
+func (l *Log) Begin(ctx context.Context, batch []Incoming) (*Pending, error) {
 	done, err := l.use()
 	if err != nil {
 		return nil, err
 	}
-	p, err := l.begin(ctx, entries, done)
+	p, err := l.begin(ctx, batch, done)
 	if err != nil {
 		done()
 	}
@@ -96,24 +95,24 @@ func (l *Log) Begin(ctx context.Context, entries []Entry) (*Pending, error) {
 }
 
 // begin calls done when the batch is on disk, unless it returns an error.
-func (l *Log) begin(ctx context.Context, entries []Entry, done func()) (*Pending, error) {
+func (l *Log) begin(ctx context.Context, incoming []Incoming, done func()) (*Pending, error) {
 	if l.options.ReadOnly {
 		return nil, fmt.Errorf("log %s: %w", l.dir, ErrReadOnly)
 	}
 	p := &Pending{done: make(chan struct{})}
-	if len(entries) == 0 {
+	if len(incoming) == 0 {
 		close(p.done)
 		done()
 		return p, nil
 	}
-	b, err := prepare(ctx, entries)
+	b, err := prepare(ctx, incoming)
 	if err != nil {
 		return nil, fmt.Errorf("append to log %s: %w", l.dir, err)
 	}
 	l.admitting.Lock()
 	defer l.admitting.Unlock()
-	if l.seen == nil {
-		l.remember()
+	if l.filter == nil {
+		l.fillFilter()
 	}
 	next, err := l.admit(b)
 	if err != nil {
@@ -121,7 +120,7 @@ func (l *Log) begin(ctx context.Context, entries []Entry, done func()) (*Pending
 		return nil, err
 	}
 	l.committing.Lock() // until the batch is on disk
-	if err := l.mayCommit(ctx, entries); err != nil {
+	if err := l.mayCommit(ctx, incoming); err != nil {
 		l.committing.Unlock()
 		b.free()
 		return nil, err
@@ -141,8 +140,9 @@ func (l *Log) begin(ctx context.Context, entries []Entry, done func()) (*Pending
 	return p, nil
 }
 
-// mayCommit says what is against a commit. The caller holds l.committing.
-func (l *Log) mayCommit(ctx context.Context, entries []Entry) error {
+// mayCommit returns an error if a batch cannot be committed. The caller holds
+// l.committing.
+func (l *Log) mayCommit(ctx context.Context, batch []Incoming) error {
 	if l.failed != nil {
 		return l.failed
 	}
@@ -150,14 +150,14 @@ func (l *Log) mayCommit(ctx context.Context, entries []Entry) error {
 		return fmt.Errorf("append to log %s: %w", l.dir, err)
 	}
 	var size uint64
-	for i := range entries {
-		size += uint64(len(entries[i].Message.Data))
+	for i := range batch {
+		size += uint64(len(batch[i].Message.Data))
 	}
 	return l.checkSpace(size)
 }
 
-// commitAll commits in as few transactions as Badger takes. The next batch
-// stands behind all of them already, so only a failure stops it.
+// commitAll commits in as few transactions as Badger takes. The next batch is
+// already numbered after all of them, so only a failure ends the loop.
 func (l *Log) commitAll(b *batch) (Appended, error) {
 	var appended Appended
 	rest, size := b.candidates, len(b.candidates)
@@ -169,7 +169,7 @@ func (l *Log) commitAll(b *batch) (Appended, error) {
 				size /= 2
 				continue
 			}
-			err = l.commitApart(rest[:1])
+			err = l.commitWithoutBook(rest[:1])
 		}
 		if err != nil {
 			l.failed = fmt.Errorf("append to log %s after event %d: %w", l.dir, l.head.seq, l.commitError(err))
@@ -195,32 +195,33 @@ func (l *Log) commitError(err error) error {
 	return err
 }
 
-// commitPart commits candidates in a transaction that has them written, or in a
-// new one.
+// commitPart commits candidates: in txn, which holds their records, or in a new
+// transaction if txn is nil.
 func (l *Log) commitPart(txn *badger.Txn, part []candidate, withBook bool) error {
-	if txn == nil {
+	written := txn != nil
+	if !written {
 		txn = l.db.NewTransaction(true)
-		defer txn.Discard()
+	}
+	defer txn.Discard()
+	if !written {
 		if err := write(txn, part); err != nil {
 			return err
 		}
-	} else {
-		defer txn.Discard()
 	}
 	return l.commit(txn, part, withBook)
 }
 
-// write puts into txn what the log keeps of each candidate.
+// write adds the records and refusals of candidates to txn.
 func write(txn *badger.Txn, part []candidate) error {
 	for i := range part {
 		c := &part[i]
 		switch c.outcome {
 		case admitted:
-			record := badger.NewEntry(eventKey(c.seq), c.value).WithMeta(typeCodes[c.entry.Message.Type])
+			record := badger.NewEntry(eventKey(c.seq), c.value).WithMeta(typeCodes[c.in.Message.Type])
 			if err := txn.SetEntry(record); err != nil {
 				return err
 			}
-			if c.rewarded != nil && hasDeltas(c.rewarded) {
+			if c.rewarded != nil && changesBook(c.rewarded) {
 				if err := txn.Set(deltaKey(c.seq), encodeDeltas(c.rewarded)); err != nil {
 					return err
 				}
@@ -234,19 +235,19 @@ func write(txn *badger.Txn, part []candidate) error {
 	return nil
 }
 
-// commit adds to a transaction that has candidates written the head after them
-// and the book's changes, and commits it. On an error nothing has changed.
-// Without withBook the stored book is marked stale instead of being changed.
+// commit adds the head and the changes of the book to a transaction that holds
+// the records of candidates, and commits it. After an error nothing has changed.
+// Without withBook the stored book is marked as stale.
 func (l *Log) commit(txn *badger.Txn, part []candidate, withBook bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next, bare := l.head, l.bare
+	next, compacted := l.head, l.compacted
 	var changes []mistakes.Change
 	byCandidate := make([][]mistakes.Change, len(part))
-	large := uint64(0) // last event that goes to the value log
+	large := uint64(0) // last event in the value log
 	for i := range part {
 		c := &part[i]
-		next.position = c.entry.Position
+		next.position = c.in.Position
 		if c.outcome != admitted {
 			continue
 		}
@@ -254,15 +255,15 @@ func (l *Log) commit(txn *badger.Txn, part []candidate, withBook bool) error {
 		if len(c.value) >= badgerdir.ValueThreshold {
 			large = c.seq
 		}
-		if c.entry.from != nil && c.entry.from.Compacted {
-			bare.to, bare.events = c.seq, bare.events+1
+		if c.in.from != nil && c.in.from.Compacted {
+			compacted.to, compacted.events = c.seq, compacted.events+1
 		}
-		if c.rewarded != nil && hasDeltas(c.rewarded) {
+		if c.rewarded != nil && changesBook(c.rewarded) {
 			byCandidate[i] = l.book.Apply(c.rewarded)
 			changes = append(changes, byCandidate[i]...)
 		}
 	}
-	err := l.writeEnds(txn, &next, bare, large)
+	err := l.writeEnds(txn, &next, compacted, large)
 	if err == nil {
 		err = l.writeBook(txn, next.seq, changes, withBook)
 	}
@@ -273,14 +274,14 @@ func (l *Log) commit(txn *badger.Txn, part []candidate, withBook bool) error {
 		l.book.Revert(changes)
 		return err
 	}
-	l.head, l.bare = next, bare
+	l.head, l.compacted = next, compacted
 	l.recent.addAll(part)
-	l.fold(part, byCandidate)
+	l.applyToState(part, byCandidate)
 	return nil
 }
 
-// writeEnds puts into txn where the log ends after it.
-func (l *Log) writeEnds(txn *badger.Txn, next *head, bare bare, large uint64) error {
+// writeEnds adds the new ends of the log to txn.
+func (l *Log) writeEnds(txn *badger.Txn, next *head, compacted compacted, large uint64) error {
 	if err := txn.Set(keyHead, next.encode()); err != nil {
 		return err
 	}
@@ -289,15 +290,15 @@ func (l *Log) writeEnds(txn *badger.Txn, next *head, bare bare, large uint64) er
 			return err
 		}
 	}
-	if bare != l.bare {
-		return txn.Set(keyTokens, bare.encode())
+	if compacted != l.compacted {
+		return txn.Set(keyTokens, compacted.encode())
 	}
 	return nil
 }
 
-// commitApart commits one event whose changes of the book do not fit into a
-// transaction: the event first, then the whole book.
-func (l *Log) commitApart(one []candidate) error {
+// commitWithoutBook commits one event whose changes of the book are over the
+// limit of a transaction, and then the whole book.
+func (l *Log) commitWithoutBook(one []candidate) error {
 	if err := l.commitPart(nil, one, false); err != nil {
 		return err
 	}
@@ -309,7 +310,7 @@ func (l *Log) commitApart(one []candidate) error {
 func (a *Appended) add(part []candidate) {
 	for i := range part {
 		c := &part[i]
-		m := c.entry.Message
+		m := c.in.Message
 		switch c.outcome {
 		case admitted:
 			if a.First == 0 {
@@ -328,8 +329,8 @@ func (a *Appended) add(part []candidate) {
 	}
 }
 
-// Rebase makes the log stand at a position of another bus, which has to hold
-// every event of the log up to there.
+// Rebase sets the log's position to one of another bus, which must hold every
+// event of the log before it.
 func (l *Log) Rebase(position events.Position) error {
 	done, err := l.use()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // mustBegin begins a batch that only Wait can say something against.
-func mustBegin(t *testing.T, l *Log, entries []Entry) *Pending {
+func mustBegin(t *testing.T, l *Log, entries []Incoming) *Pending {
 	t.Helper()
 	p, err := l.Begin(t.Context(), entries)
 	if err != nil {
@@ -117,13 +117,13 @@ func TestSeen(t *testing.T) {
 	check := func() {
 		t.Helper()
 		for i := range there {
-			if l.seen.rulesOut(parseID(there[i].ID)) {
+			if l.filter.excludes(parseID(there[i].ID)) {
 				t.Fatalf("%s is ruled out", there[i].ID)
 			}
 		}
 		ruledOut := 0
 		for i := range 1000 {
-			if l.seen.rulesOut(eventID{byte(i), byte(i >> 8)}) {
+			if l.filter.excludes(eventID{byte(i), byte(i >> 8)}) {
 				ruledOut++
 			}
 		}
@@ -149,19 +149,19 @@ func TestSeenGrows(t *testing.T) {
 		binary.LittleEndian.PutUint64(id[:], r.Uint64())
 		return id
 	}
-	s := newSeen()
+	s := newFilter()
 	s.older.Store(newBloom(0))
 	var ids []eventID
-	for range 5 * seenFirst {
+	for range 5 * filterFirst {
 		ids = append(ids, id())
 		s.add(ids[len(ids)-1])
 	}
 	mistaken := 0
 	for i := range ids {
-		if s.rulesOut(ids[i]) {
+		if s.excludes(ids[i]) {
 			t.Fatalf("ID %d is ruled out", i)
 		}
-		if !s.rulesOut(id()) {
+		if !s.excludes(id()) {
 			mistaken++
 		}
 	}
@@ -170,7 +170,7 @@ func TestSeenGrows(t *testing.T) {
 	}
 	s.newer, s.room = make([]*bloom, 12), 0
 	s.add(id())
-	if !s.full || s.rulesOut(id()) {
+	if !s.off || s.excludes(id()) {
 		t.Error("knows more than it can hold")
 	}
 }

@@ -42,47 +42,56 @@ var benchSizes = []struct {
 	text int
 }{{"1KB", 900}, {"10KB", 11_500}}
 
-// BenchmarkAppend is to be read beside BenchmarkBare: the same bytes in the
-// same store without index, chain, payload hashes, dedupe and book. Both work as
-// a Recorder does: while a transaction is on its way to the disk the next one is
-// made ready, and there is one sync of the log's files a transaction.
+// BenchmarkAppend is compared with BenchmarkBare: the same bytes in the same
+// store without index, chain, payload hashes, deduplication and book. Both work
+// as a Recorder does: the next transaction is prepared while one is committed,
+// and each transaction syncs the log's files once.
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range benchSizes {
-		b.Run(size.name, func(b *testing.B) {
-			l := openLog(b, b.TempDir(), Options{})
-			messages := benchMessages(b, size.text)
-			b.SetBytes(int64(len(messages[0].Data)))
-			// One batch is on its way while the other is filled.
-			batches := [2][]Entry{make([]Entry, 0, benchBatch), make([]Entry, 0, benchBatch)}
-			var pending *Pending
-			wait := func() {
-				if pending == nil {
-					return
-				}
-				if _, err := pending.Wait(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			n := 0
-			for b.Loop() {
-				batch := &batches[n/benchBatch%2]
-				*batch = append(*batch, Entry{Message: renamed(messages[n%len(messages)], n)})
-				if n++; n%benchBatch != 0 {
-					continue
-				}
-				next, err := l.Begin(b.Context(), *batch)
-				if err != nil {
-					b.Fatal(err)
-				}
-				wait()
-				pending = next
-				other := &batches[n/benchBatch%2]
-				*other = (*other)[:0]
-			}
-			wait()
-			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "events/s")
-		})
+		b.Run(size.name, func(b *testing.B) { benchAppend(b, size.text, Options{}) })
 	}
+}
+
+// BenchmarkFilter appends events of 1 KB with and without the filter in front of
+// the index.
+func BenchmarkFilter(b *testing.B) {
+	b.Run("with", func(b *testing.B) { benchAppend(b, benchSizes[0].text, Options{}) })
+	b.Run("without", func(b *testing.B) { benchAppend(b, benchSizes[0].text, Options{noFilter: true}) })
+}
+
+func benchAppend(b *testing.B, text int, options Options) {
+	l := openLog(b, b.TempDir(), options)
+	messages := benchMessages(b, text)
+	b.SetBytes(int64(len(messages[0].Data)))
+	// One batch is committed while the other is filled.
+	batches := [2][]Incoming{make([]Incoming, 0, benchBatch), make([]Incoming, 0, benchBatch)}
+	var pending *Pending
+	wait := func() {
+		if pending == nil {
+			return
+		}
+		if _, err := pending.Wait(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	n := 0
+	for b.Loop() {
+		batch := &batches[n/benchBatch%2]
+		*batch = append(*batch, Incoming{Message: renamed(messages[n%len(messages)], n)})
+		if n++; n%benchBatch != 0 {
+			continue
+		}
+		next, err := l.Begin(b.Context(), *batch)
+		if err != nil {
+			b.Fatal(err)
+		}
+		wait()
+		pending = next
+		other := &batches[n/benchBatch%2]
+		*other = (*other)[:0]
+	}
+	wait()
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "events/s")
 }
 
 func BenchmarkBare(b *testing.B) {
@@ -157,7 +166,7 @@ func benchEvents(b *testing.B) int {
 func benchLog(b *testing.B, dir string) (events int) {
 	l := openLog(b, dir, Options{})
 	n := benchEvents(b)
-	batch := make([]Entry, 0, 320)
+	batch := make([]Incoming, 0, 320)
 	s := replaytest.NewStory(b)
 	for slot := 0; events < n; slot++ {
 		batch = append(batch, at(events, replaytest.Group(b, slot)...)...)
@@ -257,7 +266,7 @@ func BenchmarkRead(b *testing.B) {
 	})
 	b.Run("scan", func(b *testing.B) {
 		for b.Loop() {
-			for _, err := range l.Scan(b.Context(), ScanOptions{}) {
+			for _, err := range l.Read(b.Context(), ReadOptions{}) {
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -267,7 +276,7 @@ func BenchmarkRead(b *testing.B) {
 	})
 	b.Run("scan-rewarded", func(b *testing.B) {
 		for b.Loop() {
-			for _, err := range l.Scan(b.Context(), ScanOptions{Types: []events.Type{events.TypeGroupRewarded}}) {
+			for _, err := range l.Read(b.Context(), ReadOptions{Types: []events.Type{events.TypeGroupRewarded}}) {
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -277,7 +286,7 @@ func BenchmarkRead(b *testing.B) {
 	})
 	b.Run("rebuild", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := RebuildBook(b.Context(), l); err != nil {
+			if _, err := l.BookAt(b.Context(), uint64(n)); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -300,7 +309,7 @@ func BenchmarkLookup(b *testing.B) {
 	n := benchLog(b, dir)
 	l := openLog(b, dir, Options{})
 	ids := make([]eventID, 0, 1024)
-	for r, err := range l.Scan(b.Context(), ScanOptions{}) {
+	for r, err := range l.Read(b.Context(), ReadOptions{}) {
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -14,17 +14,17 @@ import (
 	"codea1/replay/mistakes"
 )
 
-// Book is the Mistake Book as the log has it: what Append has committed, and
-// nothing else. It is safe for concurrent use.
+// Book is the Mistake Book after the last committed event. It follows the log
+// and is safe for concurrent use.
 type Book struct {
 	mu   *sync.RWMutex
 	book *mistakes.Book
 }
 
-// Book returns the Mistake Book; it follows the log.
+// Book returns the Mistake Book.
 func (l *Log) Book() *Book { return &Book{&l.mu, l.book} }
 
-// Top returns the k most frequent tests of a question, ties in the order they
+// Top returns the k most frequent tests of a problem, ties in the order they
 // entered.
 func (b *Book) Top(problemID string, k int) []events.HistoricalTest {
 	b.mu.RLock()
@@ -32,14 +32,14 @@ func (b *Book) Top(problemID string, k int) []events.HistoricalTest {
 	return b.book.Top(problemID, k)
 }
 
-// Tests returns the tests of a question in the order they entered.
+// Tests returns the tests of a problem in the order they entered.
 func (b *Book) Tests(problemID string) []mistakes.Entry {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.book.Tests(problemID)
 }
 
-// Problems returns the IDs of the questions that have tests, sorted.
+// Problems returns the IDs of the problems that have tests, sorted.
 func (b *Book) Problems() []string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -60,32 +60,21 @@ func (b *Book) Encode() []byte {
 	return b.book.Encode()
 }
 
-// RebuildBook makes the Mistake Book from the events of the log alone.
-func RebuildBook(ctx context.Context, l *Log) (*mistakes.Book, error) {
-	last, _ := l.Last()
-	return l.BookAt(ctx, last)
-}
-
-// BookAt returns the Mistake Book as it stood after event seq.
+// BookAt returns the Mistake Book as it was after event seq, computed from the
+// log alone.
 func (l *Log) BookAt(ctx context.Context, seq uint64) (*mistakes.Book, error) {
-	book := mistakes.New()
-	if seq == 0 {
-		return book, nil
-	}
-	done, err := l.use()
+	v, closeView, err := l.view()
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	txn := l.db.NewTransaction(false)
-	defer txn.Discard()
-	return book, l.applyDeltas(ctx, txn, seq, book)
+	defer closeView()
+	return v.bookAt(ctx, seq)
 }
 
-// bookState says what the stored tests stand for. Where it does not fit them
-// or the log, they are worth nothing.
+// bookState describes the stored entries. They are used only if the description
+// is correct and ends with the log.
 type bookState struct {
-	seq    uint64 // the event up to which they are applied
+	seq    uint64 // last event applied
 	size   uint64
 	digest mistakes.Digest
 }
@@ -97,7 +86,7 @@ func (s *bookState) encode() []byte {
 }
 
 // writeBook adds the changes of the book up to event seq to txn, or marks the
-// stored book stale.
+// stored book as stale.
 func (l *Log) writeBook(txn *badger.Txn, seq uint64, changes []mistakes.Change, stored bool) error {
 	if !stored {
 		return txn.Delete(keyBook)
@@ -120,21 +109,21 @@ func (l *Log) writeBook(txn *badger.Txn, seq uint64, changes []mistakes.Change, 
 
 var (
 	errAbsent = errors.New("no mistake book is stored")
-	errStale  = errors.New("stored mistake book does not fit the log")
+	errStale  = errors.New("stored mistake book does not match the log")
 )
 
-// loadBook fills the empty book from its stored tests if they stand where the
-// log ends, and from the events otherwise.
-func (l *Log) loadBook(txn *badger.Txn) error {
-	book, err := l.readBook(txn, l.head.seq)
+// loadBook reads the stored book, or rebuilds it if the stored one is not that
+// of the log's end.
+func (l *Log) loadBook(v view) error {
+	book, err := v.book(l.head.seq)
 	if err == nil {
 		l.book = book
 		return nil
 	}
 	if l.head.seq > 0 {
-		l.options.Logger.Info("rebuild the mistake book from the log", "dir", l.dir, "why", err)
+		l.options.Logger.Info("rebuild the mistake book from the log", "dir", l.dir, "reason", err)
 	}
-	if l.book, err = RebuildBook(context.Background(), l); err != nil {
+	if l.book, err = v.bookAt(context.Background(), l.head.seq); err != nil {
 		return err
 	}
 	if l.options.ReadOnly {
@@ -146,10 +135,10 @@ func (l *Log) loadBook(txn *badger.Txn) error {
 	return nil
 }
 
-// readBook returns the stored book: errAbsent if there is none, and another
-// error unless it is whole and stands at event seq.
-func (l *Log) readBook(txn *badger.Txn, seq uint64) (*mistakes.Book, error) {
-	state, err := get(txn, keyBook)
+// book returns the stored book. The error is errAbsent if there is none, and
+// another error if it is damaged or not that of event seq.
+func (v view) book(seq uint64) (*mistakes.Book, error) {
+	state, err := v.get(keyBook)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +146,7 @@ func (l *Log) readBook(txn *badger.Txn, seq uint64) (*mistakes.Book, error) {
 		return nil, errAbsent
 	}
 	book := mistakes.New()
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceBook}})
+	it := v.txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceBook}})
 	defer it.Close()
 	for it.Rewind(); it.Valid(); it.Next() {
 		err := it.Item().Value(func(value []byte) error {
@@ -166,7 +155,7 @@ func (l *Log) readBook(txn *badger.Txn, seq uint64) (*mistakes.Book, error) {
 				return err
 			}
 			if len(rest) > 0 || !bytes.Equal(it.Item().Key(), bookKey(e.ProblemID, e.Order)) {
-				return fmt.Errorf("%w: a test of %q is misplaced", errStale, e.ProblemID)
+				return fmt.Errorf("%w: a test of %q has the wrong key", errStale, e.ProblemID)
 			}
 			return book.Add(e)
 		})
@@ -176,13 +165,13 @@ func (l *Log) readBook(txn *badger.Txn, seq uint64) (*mistakes.Book, error) {
 	}
 	have := bookState{seq, uint64(book.Size()), book.Digest()}
 	if !bytes.Equal(state, have.encode()) {
-		return nil, fmt.Errorf("%w: it stands elsewhere", errStale)
+		return nil, fmt.Errorf("%w: it is that of another event", errStale)
 	}
 	return book, nil
 }
 
-// storeBook replaces the stored book. What says that it is valid goes first
-// and comes last, so that half of it is never taken for the whole.
+// storeBook replaces the stored book. Its description is deleted first and
+// written last, so that a part of the entries is never used.
 func (l *Log) storeBook() error {
 	if err := l.db.Update(func(txn *badger.Txn) error { return txn.Delete(keyBook) }); err != nil {
 		return err

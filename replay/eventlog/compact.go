@@ -13,64 +13,64 @@ import (
 	"codea1/replay/eventlog/internal/badgerdir"
 )
 
-// Compaction says what Compact did.
+// Compaction is the result of Compact.
 type Compaction struct {
-	To          uint64 // no payload up to this event has tokens, but those of Whole
-	Events      uint64 // payloads that have lost their tokens now
-	Whole       uint64 // payloads of now that keep their tokens: they are not well-formed msgpack
+	To          uint64 // no payload up to this event has tokens, except those counted by Whole
+	Events      uint64 // payloads compacted by this call
+	Whole       uint64 // payloads that keep their tokens: they are not well-formed msgpack
 	BytesBefore uint64 // size of the records of Events
 	BytesAfter  uint64
-	Waiting     bool // the files still hold what is gone: another process reads the log
+	Waiting     bool // the disk space is not freed: another process reads the log
 }
 
-// bare says how far the payloads of a log have lost their tokens.
-type bare struct {
-	to     uint64 // number of the last event looked at
-	events uint64 // payloads that have lost them
-	held   uint64 // bytes that the store's files still hold of them
+// compacted says how far a log is compacted.
+type compacted struct {
+	to      uint64 // last event that compaction has passed
+	events  uint64 // compacted payloads
+	garbage uint64 // bytes of them that the store's files still hold
 }
 
-func (b *bare) encode() []byte {
-	raw := binary.BigEndian.AppendUint64(nil, b.to)
-	raw = binary.BigEndian.AppendUint64(raw, b.events)
-	return binary.BigEndian.AppendUint64(raw, b.held)
+func (c *compacted) encode() []byte {
+	raw := binary.BigEndian.AppendUint64(nil, c.to)
+	raw = binary.BigEndian.AppendUint64(raw, c.events)
+	return binary.BigEndian.AppendUint64(raw, c.garbage)
 }
 
-func (l *Log) readBare(txn *badger.Txn) (bare, error) {
-	raw, err := get(txn, keyTokens)
+func (v view) compaction() (compacted, error) {
+	raw, err := v.get(keyTokens)
 	if err != nil {
-		return bare{}, l.corrupt(0, "end of compaction cannot be read", err)
+		return compacted{}, v.log.corrupt(0, "end of compaction cannot be read", err)
 	}
 	if raw == nil {
-		return bare{}, nil
+		return compacted{}, nil
 	}
 	if len(raw) != 24 {
-		return bare{}, l.corrupt(0, "end of compaction is malformed", nil)
+		return compacted{}, v.log.corrupt(0, "end of compaction is malformed", nil)
 	}
-	return bare{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint64(raw[8:]), binary.BigEndian.Uint64(raw[16:])}, nil
+	return compacted{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint64(raw[8:]), binary.BigEndian.Uint64(raw[16:])}, nil
 }
 
 const (
-	// segmentEvents and segmentBytes bound what is compacted in one commit.
+	// segmentEvents and segmentBytes bound the records of one commit.
 	segmentEvents = 256
 	segmentBytes  = 4 << 20
 )
 
-// Compact takes token ids and log-probs out of the payloads of the events up to
-// event to, in segments that are each committed as a whole, and gives their
-// space back. Texts, versions, verdicts, rewards and changes of the Mistake Book stay, and
-// so does the chain. A model cannot be trained again on what is compacted;
-// Settled says how far none is still to be trained.
+// Compact removes token ids and log-probs from the payloads up to event to, in
+// segments that are committed one by one, and frees their disk space. Texts,
+// versions, verdicts, rewards and changes of the Mistake Book stay, and the chain
+// does not change. A model cannot be trained again on compacted events; Settled
+// returns the last event before a group that is still to be trained on.
 //
-// Appending goes on meanwhile. What ctx interrupts, the next call goes on with.
-// progress, unless nil, hears up to which event it is done.
+// Events can be appended meanwhile. After an interruption the next call
+// continues. progress, unless nil, is called with the last event that is done.
 func (l *Log) Compact(ctx context.Context, to uint64, progress func(done uint64)) (Compaction, error) {
 	return l.compact(ctx, to, 1, progress)
 }
 
-// compact is Compact that gives space back only when the files hold so many
-// bytes of garbage.
-func (l *Log) compact(ctx context.Context, to, collectFrom uint64, progress func(done uint64)) (Compaction, error) {
+// compact is Compact that frees disk space only if the files hold as many bytes
+// of garbage.
+func (l *Log) compact(ctx context.Context, to, leastGarbage uint64, progress func(done uint64)) (Compaction, error) {
 	done, err := l.use()
 	if err != nil {
 		return Compaction{}, err
@@ -84,27 +84,27 @@ func (l *Log) compact(ctx context.Context, to, collectFrom uint64, progress func
 	last, _ := l.Last()
 	to = min(to, last)
 	var report Compaction
-	for l.compacted().to < to {
+	for l.compactedTo().to < to {
 		if err := l.compactSegment(ctx, to, &report); err != nil {
 			return report, err
 		}
 		if progress != nil {
-			progress(l.compacted().to)
+			progress(l.compactedTo().to)
 		}
 	}
-	report.To = l.compacted().to
-	if l.compacted().held < collectFrom {
+	report.To = l.compactedTo().to
+	if l.compactedTo().garbage < leastGarbage {
 		return report, nil
 	}
-	report.Waiting, err = l.collect(ctx)
+	report.Waiting, err = l.freeSpace(ctx)
 	return report, err
 }
 
-// Settled returns the last event up to event to that Compact can go to without
-// taking the tokens of a group that is still to be trained on: a step can be
-// sampled before the one before it is trained.
+// Settled returns the last event up to event to that Compact can pass without
+// removing the tokens of a group that is still to be trained on. A step may be
+// sampled before the step before it is trained.
 func (l *Log) Settled(ctx context.Context, to uint64) (uint64, error) {
-	if to == 0 { // a scan to 0 goes to the end
+	if to == 0 { // Read takes 0 as the end
 		return 0, nil
 	}
 	updates, err := Updates(ctx, l)
@@ -112,7 +112,7 @@ func (l *Log) Settled(ctx context.Context, to uint64) (uint64, error) {
 		return 0, err
 	}
 	trained := Trained(updates)
-	for r, err := range l.Scan(ctx, ScanOptions{From: l.compacted().to + 1, To: to, Types: TokenTypes}) {
+	for r, err := range l.Read(ctx, ReadOptions{From: l.compactedTo().to + 1, To: to, Types: TokenTypes}) {
 		if err != nil {
 			return 0, err
 		}
@@ -126,34 +126,35 @@ func (l *Log) Settled(ctx context.Context, to uint64) (uint64, error) {
 // Compacted returns the last event that compaction has passed, and the number of
 // compacted payloads.
 func (l *Log) Compacted() (to, payloads uint64) {
-	b := l.compacted()
-	return b.to, b.events
+	c := l.compactedTo()
+	return c.to, c.events
 }
 
-func (l *Log) compacted() bare {
+func (l *Log) compactedTo() compacted {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.bare
+	return l.compacted
 }
 
-// rewrite is a record without tokens on its way into the log.
+// rewrite is a compacted record that replaces the one under its key.
 type rewrite struct {
 	key   []byte
 	value []byte
 	code  byte
 }
 
-// compactSegment compacts what follows, up to event to or the segment's bounds.
+// compactSegment compacts the next events, up to event to or the bounds of a
+// segment.
 func (l *Log) compactSegment(ctx context.Context, to uint64, report *Compaction) error {
-	next := l.compacted()
+	next := l.compactedTo()
 	from := next.to + 1
 	next.to = to
 	var segment []rewrite
 	part, size := *report, 0
-	txn := l.db.NewTransaction(false)
-	defer txn.Discard()
-	err := l.scan(ctx, txn, ScanOptions{From: from, To: to, Types: TokenTypes}, func(item *badger.Item) (bool, error) {
-		r, value, err := l.record(item)
+	v := view{l, l.db.NewTransaction(false)}
+	defer v.txn.Discard()
+	err := v.read(ctx, ReadOptions{From: from, To: to, Types: TokenTypes}, func(item *badger.Item) (bool, error) {
+		r, value, err := v.record(item)
 		if err != nil || r.Compacted {
 			return true, err
 		}
@@ -170,7 +171,7 @@ func (l *Log) compactSegment(ctx context.Context, to uint64, report *Compaction)
 		part.BytesBefore += uint64(len(value))
 		part.BytesAfter += uint64(len(compacted))
 		next.events++
-		next.held += uint64(len(value))
+		next.garbage += uint64(len(value))
 		size += len(compacted)
 		if len(segment) < segmentEvents && size < segmentBytes {
 			return true, nil
@@ -188,8 +189,8 @@ func (l *Log) compactSegment(ctx context.Context, to uint64, report *Compaction)
 	return nil
 }
 
-// withoutTokens returns a record as it is without its tokens; nil if it cannot
-// lose them. A payload that is damaged is not replaced.
+// withoutTokens returns the compacted record; nil if it cannot be compacted. A
+// damaged payload is an error.
 func (l *Log) withoutTokens(r *Record) ([]byte, error) {
 	if r.bare == nil {
 		return nil, nil
@@ -205,18 +206,18 @@ func (l *Log) withoutTokens(r *Record) ([]byte, error) {
 	raw, r.Tokens, ok = dropTokens(raw)
 	r.Compacted = true
 	if !ok || r.checkHash(hashOf(raw)) != nil {
-		return nil, l.corrupt(r.Seq, "payload without tokens is not the one that the chain covers", nil)
+		return nil, l.corrupt(r.Seq, "payload without tokens does not match the chain", nil)
 	}
 	r.Message.Encoding, r.Message.Data = events.EncodingNone, raw
 	if len(raw) >= events.ZstdThreshold {
 		r.Message.Encoding, r.Message.Data = events.EncodingZstd, compressor().EncodeAll(raw, nil)
 	}
-	compacted, _ := encodeRecord(Hash{}, r)
-	copy(compacted[1:], r.Chain[:])
-	return compacted, nil
+	value, _ := layOut(make([]byte, 0, recordRoom(&r.Message)), r)
+	copy(value[1:], r.Chain[:])
+	return value, nil
 }
 
-// compressor takes more time for less space than the one events travel with.
+// compressor compresses better and more slowly than the one for events on a bus.
 var compressor = sync.OnceValue(func() *zstd.Encoder {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -225,7 +226,7 @@ var compressor = sync.OnceValue(func() *zstd.Encoder {
 	return encoder
 })
 
-func (l *Log) commitSegment(segment []rewrite, after bare) error {
+func (l *Log) commitSegment(segment []rewrite, after compacted) error {
 	l.committing.Lock()
 	defer l.committing.Unlock()
 	if l.failed != nil {
@@ -245,7 +246,7 @@ func (l *Log) commitSegment(segment []rewrite, after bare) error {
 			return err
 		}
 		if len(r.value) >= badgerdir.ValueThreshold {
-			// Now the last in the value log.
+			// It is now the last event in the value log.
 			if err := txn.Set(keyLarge, r.key[1:]); err != nil {
 				return err
 			}
@@ -257,9 +258,9 @@ func (l *Log) commitSegment(segment []rewrite, after bare) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := txn.Commit(); err != nil {
-		l.failed = fmt.Errorf("compact log %s after event %d: %w", l.dir, l.bare.to, l.commitError(err))
+		l.failed = fmt.Errorf("compact log %s after event %d: %w", l.dir, l.compacted.to, l.commitError(err))
 		return l.failed
 	}
-	l.bare = after
+	l.compacted = after
 	return nil
 }

@@ -63,7 +63,7 @@ func TestCompact(t *testing.T) {
 			t.Error("the book is another")
 		}
 		kept := append(withoutTokens(t, messages[:to]), messages[to:]...)
-		if diff := cmp.Diff(decompressed(t, kept), decompressed(t, scanAll(t, l, ScanOptions{}))); diff != "" {
+		if diff := cmp.Diff(decompressed(t, kept), decompressed(t, scanAll(t, l, ReadOptions{}))); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	}
@@ -317,7 +317,7 @@ func TestVerifyFindsDamageInCompacted(t *testing.T) {
 		}
 	}
 	_, l := storyLog(t, replaytest.Tell(t))
-	wrong := bare{to: 31, events: 3}
+	wrong := compacted{to: 31, events: 3}
 	if err := l.setKey(keyTokens, wrong.encode()); err != nil {
 		t.Fatal(err)
 	}

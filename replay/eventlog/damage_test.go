@@ -60,11 +60,11 @@ func TestVerifyFinds(t *testing.T) {
 		{"a missing event", "event is missing", 2, func(t *testing.T, l *Log) error { return l.deleteKeys(eventKey(2)) }},
 		{"a missing end", "2 events, but the head says 3", 3, func(t *testing.T, l *Log) error { return l.deleteKeys(eventKey(3)) }},
 		{"a missing index", "leads to event 0", 1, func(t *testing.T, l *Log) error {
-			id := parseID(scanAll(t, l, ScanOptions{})[0].ID)
+			id := parseID(scanAll(t, l, ReadOptions{})[0].ID)
 			return errors.Join(l.storeChunk(true), l.deleteKeys(bucketKey(bucketOf(id), 1)))
 		}},
 		{"an index that leads elsewhere", "index of its id leads to event 3", 2, func(t *testing.T, l *Log) error {
-			id := parseID(scanAll(t, l, ScanOptions{})[1].ID)
+			id := parseID(scanAll(t, l, ReadOptions{})[1].ID)
 			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(bucketOf(id), 1), appendIndexEntry(nil, indexEntry{id, 3})))
 		}},
 		{"an index too many", "index has 4 events up to event 3, the log has 3", 0, func(t *testing.T, l *Log) error {
@@ -82,21 +82,21 @@ func TestVerifyFinds(t *testing.T) {
 			return errors.Join(l.storeChunk(true), again(t, l))
 		}},
 		{"an event under two numbers, both indexed", "its id is that of event 2", 4, func(t *testing.T, l *Log) error {
-			id := parseID(scanAll(t, l, ScanOptions{})[1].ID)
+			id := parseID(scanAll(t, l, ReadOptions{})[1].ID)
 			return errors.Join(l.storeChunk(true), again(t, l), l.setKey(keyIndex, encodeSeq(4)),
 				l.setKey(bucketKey(bucketOf(id), 4), appendIndexEntry(nil, indexEntry{id, 4})))
 		}},
 		{"a key of another type", "key says type 9", 2, func(t *testing.T, l *Log) error { return l.setEvent(2, 9, valueOf(t, l, 2)) }},
 		{"a cut record", "record", 1, func(t *testing.T, l *Log) error { return l.setEvent(1, 2, valueOf(t, l, 1)[:70]) }},
-		{"a head of another chain", "not the one the log ends with", 3, func(t *testing.T, l *Log) error {
+		{"a head of another chain", "chain hash is not that of the head", 3, func(t *testing.T, l *Log) error {
 			h := head{seq: 3}
 			return l.setKey(keyHead, h.encode())
 		}},
 		{"a cut head", "head is malformed", 0, func(t *testing.T, l *Log) error { return l.setKey(keyHead, []byte{1}) }},
-		{"other deltas", "kept apart are not the event's", 3, func(t *testing.T, l *Log) error {
+		{"other deltas", "stored changes of the mistake book are not the event's", 3, func(t *testing.T, l *Log) error {
 			return l.setKey(deltaKey(3), encodeDeltas(&events.GroupRewarded{ProblemID: "p1"}))
 		}},
-		{"deltas of no event", "kept for 2 events, 1 have some", 0, func(t *testing.T, l *Log) error { return l.setKey(deltaKey(2), []byte{0}) }},
+		{"deltas of no event", "stored for 2 events, 1 have some", 0, func(t *testing.T, l *Log) error { return l.setKey(deltaKey(2), []byte{0}) }},
 		{"another book", "mistake book", 0, func(t *testing.T, l *Log) error { return l.setKey(bookKey("p1", 1), nil) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func readAt(t *testing.T, l *Log, seq uint64) (r Record, value []byte) {
 		if err != nil {
 			return err
 		}
-		r, value, err = l.record(item)
+		r, value, err = view{l, txn}.record(item)
 		return err
 	})
 	if err != nil {
@@ -437,7 +437,7 @@ func TestOpenWithEmptyFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := openLog(t, dir, Options{})
-	if _, err := l.Append(t.Context(), []Entry{{Message: eventstest.Encode(eventstest.Posed("r", 1, 0)), Position: "1"}}); err != nil {
+	if _, err := l.Append(t.Context(), []Incoming{{Message: eventstest.Encode(eventstest.Posed("r", 1, 0)), Position: "1"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {

@@ -169,13 +169,13 @@ func TestDamagedBlock(t *testing.T) {
 		}
 	}
 	read("an event", event, func(l *Log) (err error) {
-		for _, scanErr := range l.Scan(t.Context(), ScanOptions{}) {
+		for _, scanErr := range l.Read(t.Context(), ReadOptions{}) {
 			err = scanErr
 		}
 		return err
 	})
 	read("an event, to a place behind it", event, func(l *Log) (err error) {
-		for _, scanErr := range l.Scan(t.Context(), ScanOptions{To: 2 * groups}) {
+		for _, scanErr := range l.Read(t.Context(), ReadOptions{To: 2 * groups}) {
 			err = scanErr
 		}
 		return err

@@ -14,10 +14,10 @@ var (
 	ErrClosed = errors.New("log is closed")
 	// ErrReadOnly is returned by Append on a log opened with Options.ReadOnly.
 	ErrReadOnly = errors.New("log is open for reading only")
-	// ErrNotFound is returned by Get for an event that is not in the log.
+	// ErrNotFound is returned for an event that is not in the log.
 	ErrNotFound = errors.New("event is not in the log")
-	// ErrNoLog is returned when a directory that is to be read holds no log.
-	ErrNoLog = errors.New("no event log here")
+	// ErrNoLog is returned for a directory without a log.
+	ErrNoLog = errors.New("no event log")
 	// ErrNewerFormat is returned for a log written by a newer build.
 	ErrNewerFormat = errors.New("log format is newer than this build")
 )
@@ -36,13 +36,13 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("log %s is in use by %s: wait until that run has ended, or stop it", e.Dir, by)
 }
 
-// CorruptError names the first place where a log is damaged.
+// CorruptError describes the first damage in a log.
 type CorruptError struct {
 	Dir     string
 	Seq     uint64 // sequence number of the event, 0 if the damage is elsewhere
 	EventID string // the event, where it is known
 	Reason  string
-	Err     error // what the store said, or nil
+	Err     error // cause, or nil
 }
 
 func (e *CorruptError) Error() string {

@@ -29,13 +29,13 @@ func ExampleLog() {
 		log.Fatal(err)
 	}
 	for range 2 { // the bus delivers it twice
-		appended, err := l.Append(context.Background(), []eventlog.Entry{{Message: message, Position: "17"}})
+		appended, err := l.Append(context.Background(), []eventlog.Incoming{{Message: message, Position: "17"}})
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(len(appended.Messages), "new,", appended.Duplicates, "known")
 	}
-	for record, err := range l.Scan(context.Background(), eventlog.ScanOptions{}) {
+	for record, err := range l.Read(context.Background(), eventlog.ReadOptions{}) {
 		if err != nil {
 			log.Fatal(err)
 		}

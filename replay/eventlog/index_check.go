@@ -9,19 +9,18 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// indexCheck proves exactly-once: the index has every event under its ID and
-// nothing else, and no ID is there twice. It looks nothing up: it compares sums
-// over both, and memory holds no more than the events behind the last chunk and
-// the IDs of a bucket.
+// indexCheck checks that the index has every event under its ID and nothing
+// else, and that no ID occurs twice. It compares sums over index and events
+// instead of looking up every ID. Memory holds the events after the last chunk
+// and the IDs of one bucket.
 type indexCheck struct {
-	log    *Log
-	txn    *badger.Txn
-	to     uint64             // up to where chunks have the IDs
+	view   view
+	to     uint64             // last event in a chunk
 	events sum                // of the events up to there
 	behind map[eventID]uint64 // the events after it
 }
 
-// sum of what was added, in any order, tells one set of events from another.
+// sum identifies a set of index entries, whatever their order.
 type sum struct {
 	n     uint64
 	lanes [4]uint64
@@ -35,13 +34,14 @@ func (s *sum) add(e indexEntry) {
 	s.n++
 }
 
-func (l *Log) newIndexCheck(txn *badger.Txn, last uint64) (*indexCheck, error) {
-	to, err := l.readIndexed(txn, last)
-	return &indexCheck{log: l, txn: txn, to: to, behind: make(map[eventID]uint64)}, err
+func (v view) newIndexCheck(last uint64) (*indexCheck, error) {
+	to, err := v.indexed(last)
+	return &indexCheck{view: v, to: to, behind: make(map[eventID]uint64)}, err
 }
 
-// met takes an event of the log down, and tells of another with its ID.
-func (c *indexCheck) met(e indexEntry) (first uint64, twice bool) {
+// add adds an event of the log. It returns the earlier event with the same ID,
+// if it finds one.
+func (c *indexCheck) add(e indexEntry) (first uint64, twice bool) {
 	if e.seq <= c.to {
 		c.events.add(e)
 		return 0, false
@@ -52,12 +52,12 @@ func (c *indexCheck) met(e indexEntry) (first uint64, twice bool) {
 	return first, twice
 }
 
-// finish compares the index with the events that were met.
+// finish compares the index with the events that were added.
 func (c *indexCheck) finish(ctx context.Context) error {
 	var index sum
 	var bucket uint16
 	ids := make(map[eventID]uint64) // of the bucket
-	for e, err := range c.log.indexEntries(c.txn, c.to) {
+	for e, err := range c.view.indexEntries(c.to) {
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (c *indexCheck) finish(ctx context.Context) error {
 			first, twice = c.behind[e.id]
 		}
 		if twice {
-			return c.log.corrupt(max(first, e.seq), fmt.Sprintf("its id is that of event %d", min(first, e.seq)), nil)
+			return c.view.log.corrupt(max(first, e.seq), fmt.Sprintf("its id is that of event %d", min(first, e.seq)), nil)
 		}
 		ids[e.id] = e.seq
 		index.add(e)
@@ -81,21 +81,23 @@ func (c *indexCheck) finish(ctx context.Context) error {
 	return c.locate(ctx, &index)
 }
 
-// locate says where index and events differ.
+// locate returns an error that names the first difference between index and
+// events.
 func (c *indexCheck) locate(ctx context.Context, index *sum) error {
-	err := c.log.scan(ctx, c.txn, ScanOptions{To: c.to}, func(item *badger.Item) (bool, error) {
-		r, _, err := c.log.record(item)
+	log := c.view.log
+	err := c.view.read(ctx, ReadOptions{To: c.to}, func(item *badger.Item) (bool, error) {
+		r, _, err := c.view.record(item)
 		if err != nil {
 			return false, err
 		}
-		seq, err := c.log.lookupStored(c.txn, parseID(r.Message.ID))
+		seq, err := c.view.lookup(parseID(r.Message.ID))
 		if err == nil && seq != r.Seq {
-			err = &CorruptError{Dir: c.log.dir, Seq: r.Seq, EventID: r.Message.ID, Reason: fmt.Sprintf("index of its id leads to event %d", seq)}
+			err = &CorruptError{Dir: log.dir, Seq: r.Seq, EventID: r.Message.ID, Reason: fmt.Sprintf("index of its id leads to event %d", seq)}
 		}
 		return err == nil, err
 	})
 	if err != nil {
 		return err
 	}
-	return c.log.corrupt(0, fmt.Sprintf("index has %d events up to event %d, the log has %d", index.n, c.to, c.events.n), nil)
+	return log.corrupt(0, fmt.Sprintf("index has %d events up to event %d, the log has %d", index.n, c.to, c.events.n), nil)
 }

@@ -102,7 +102,7 @@ func TestChunkBesideAnAdmission(t *testing.T) {
 	if err := l.storeChunk(true); err != nil {
 		t.Fatal(err)
 	}
-	a := admission{log: l, txn: txn, before: &tail{}}
+	a := admission{log: l, view: view{l, txn}, before: &tail{}}
 	for i := range messages {
 		if _, ok, err := a.find(parseID(messages[i].ID)); !ok || err != nil {
 			t.Errorf("event %d is found: %v, %v", i+1, ok, err)

@@ -8,30 +8,30 @@ import (
 	"codea1/events"
 )
 
-// Key spaces. Events sort by sequence number: big-endian.
+// Key spaces. FORMAT.md describes their values.
 const (
 	spaceEvents  = 'e' // sequence number: record
-	spaceIndex   = 'x' // first bits of the ID, first event of a chunk: IDs, and where their events are
-	spaceBook    = 'b' // problem, order: test of the Mistake Book
-	spaceDeltas  = 'd' // sequence number: what a group.rewarded event changes in the Mistake Book
-	spaceRefused = 'r' // event ID, payload hash: the event that stands instead
+	spaceIndex   = 'x' // bucket, first event of the chunk: index entries
+	spaceBook    = 'b' // problem, order: entry of the Mistake Book
+	spaceDeltas  = 'd' // sequence number: changes of the Mistake Book by that event
+	spaceRefused = 'r' // event ID, payload hash: the event whose payload stands instead
 )
 
 var (
 	keyFormat = []byte("m/format") // version of the layout
-	keyHead   = []byte("m/head")   // where the log ends
-	keyLarge  = []byte("m/large")  // sequence number of the last event in the value log
-	keyBook   = []byte("m/book")   // what the stored Mistake Book stands for
-	keyState  = []byte("m/state")  // where the run stands, as a snapshot
-	keyTokens = []byte("m/tokens") // up to where payloads have lost their tokens
-	keyIndex  = []byte("m/index")  // up to where chunks have the event IDs
+	keyHead   = []byte("m/head")   // end of the log
+	keyLarge  = []byte("m/large")  // last event in the value log
+	keyBook   = []byte("m/book")   // description of the stored Mistake Book
+	keyState  = []byte("m/state")  // snapshot of the run's state
+	keyTokens = []byte("m/tokens") // end of compaction
+	keyIndex  = []byte("m/index")  // last event in a chunk of the index
 )
 
 // FormatVersion is the version of the layout this build writes.
 const FormatVersion = 1
 
-// typeCodes stand in the user-meta byte of an event's key, where a scan sees
-// them without reading the value. A code is never reused.
+// typeCodes are stored in the user-meta byte of an event's key, so that Read
+// skips events without reading their values. A code is never reused.
 var typeCodes = map[events.Type]byte{
 	events.TypeRunStarted:     1,
 	events.TypeProblemPosed:   2,
@@ -62,6 +62,8 @@ type Hash [sha256.Size]byte
 
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
+func hashOf(b []byte) Hash { return sha256.Sum256(b) }
+
 func parseHash(s string) (h Hash) {
 	_, _ = hex.Decode(h[:], []byte(s))
 	return h
@@ -77,7 +79,7 @@ func deltaKey(seq uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{spaceDeltas}, seq)
 }
 
-// seqOf returns the number in the key of an event or of its deltas.
+// seqOf returns the sequence number in the key of an event or of its deltas.
 func seqOf(key []byte) (uint64, bool) {
 	if len(key) != 9 {
 		return 0, false
@@ -85,8 +87,8 @@ func seqOf(key []byte) (uint64, bool) {
 	return binary.BigEndian.Uint64(key[1:]), true
 }
 
-// refusal names a refused event: an ID alone could be that of the event that
-// stands.
+// refusal identifies a refused message: its ID alone may be that of an event in
+// the log.
 type refusal struct {
 	id      eventID
 	payload Hash
@@ -96,8 +98,8 @@ func refusedKey(r refusal) []byte {
 	return append(append([]byte{spaceRefused}, r.id[:]...), r.payload[:]...)
 }
 
-// bookKey places a test. The problem's ID is hashed: it may be longer than a
-// key can be.
+// bookKey returns the key of an entry of the Mistake Book. The problem's ID is
+// hashed because it may exceed the length of a key.
 func bookKey(problemID string, order uint64) []byte {
 	sum := sha256.Sum256([]byte(problemID))
 	return binary.BigEndian.AppendUint64(append([]byte{spaceBook}, sum[:16]...), order)

@@ -41,7 +41,7 @@ func writeUntilKilled(dir string) error {
 	}
 	var before *Pending // and the end of its batch
 	beforeEnd := 0
-	var batch []Entry
+	var batch []Incoming
 	for n := 1; ; n++ {
 		if n%compactEvery == 0 {
 			if _, err := l.Compact(context.Background(), uint64(max(0, next-100)), nil); err != nil {
@@ -66,7 +66,7 @@ func writeUntilKilled(dir string) error {
 		}
 		before, beforeEnd = pending, next
 		// The bus delivers the last one once more.
-		batch = []Entry{batch[len(batch)-1]}
+		batch = []Incoming{batch[len(batch)-1]}
 		next--
 	}
 }
@@ -110,7 +110,7 @@ func TestKill(t *testing.T) {
 	// Every message in its place, in the order it was made.
 	l := openLog(t, dir, Options{})
 	n := 0
-	for r, err := range l.Scan(t.Context(), ScanOptions{}) {
+	for r, err := range l.Read(t.Context(), ReadOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package eventlog
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,105 +22,77 @@ import (
 
 // Options configures a Log.
 type Options struct {
-	// ReadOnly opens an existing log as it stands, in a snapshot: whatever the
-	// run does meanwhile, it is not disturbed and does not show.
+	// ReadOnly opens a snapshot of an existing log. The run can write meanwhile;
+	// the snapshot does not change.
 	ReadOnly bool
 	// ReserveBytes is the free space below which Append refuses to write,
 	// DefaultReserveBytes if 0.
 	ReserveBytes uint64
-	// Logger hears what the store does; nil discards it.
-	Logger *slog.Logger
-
+	Logger       *slog.Logger // nil discards
 	// Scratch makes a store that opens fast and syncs nothing, for tests.
 	Scratch bool
 
 	rehearsal   bool   // with ReadOnly: Badger repairs the snapshot as it would repair a writer's store
-	chunkEvents uint64 // replaces chunkEvents, unless 0
+	chunkEvents uint64 // replaces the constant chunkEvents, unless 0
+	noFilter    bool   // every new ID is looked up, for the benchmark of the filter
 }
 
-// DefaultReserveBytes covers the files Badger has mapped and not yet filled,
-// and a compaction. Running into a full disk inside one of those would kill
-// the process with SIGBUS instead of giving an error.
+// DefaultReserveBytes covers the files that Badger has mapped and not yet
+// filled, and a compaction of its tables. If the disk became full under a mapped
+// file, SIGBUS would kill the process.
 const DefaultReserveBytes = 256 << 20
 
-// closeBytes is set aside while a log is open for writing and given back when it
-// closes, so that it can write out what is in memory even on a disk that others
-// have filled to the last byte: a table is at most this large, and its copy.
+// closeBytes is reserved on the disk while a log is open for writing and freed
+// when it closes, so that its memory can be written even if other programs fill
+// the disk. It is the size of the largest table and a copy of it.
 const closeBytes = 64 << 20
 
-// Log is the event log of a run and the Mistake Book that follows from it. All
-// methods are safe for concurrent use.
+// Log is the event log of a run, with the Mistake Book and the state of the run
+// that follow from it. All methods are safe for concurrent use.
 type Log struct {
 	dir     string
 	options Options
 	db      *badger.DB
-	remove  func() error // what a reader's snapshot leaves
+	remove  func() error // removes a reader's snapshot
 	cut     bool         // Badger has cut the newest value log of a rehearsal's snapshot
-	release func() error // what is set aside for closing
+	release func() error // frees the space reserved for closing
 	free    func(dir string) (uint64, error)
 
-	compacting sync.Mutex   // held by Compact, taken before committing
-	collecting sync.RWMutex // held for reading by who follows a pointer into the value log without an iterator
+	// The mutexes are locked in this order: compacting, admitting, committing, mu.
 
-	// admitting guards what a batch stands behind; it is held while one is
-	// admitted, and taken before committing.
-	admitting sync.Mutex
+	compacting sync.Mutex   // held by Compact
+	collecting sync.RWMutex // held for reading while a pointer into the value log is read without an iterator
+
+	admitting sync.Mutex // guards the fields up to ahead
 	tail      tail
-	refuses   bool                       // there may be refusals
-	seen      *seen                      // nil until the first batch
-	ahead     atomic.Pointer[badger.Txn] // shows what was on disk before the batch on its way
+	refuses   bool                       // the log may have refusals
+	filter    *filter                    // nil until the first batch
+	ahead     atomic.Pointer[badger.Txn] // a transaction that began before the commit in progress
 
-	committing sync.Mutex // held by who writes to the store, until the disk has it
-	failed     error      // the failed commit after which nothing is appended
+	committing sync.Mutex // held while the store is written, until the disk has it
+	failed     error      // a failed commit; the log takes no more events
 
-	// recent are the events that no chunk of the index has yet, and those that
-	// the last one took. It is read when it is needed first.
-	recent     *places
+	recent     *recent // read at the first lookup
 	recentOnce sync.Once
 	recentErr  error
-	indexed    uint64 // up to where chunks have the event IDs; committing guards it
+	indexed    uint64 // last event in a chunk; guarded by committing
 
-	// mu guards what follows. A commit holds it until the disk has it, so that
-	// nobody acts on what a crash could still take back.
-	mu   sync.RWMutex
-	head head
-	bare bare
-	book *mistakes.Book
-
-	state  *state.State // at head; nil in a log that is open for reading. committing guards it, too
-	stored uint64       // event at which the state was to be stored last
-	// storedBytes is how large it was then, 0 until this log has looked.
-	storedBytes uint64
+	// mu guards the fields up to storedBytes. A commit holds it until the disk has
+	// the events, so that nobody acts on events that a crash could remove.
+	mu          sync.RWMutex
+	head        head
+	compacted   compacted
+	book        *mistakes.Book
+	state       *state.State // nil in a log that is open for reading; committing guards it, too
+	stored      uint64       // event at which the last snapshot of the state was due
+	storedBytes uint64       // its size, 0 if this Log has not stored one
 
 	usersMu sync.Mutex
-	users   sync.WaitGroup
+	users   sync.WaitGroup // calls in progress
 	closed  bool
 
 	background sync.WaitGroup
-	closing    atomic.Bool // ends what runs in the background
-}
-
-// head is where the log ends.
-type head struct {
-	seq      uint64
-	chain    Hash
-	position events.Position
-}
-
-func (h *head) encode() []byte {
-	b := binary.BigEndian.AppendUint64(nil, h.seq)
-	b = append(b, h.chain[:]...)
-	return append(b, h.position...)
-}
-
-func decodeHead(b []byte) (h head, ok bool) {
-	if len(b) < 8+len(h.chain) {
-		return head{}, false
-	}
-	h.seq = binary.BigEndian.Uint64(b)
-	copy(h.chain[:], b[8:])
-	h.position = events.Position(b[8+len(h.chain):])
-	return h, true
+	closing    atomic.Bool // ends background work
 }
 
 // Dir returns the directory of the log within a run's directory.
@@ -134,49 +105,51 @@ func Exists(dir string) bool { return badgerdir.Exists(dir) }
 // less than the sum of the file sizes: the files have holes.
 func DiskUsage(dir string) uint64 { return badgerdir.Usage(dir) }
 
-// Open opens the log in dir and brings the Mistake Book to its end. Unless
-// Options.ReadOnly, it makes the directory if need be, and returns an
-// *InUseError while another Log has dir open for writing. It returns a *CorruptError for a directory
-// that Badger or this package cannot make sense of, a *DiskFullError when there
-// is too little room to write, ErrNoLog and ErrNewerFormat.
+// Open opens the log in dir. For writing it creates the directory if necessary,
+// and returns an *InUseError while another Log has it open for writing. Other
+// errors are *CorruptError for damage, *DiskFullError, ErrNoLog and
+// ErrNewerFormat.
 func Open(dir string, options Options) (*Log, error) {
-	if options.ReserveBytes == 0 {
-		options.ReserveBytes = DefaultReserveBytes
-	}
+	options.ReserveBytes = cmp.Or(options.ReserveBytes, DefaultReserveBytes)
 	options.chunkEvents = cmp.Or(options.chunkEvents, chunkEvents)
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Log{dir: dir, options: options, free: badgerdir.Free, book: mistakes.New(), recent: newPlaces(), release: func() error { return nil }}
+	none := func() error { return nil }
+	l := &Log{dir: dir, options: options, free: badgerdir.Free, book: mistakes.New(), recent: newRecent(), remove: none, release: none}
 	if options.ReadOnly {
 		if !Exists(dir) {
 			return nil, fmt.Errorf("%w: %s", ErrNoLog, dir)
 		}
-	} else {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, fmt.Errorf("open log: %w", err)
-		}
-		if err := l.checkSpace(0); err != nil {
-			return nil, err
-		}
-		if err := badgerdir.CheckUnlocked(dir); err != nil {
-			return nil, openError(dir, err)
-		}
-		if err := rehearse(dir, options); err != nil {
-			return nil, err
-		}
+	} else if err := l.prepareWriter(); err != nil {
+		return nil, err
 	}
 	if err := l.openStore(); err != nil {
 		return nil, err
 	}
 	err := l.load()
 	if err == nil && !options.ReadOnly && !options.Scratch {
-		err = l.setAside()
+		err = l.reserve()
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.db.Close(), l.remove())
 	}
 	return l, nil
+}
+
+// prepareWriter checks everything that a writer would destroy by opening the
+// store.
+func (l *Log) prepareWriter() error {
+	if err := os.MkdirAll(l.dir, 0o755); err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	if err := l.checkSpace(0); err != nil {
+		return err
+	}
+	if err := badgerdir.CheckUnlocked(l.dir); err != nil {
+		return openError(l.dir, err)
+	}
+	return rehearse(l.dir, l.options)
 }
 
 // openStore opens Badger: a snapshot for reading, the directory for writing.
@@ -187,7 +160,7 @@ func (l *Log) openStore() error {
 		if err != nil {
 			return openError(l.dir, err)
 		}
-		l.db, l.remove = db, func() error { return nil }
+		l.db = db
 		return nil
 	}
 	s, err := badgerdir.OpenSnapshot(l.dir, o, l.options.rehearsal)
@@ -218,20 +191,21 @@ func rehearse(dir string, o Options) error {
 	return l.Close()
 }
 
-func (l *Log) setAside() error {
+// reserve reserves the space for closing.
+func (l *Log) reserve() error {
 	release, err := badgerdir.Reserve(l.dir, closeBytes)
 	if badgerdir.Caused(err, syscall.ENOSPC) {
 		return l.commitError(err)
 	}
 	if err != nil {
-		return fmt.Errorf("log %s: set space aside: %w", l.dir, err)
+		return fmt.Errorf("log %s: reserve space: %w", l.dir, err)
 	}
 	l.release = release
 	return nil
 }
 
-// Close waits for the calls in progress and closes the log. Closing it again
-// does nothing.
+// Close waits for the calls in progress and closes the log. A second call does
+// nothing.
 func (l *Log) Close() error {
 	l.usersMu.Lock()
 	closed := l.closed
@@ -244,7 +218,7 @@ func (l *Log) Close() error {
 	l.closing.Store(true)
 	l.background.Wait()
 	err := l.release()
-	// Without it the next opener folds what is missing.
+	// The next opener computes what is not stored here.
 	if l.state != nil && l.failed == nil && l.checkSpace(0) == nil {
 		err = errors.Join(err, l.storeState(true), l.storeChunk(true))
 	}
@@ -298,13 +272,12 @@ func (l *Log) Get(ctx context.Context, id string) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	// An ID that is no ID is not found either.
-	if seq == 0 || key.String() != id {
+	if seq == 0 || key.String() != id { // the second for a malformed ID
 		return Record{}, fmt.Errorf("event %s: %w", id, ErrNotFound)
 	}
-	txn := l.db.NewTransaction(false)
-	defer txn.Discard()
-	return l.recordOf(txn, key, seq)
+	v := view{l, l.db.NewTransaction(false)} // begun after the lookup, so it has the event
+	defer v.txn.Discard()
+	return v.recordOf(key, seq)
 }
 
 // Has reports whether the log has the event with an ID.
@@ -318,7 +291,7 @@ func (l *Log) Has(id string) (bool, error) {
 	return seq != 0, err
 }
 
-// checkSpace refuses to write when the disk is nearly full.
+// checkSpace returns a *DiskFullError if the disk has no room for a payload.
 func (l *Log) checkSpace(payloadBytes uint64) error {
 	free, err := l.free(l.dir)
 	if err != nil {

@@ -32,14 +32,14 @@ func TestAppendAndReadBack(t *testing.T) {
 
 	check := func(l *Log) {
 		t.Helper()
-		if diff := cmp.Diff(messages, scanAll(t, l, ScanOptions{})); diff != "" {
+		if diff := cmp.Diff(messages, scanAll(t, l, ReadOptions{})); diff != "" {
 			t.Errorf("scan (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(messages[4:], scanAll(t, l, ScanOptions{From: 5})); diff != "" {
+		if diff := cmp.Diff(messages[4:], scanAll(t, l, ReadOptions{From: 5})); diff != "" {
 			t.Errorf("scan from 5 (-want +got):\n%s", diff)
 		}
 		want := []events.Message{messages[1], messages[2], messages[4], messages[5]}
-		if diff := cmp.Diff(want, scanAll(t, l, ScanOptions{Types: []events.Type{events.TypeGroupRewarded, events.TypeCodeSampled}})); diff != "" {
+		if diff := cmp.Diff(want, scanAll(t, l, ReadOptions{Types: []events.Type{events.TypeGroupRewarded, events.TypeCodeSampled}})); diff != "" {
 			t.Errorf("scan of two types (-want +got):\n%s", diff)
 		}
 		r, err := l.Get(t.Context(), messages[4].ID)
@@ -85,7 +85,7 @@ func TestAppendAndReadBack(t *testing.T) {
 func TestScanStops(t *testing.T) {
 	l := openLog(t, t.TempDir(), Options{})
 	mustAppend(t, l, at(0, replaytest.Group(t, 1)...))
-	for range l.Scan(t.Context(), ScanOptions{}) {
+	for range l.Read(t.Context(), ReadOptions{}) {
 		break
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -178,7 +178,7 @@ func TestAppendEqualsModel(t *testing.T) {
 			}
 		}
 		settle()
-		if diff := cmp.Diff(want, scanAll(t, l, ScanOptions{})); diff != "" {
+		if diff := cmp.Diff(want, scanAll(t, l, ReadOptions{})); diff != "" {
 			rt.Fatalf("log (-want +got):\n%s", diff)
 		}
 		if !bytes.Equal(book.Encode(), l.Book().Encode()) {
@@ -225,14 +225,14 @@ func TestBatchTooBigForATransaction(t *testing.T) {
 }
 
 // admitTo returns entries as they are committed.
-func admitTo(t *testing.T, l *Log, entries []Entry) *batch {
+func admitTo(t *testing.T, l *Log, entries []Incoming) *batch {
 	t.Helper()
 	b, err := prepare(t.Context(), entries)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.seen == nil {
-		l.remember()
+	if l.filter == nil {
+		l.fillFilter()
 	}
 	if _, err := l.admit(b); err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestBookComesFromTheLogAlone(t *testing.T) {
 		s := bookState{59, uint64(l.book.Size()), l.book.Digest()}
 		return l.setKey(keyBook, s.encode())
 	})
-	rebuilt, err := RebuildBook(t.Context(), l)
+	rebuilt, err := l.BookAt(t.Context(), 60)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func TestFailedCommit(t *testing.T) {
 	// Badger refuses a value over the size of its log files.
 	b := admitTo(t, l, at(3, replaytest.Group(t, 8)...))
 	b.takeTxn().Discard()
-	b.candidates = append(b.candidates, candidate{entry: b.candidates[0].entry, seq: 7, value: make([]byte, 65<<20)})
+	b.candidates = append(b.candidates, candidate{in: b.candidates[0].in, seq: 7, value: make([]byte, 65<<20)})
 	if appended, err := l.commitAll(b); err == nil || appended.Last != 0 {
 		t.Fatalf("commit: %+v, %v", appended, err)
 	}

@@ -64,10 +64,10 @@ func scratchDir(t testing.TB) string {
 }
 
 // at gives each message the position "p" and its number from first.
-func at(first int, messages ...events.Message) []Entry {
-	entries := make([]Entry, len(messages))
+func at(first int, messages ...events.Message) []Incoming {
+	entries := make([]Incoming, len(messages))
 	for i, m := range messages {
-		entries[i] = Entry{Message: m, Position: events.Position(fmt.Sprintf("p%d", first+i))}
+		entries[i] = Incoming{Message: m, Position: events.Position(fmt.Sprintf("p%d", first+i))}
 	}
 	return entries
 }
@@ -86,7 +86,7 @@ func openLog(t testing.TB, dir string, options Options) *Log {
 	return l
 }
 
-func mustAppend(t testing.TB, l *Log, entries []Entry) Appended {
+func mustAppend(t testing.TB, l *Log, entries []Incoming) Appended {
 	t.Helper()
 	appended, err := l.Append(t.Context(), entries)
 	if err != nil {
@@ -105,10 +105,10 @@ func mustVerify(t testing.TB, l *Log) Report {
 }
 
 // scanAll returns the messages of the log.
-func scanAll(t testing.TB, l *Log, options ScanOptions) []events.Message {
+func scanAll(t testing.TB, l *Log, options ReadOptions) []events.Message {
 	t.Helper()
 	var messages []events.Message
-	for r, err := range l.Scan(t.Context(), options) {
+	for r, err := range l.Read(t.Context(), options) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,16 +13,16 @@ import (
 	"codea1/replay/state"
 )
 
-// Reader reads a log. The packages that query a log need nothing else of it.
+// Reader reads a log. It is the interface of the packages that query a log.
 type Reader interface {
-	// Scan yields the selected events in order.
-	Scan(ctx context.Context, options ScanOptions) iter.Seq2[Record, error]
+	// Read yields the selected events in order.
+	Read(ctx context.Context, options ReadOptions) iter.Seq2[Record, error]
 	// Get returns the event with an ID, or ErrNotFound.
 	Get(ctx context.Context, id string) (Record, error)
 	// Last returns sequence number and chain hash of the last event.
 	Last() (seq uint64, chain Hash)
-	// Compacted returns the last event that compaction has passed, and the
-	// number of compacted payloads.
+	// Compacted returns the last event that compaction has passed, and the number
+	// of compacted payloads.
 	Compacted() (to, payloads uint64)
 	// BookAt returns the Mistake Book as it was after event seq.
 	BookAt(ctx context.Context, seq uint64) (*mistakes.Book, error)
@@ -30,28 +30,40 @@ type Reader interface {
 
 var _ Reader = (*Log)(nil)
 
-// RunName returns the name of the run that a log is of.
+// RunName returns the name of a log's run.
 func RunName(ctx context.Context, log Reader) (string, error) {
-	for r, err := range log.Scan(ctx, ScanOptions{}) {
+	for r, err := range log.Read(ctx, ReadOptions{}) {
 		return r.Message.Run, err
 	}
 	return "", fmt.Errorf("the log is empty: %w", ErrNotFound)
 }
 
-// Updates returns the policy versions of a run, in the order of the log.
-func Updates(ctx context.Context, log Reader) ([]*events.PolicyUpdated, error) {
-	var updates []*events.PolicyUpdated
-	for r, err := range log.Scan(ctx, ScanOptions{Types: []events.Type{events.TypePolicyUpdated}}) {
+// Decoded calls visit for every event of the types with its decoded form, in
+// order. An event that cannot be decoded is an error.
+func Decoded(ctx context.Context, log Reader, types []events.Type, visit func(*Record, *events.Event) error) error {
+	for r, err := range log.Read(ctx, ReadOptions{Types: types}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		e, err := r.Decode()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		updates = append(updates, e.Payload.(*events.PolicyUpdated))
+		if err := visit(&r, e); err != nil {
+			return err
+		}
 	}
-	return updates, nil
+	return nil
+}
+
+// Updates returns the policy versions of a run, in the order of the log.
+func Updates(ctx context.Context, log Reader) ([]*events.PolicyUpdated, error) {
+	var updates []*events.PolicyUpdated
+	err := Decoded(ctx, log, []events.Type{events.TypePolicyUpdated}, func(_ *Record, e *events.Event) error {
+		updates = append(updates, e.Payload.(*events.PolicyUpdated))
+		return nil
+	})
+	return updates, err
 }
 
 // Trained returns the last step that both roles have trained.

@@ -12,27 +12,27 @@ import (
 	"codea1/events"
 )
 
-// Record is an event in its place in the log.
+// Record is an event in the log.
 type Record struct {
 	Seq         uint64 // sequence number, from 1
 	Message     events.Message
 	PayloadHash Hash // SHA-256 of the payload before compression, as it was appended
 	Chain       Hash // links this record to the one before it
-	// Compacted reports that the payload has lost its token ids and log-probs:
-	// the message decodes, and they are empty.
+	// Compacted reports that the payload is without token ids and log-probs: the
+	// message decodes, and they are empty.
 	Compacted bool
-	// Tokens is what is left of them: how many tokens each response of a
-	// compacted payload had, in order.
+	// Tokens has the number of tokens of each completion of a compacted payload,
+	// in order.
 	Tokens []int
 
-	bare     *Hash // what a compacted payload has to hash to; nil if it cannot be compacted
-	chainEnd int   // of the encoded record: where the part ends that the chain covers
+	bare     *Hash // hash of the payload without tokens; nil if it cannot be compacted
+	chainEnd int   // length of the part of the encoded record that the chain covers
 }
 
-// Entry returns what appends the record to another log. It gets the same chain
-// hash there if the events before it are the same.
-func (r *Record) Entry(position events.Position) Entry {
-	return Entry{Message: r.Message, Position: position, from: r}
+// Incoming returns the message for appending the record to another log. The
+// chain hash there is the same if the events before it are the same.
+func (r *Record) Incoming(position events.Position) Incoming {
+	return Incoming{Message: r.Message, Position: position, from: r}
 }
 
 // ChainAfter returns the chain hash that the record has in a log in which the
@@ -42,8 +42,8 @@ func (r *Record) ChainAfter(previous Hash) Hash {
 	return chain
 }
 
-// Decode returns the record's event. A payload that is neither the one that was
-// appended nor what compaction has left of it gives an error.
+// Decode returns the record's event. It returns an error for a payload that is
+// neither the appended one nor its compacted form.
 func (r *Record) Decode() (*events.Event, error) {
 	e, err := r.Message.Decode()
 	if err == nil {
@@ -57,14 +57,14 @@ func (r *Record) Decode() (*events.Event, error) {
 	return e, nil
 }
 
-// IsUnreadable reports whether Record.Decode failed because nobody can read
-// what was published. The log keeps such an event: it is no damage, and no
-// newer build's.
+// IsUnreadable reports whether Record.Decode failed because the published payload
+// cannot be decoded. The log keeps such an event: it is neither damaged nor of a
+// newer schema.
 func IsUnreadable(err error) bool {
 	return err != nil && !errors.Is(err, errPayloadHash) && !errors.Is(err, events.ErrNewerSchema)
 }
 
-// checkHash compares the hash of the payload that is there with what the chain
+// checkHash compares the hash of the stored payload with the hash that the chain
 // covers.
 func (r *Record) checkHash(payload Hash) error {
 	switch {
@@ -81,30 +81,28 @@ var (
 	errRecord      = errors.New("malformed record")
 )
 
-// recordVersion is the version of the records that this build writes. The chain
-// covers the hashes of the payload with and without tokens, so that the one can
-// replace the other.
+// recordVersion is the version of the records that this build writes.
 const recordVersion = 1
 
-// chainedFrom is where a record's chained part starts: behind the version byte
-// and the chain hash.
+// chainedFrom is the start of the part of a record that the chain covers: after
+// the version byte and the chain hash. The version byte is covered, too.
 const chainedFrom = 1 + sha256.Size
 
-// encodeRecord returns the value of an event's key, and its chain hash. It
-// reads all of r but Chain.
+// encodeRecord returns the encoded record and its chain hash. It does not read
+// r.Chain.
 func encodeRecord(previous Hash, r *Record) ([]byte, Hash) {
 	value, chained := layOut(make([]byte, 0, recordRoom(&r.Message)), r)
 	return value, link(previous, r.Seq, value, chained)
 }
 
-// recordRoom is how many bytes a message's record takes at most, but for the
-// numbers of tokens of a compacted one.
+// recordRoom returns the maximum size of a message's record, without the token
+// numbers of a compacted one.
 func recordRoom(m *events.Message) int {
 	return chainedFrom + 2*sha256.Size + 256 + len(m.Run) + len(m.Group) + len(m.Source) + len(m.TraceParent) + len(m.Data)
 }
 
-// layOut appends to the empty b a record that lacks its chain hash, and tells
-// how much of it the chain covers. It does not read r.Seq.
+// layOut appends a record without its chain hash to the empty b. It returns the
+// length of the part that the chain covers. It does not read r.Seq.
 func layOut(b []byte, r *Record) (value []byte, chained int) {
 	m := &r.Message
 	b = append(b, recordVersion)
@@ -126,16 +124,15 @@ func layOut(b []byte, r *Record) (value []byte, chained int) {
 	return append(b, m.Data...), chained
 }
 
-// link puts the chain hash into a record, and returns it.
+// link sets the chain hash of a record and returns it.
 func link(previous Hash, seq uint64, value []byte, chained int) Hash {
 	chain := chainOf(previous, seq, value[:chained])
 	copy(value[1:], chain[:])
 	return chain
 }
 
-// chainOf is SHA-256(previous chain hash, sequence number, version byte,
-// everything behind the chain hash), of a record up to where the chain covers
-// it.
+// chainOf returns SHA-256(previous chain hash, sequence number, version byte,
+// bytes after the chain hash) of the part of a record that the chain covers.
 func chainOf(previous Hash, seq uint64, value []byte) Hash {
 	h := sha256.New()
 	h.Write(previous[:])
@@ -157,7 +154,7 @@ func appendEnvelope(b []byte, m *events.Message) []byte {
 	b = appendText(b, m.Run)
 	b = appendText(b, m.Group)
 	b = appendText(b, m.Source)
-	// Seconds and nanoseconds apart: any time a header can carry fits.
+	// Separate seconds and nanoseconds hold any time that a header can have.
 	b = binary.AppendVarint(b, m.Time.Unix())
 	b = binary.AppendUvarint(b, uint64(m.Time.Nanosecond()))
 	if m.CausationID == "" {
@@ -213,7 +210,7 @@ func decodeRecord(seq uint64, value []byte) (Record, error) {
 	return r, nil
 }
 
-// fields reads an envelope and remembers whether it ran out of bytes.
+// fields reads the fields of a record. failed is set when it runs out of bytes.
 type fields struct {
 	rest   []byte
 	failed bool
@@ -231,7 +228,7 @@ func (f *fields) take(n int) []byte {
 
 func (f *fields) number() uint64 {
 	v, n := binary.Uvarint(f.rest)
-	if n <= 0 || v > math.MaxInt32 { // above every number here, and safe as an int
+	if n <= 0 || v > math.MaxInt32 { // more than any number here, and within int
 		f.failed, f.rest = true, nil
 		return 0
 	}

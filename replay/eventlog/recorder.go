@@ -13,31 +13,30 @@ import (
 	"codea1/events"
 )
 
-// Bus is what a Recorder needs of events.Bus.
+// Bus is the part of events.Bus that a Recorder needs.
 type Bus interface {
 	Publish(ctx context.Context, messages ...events.Message) error
 	Read(ctx context.Context, config events.ReadConfig) (events.Reader, error)
 }
 
-// RecorderConfig configures a Recorder. Zero values stand for the defaults.
+// RecorderConfig configures a Recorder. Zero values are the defaults in
+// parentheses.
 type RecorderConfig struct {
-	Run    string // the run whose events are recorded; required
-	Source string // the recorder's name in events it publishes; "recorder"
+	Run    string // name of the run; required
+	Source string // source of the recorder's own events (the stage name)
 	// A batch is committed when it holds MaxBatch events (256) or at least
 	// MaxBatchBytes of payload (4 MiB), or Linger (5 ms) after its first event.
 	MaxBatch      int
 	MaxBatchBytes int
 	Linger        time.Duration
-	// KeepTokens is for how many of the last trained steps the log keeps token
-	// ids and log-probs: those of older steps are compacted away, as by
-	// Log.Compact, while recording goes on. 0 keeps all.
+	// KeepTokens is the number of trained steps whose token ids and log-probs the
+	// log keeps. Older steps are compacted while the recorder runs. 0 keeps all.
 	KeepTokens int
-	// OnAppend hears the events that have become part of the log, in order; the
-	// log may be a batch or two further by then. An error from it ends the
-	// recorder.
+	// OnAppend is called with the events that have been appended, in order. The log
+	// may already have later batches. An error ends the recorder.
 	OnAppend func(ctx context.Context, appended []events.Message) error
-	Now      func() time.Time // time.Now
-	Logger   *slog.Logger     // discards
+	Now      func() time.Time // (time.Now)
+	Logger   *slog.Logger     // nil discards
 }
 
 func (c *RecorderConfig) setDefaults() error {
@@ -74,12 +73,12 @@ func (c *RecorderConfig) setDefaults() error {
 	return nil
 }
 
-// Recorder reads every event of a run from the bus, in order, into the log.
+// Recorder appends every event of a run on the bus to the log, in order.
 type Recorder struct {
 	bus    Bus
 	log    *Log
 	config RecorderConfig
-	wake   chan struct{} // holds one note that there may be tokens to compact
+	wake   chan struct{} // holds a value if there may be tokens to compact
 }
 
 // NewRecorder returns a recorder of a run.
@@ -90,9 +89,9 @@ func NewRecorder(bus Bus, log *Log, config RecorderConfig) (*Recorder, error) {
 	return &Recorder{bus, log, config, make(chan struct{}, 1)}, nil
 }
 
-// Run records from where the log ends until ctx ends, and returns nil then.
-// What has been read by then is still committed. Any other end is an error;
-// running again goes on where the log ends.
+// Run records from the log's position until ctx ends, and then returns nil.
+// Messages that have been read are still committed. Any other end is an error;
+// another call continues at the log's position.
 func (r *Recorder) Run(ctx context.Context) error {
 	reader, err := r.bus.Read(ctx, events.ReadConfig{Run: r.config.Run, From: r.log.Position()})
 	if err != nil {
@@ -113,14 +112,14 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	// What was read is kept even while stopping.
+	// Messages that were read are committed even while the recorder stops.
 	keeping, cancel := outlive(ctx, stopGrace)
 	defer cancel()
 	if r.config.KeepTokens > 0 {
 		r.wakeRetention()
 		group.Go(func() error { return r.retain(ctx, r.wake) })
 	}
-	entries := make(chan Entry) // unbuffered: three batches bound what is in memory
+	entries := make(chan Incoming) // unbuffered: memory holds at most three batches
 	group.Go(func() error {
 		defer close(entries)
 		for {
@@ -129,13 +128,13 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 				return fmt.Errorf("recorder: read run %s: %w", r.config.Run, err)
 			}
 			select {
-			case entries <- Entry{Message: m, Position: position}:
+			case entries <- Incoming{Message: m, Position: position}:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}
 	})
-	// While a batch is on its way to the disk the next one is made ready.
+	// The next batch is prepared while one is committed.
 	pendings, gone := make(chan *Pending), make(chan struct{})
 	group.Go(func() error {
 		defer close(pendings)
@@ -168,7 +167,7 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 	return group.Wait()
 }
 
-// stopGrace is how long a recorder goes on with what it has read.
+// stopGrace is the time that a stopping recorder has to commit its messages.
 const stopGrace = 10 * time.Second
 
 // outlive returns a context that ends grace after ctx does.
@@ -185,12 +184,12 @@ func outlive(ctx context.Context, grace time.Duration) (context.Context, context
 }
 
 // collect returns the next batch, empty once the channel is closed.
-func (r *Recorder) collect(entries <-chan Entry) []Entry {
+func (r *Recorder) collect(entries <-chan Incoming) []Incoming {
 	first, ok := <-entries
 	if !ok {
 		return nil
 	}
-	batch, size := []Entry{first}, len(first.Message.Data)
+	batch, size := []Incoming{first}, len(first.Message.Data)
 	linger := time.NewTimer(r.config.Linger)
 	defer linger.Stop()
 	for len(batch) < r.config.MaxBatch && size < r.config.MaxBatchBytes {
@@ -208,19 +207,19 @@ func (r *Recorder) collect(entries <-chan Entry) []Entry {
 	return batch
 }
 
-// record goes on with a batch once it is on disk.
+// record handles a batch after it is on disk.
 func (r *Recorder) record(ctx context.Context, pending *Pending) error {
 	appended, err := pending.Wait()
 	if err != nil {
 		return err
 	}
 	for _, rejection := range appended.Rejected {
-		r.config.Logger.Warn("event left out of the log: nobody can read it",
+		r.config.Logger.Warn("message left out of the log: it cannot be read",
 			"event", rejection.Message.ID, "type", rejection.Message.Type, "group", rejection.Message.Group, "err", rejection.Err)
 	}
 	dropped := make(map[string]bool)
 	for _, c := range appended.Conflicts {
-		r.config.Logger.Warn("event left out of the log: another payload stands",
+		r.config.Logger.Warn("message left out of the log: another payload stands",
 			"event", c.Message.ID, "type", c.Message.Type, "group", c.Message.Group, "source", c.Message.Source, "standing", c.Standing)
 		if !c.Descends() || dropped[c.Standing] {
 			continue
@@ -242,7 +241,7 @@ func (r *Recorder) record(ctx context.Context, pending *Pending) error {
 	return nil
 }
 
-// wakeRetention never waits: one note is enough.
+// wakeRetention never waits: one value in the channel is enough.
 func (r *Recorder) wakeRetention() {
 	select {
 	case r.wake <- struct{}{}:
@@ -250,10 +249,10 @@ func (r *Recorder) wakeRetention() {
 	}
 }
 
-// dropPending publishes what an earlier recorder may have died over: it commits
-// a refusal before it publishes what follows from it.
+// dropPending publishes the drops that an earlier recorder has not published: it
+// commits a refusal before it publishes the drop, and may be killed in between.
 func (r *Recorder) dropPending(ctx context.Context) error {
-	standing, err := r.log.partedLineages(ctx)
+	standing, err := r.log.undropped(ctx)
 	if err != nil {
 		return err
 	}
@@ -265,10 +264,10 @@ func (r *Recorder) dropPending(ctx context.Context) error {
 	return nil
 }
 
-// drop publishes that the group of a standing event leaves the pipeline: a
-// worker went on with another payload under that event's ID, and the IDs of
-// what follows are taken. The drop follows from the standing event alone, so
-// however many descendants are refused it is one event.
+// drop publishes the drop of a standing event's group. A worker has used another
+// payload under that event's ID, and the IDs of the events that follow are taken.
+// The drop's ID derives from the standing event, so there is one drop however many
+// descendants are refused.
 func (r *Recorder) drop(ctx context.Context, standing string) error {
 	record, err := r.log.Get(ctx, standing)
 	if err != nil {
@@ -280,14 +279,14 @@ func (r *Recorder) drop(ctx context.Context, standing string) error {
 	}
 	plan, ok := events.PlanOf(cause.Payload)
 	if !ok {
-		return nil // not a group on its way: there is nothing to drop
+		return nil // the event belongs to no group
 	}
 	dropped := events.Caused(cause, r.config.Source, r.config.Now(), &events.GroupDropped{
 		Purpose: plan.Purpose, Step: plan.Step, Slot: plan.Slot, Groups: plan.Groups,
 		Stage: r.config.Source, Reason: events.DropLineage,
 		Detail: fmt.Sprintf("%s %s was published with two payloads; the first stands, and events that follow from the other are left out", cause.Type, standing),
 	})
-	// The payload may be compacted by now; events name what was appended.
+	// The payload may be compacted; the cause is named by its original hash.
 	dropped.CausationHash = record.PayloadHash.String()
 	m, err := events.Encode(dropped)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestRecorderGoesOnWhereTheLogEnds(t *testing.T) {
 	if diff := cmp.Diff(messages, append(heard, more...)); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(messages, scanAll(t, l, ScanOptions{})); diff != "" {
+	if diff := cmp.Diff(messages, scanAll(t, l, ReadOptions{})); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
 	if l.Position() != "100" {
@@ -134,7 +134,7 @@ func TestRecorderKeepsTokensOfTheLastSteps(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	const perStep = replaytest.Groups * 2
-	for l.compacted().events < 2*perStep && ctx.Err() == nil {
+	for l.compactedTo().events < 2*perStep && ctx.Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
@@ -144,7 +144,7 @@ func TestRecorderKeepsTokensOfTheLastSteps(t *testing.T) {
 	if report := mustVerify(t, l); report.Compacted != 2*perStep {
 		t.Errorf("%d payloads are compacted, want %d", report.Compacted, 2*perStep)
 	}
-	for r, err := range l.Scan(t.Context(), ScanOptions{Types: TokenTypes}) {
+	for r, err := range l.Read(t.Context(), ReadOptions{Types: TokenTypes}) {
 		if err != nil {
 			t.Fatal(err)
 		}

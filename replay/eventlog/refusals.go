@@ -9,60 +9,64 @@ import (
 	"codea1/events"
 )
 
-// partedLineages returns, sorted, the IDs of the standing events from which a
-// refused event's lineage parts and whose drop is not in the log.
-func (l *Log) partedLineages(ctx context.Context) ([]string, error) {
-	done, err := l.use()
+// undropped returns, sorted, the IDs of the standing events because of which
+// descendants of another payload were refused, and whose group.dropped event is
+// not in the log.
+func (l *Log) undropped(ctx context.Context) ([]string, error) {
+	v, closeView, err := l.view()
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	txn := l.db.NewTransaction(false)
-	defer txn.Discard()
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceRefused}})
-	defer it.Close()
-	var parted []string
-	for it.Rewind(); it.Valid(); it.Next() {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
+	defer closeView()
+	var ids []string
+	err = v.refusals(ctx, func(_, value []byte) error {
 		var standing eventID
-		if err := it.Item().Value(func(value []byte) error { copy(standing[:], value); return nil }); err != nil {
-			return nil, l.corrupt(0, "refusal cannot be read", err)
-		}
+		copy(standing[:], value)
 		dropped, err := l.lookup(parseID(events.DeriveID(standing.String(), events.TypeGroupDropped)))
-		if err != nil {
-			return nil, err
+		if err == nil && dropped == 0 {
+			ids = append(ids, standing.String())
 		}
-		if dropped == 0 {
-			parted = append(parted, standing.String())
-		}
-	}
-	slices.Sort(parted)
-	return slices.Compact(parted), nil
+		return err
+	})
+	slices.Sort(ids)
+	return slices.Compact(ids), err
 }
 
-// CopyRefusals copies what the events alone do not tell: which events were left
-// out, so that what follows from them stays out too.
-func CopyRefusals(ctx context.Context, source, target *Log) (n uint64, err error) {
-	txn := source.db.NewTransaction(false)
-	defer txn.Discard()
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceRefused}})
+// refusals calls visit for the key and the value of every refusal.
+func (v view) refusals(ctx context.Context, visit func(key, value []byte) error) error {
+	it := v.txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceRefused}})
 	defer it.Close()
-	batch := target.db.NewWriteBatch()
-	defer batch.Cancel()
 	for it.Rewind(); it.Valid(); it.Next() {
-		if n%64 == 0 && ctx.Err() != nil {
-			return n, ctx.Err()
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		value, err := it.Item().ValueCopy(nil)
 		if err != nil {
-			return n, source.corrupt(0, "refusal cannot be read", err)
+			return v.log.corrupt(0, "refusal cannot be read", err)
 		}
-		if err := batch.Set(it.Item().KeyCopy(nil), value); err != nil {
-			return n, err
+		if err := visit(it.Item().KeyCopy(nil), value); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// CopyRefusals copies the refusals of source to target, so that target refuses
+// the descendants of the same payloads. It returns their number.
+func CopyRefusals(ctx context.Context, source, target *Log) (n uint64, err error) {
+	v, closeView, err := source.view()
+	if err != nil {
+		return 0, err
+	}
+	defer closeView()
+	batch := target.db.NewWriteBatch()
+	defer batch.Cancel()
+	err = v.refusals(ctx, func(key, value []byte) error {
 		n++
+		return batch.Set(key, value)
+	})
+	if err != nil {
+		return n, err
 	}
 	return n, batch.Flush()
 }

@@ -49,7 +49,7 @@ func TestFirstPayloadStands(t *testing.T) {
 	if len(appended.Conflicts) != 3 || appended.Duplicates != 1 || len(appended.Messages) != 0 {
 		t.Fatalf("appended %+v", appended)
 	}
-	parted, err := l.partedLineages(t.Context())
+	parted, err := l.undropped(t.Context())
 	if diff := cmp.Diff([]string{mStands.ID}, parted); err != nil || diff != "" {
 		t.Fatalf("parted lineages: %v\n%s", err, diff)
 	}
@@ -73,7 +73,7 @@ func TestFirstPayloadStands(t *testing.T) {
 
 	drop := events.Caused(stands, "recorder", replaytest.Time, &events.GroupDropped{Stage: "recorder", Reason: events.DropLineage})
 	mustAppend(t, l, at(12, replaytest.Encode(t, drop)))
-	if parted, err := l.partedLineages(t.Context()); err != nil || len(parted) != 0 {
+	if parted, err := l.undropped(t.Context()); err != nil || len(parted) != 0 {
 		t.Errorf("dropped, and still parted: %v, %v", parted, err)
 	}
 }

@@ -7,13 +7,11 @@ import (
 	"codea1/events"
 )
 
-// collectFrom is how much garbage a recorder lets the log's files hold before it
-// gives the space back: that merges all tables.
-const collectFrom = 256 << 20
+// leastGarbage is the number of bytes of garbage from which a recorder frees the
+// log's disk space: that merges all tables.
+const leastGarbage = 256 << 20
 
-// retain compacts, whenever wake says that a policy version has come, the tokens
-// of all steps but the last that both models have trained. It goes on until ctx
-// ends.
+// retain compacts old steps whenever wake has a value, until ctx ends.
 func (r *Recorder) retain(ctx context.Context, wake <-chan struct{}) error {
 	for {
 		select {
@@ -28,16 +26,18 @@ func (r *Recorder) retain(ctx context.Context, wake <-chan struct{}) error {
 	}
 }
 
+// compactOld compacts all steps but the last KeepTokens that both models have
+// trained.
 func (r *Recorder) compactOld(ctx context.Context) error {
 	to := r.log.trainedBefore(r.config.KeepTokens)
-	if to <= r.log.compacted().to {
+	if to <= r.log.compactedTo().to {
 		return nil
 	}
 	to, err := r.log.Settled(ctx, to)
 	if err != nil {
 		return err
 	}
-	report, err := r.log.compact(ctx, to, collectFrom, nil)
+	report, err := r.log.compact(ctx, to, leastGarbage, nil)
 	if err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func (r *Recorder) compactOld(ctx context.Context) error {
 	return nil
 }
 
-// trainedBefore returns the event after which both models had trained all steps
-// but the last keep of those they have trained by now; 0 if there are no more.
+// trainedBefore returns the event at which both models had trained all steps
+// except the last keep trained steps; 0 if there are no others.
 func (l *Log) trainedBefore(keep int) (seq uint64) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -66,5 +66,5 @@ func (l *Log) trainedBefore(keep int) (seq uint64) {
 	return seq
 }
 
-// policyUpdated reports whether a message says that there is a new version.
+// policyUpdated reports whether a message announces a new policy version.
 func policyUpdated(m events.Message) bool { return m.Type == events.TypePolicyUpdated }

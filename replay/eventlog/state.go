@@ -14,19 +14,20 @@ import (
 	"codea1/replay/state"
 )
 
-// The folds of package state follow a log that is open for writing, and lie in
-// it as a snapshot that says at which event it stands. What came after is folded
-// in when the log is opened, or when someone asks how things stood.
+// A log that is open for writing keeps the state of the run at its end, and
+// stores snapshots of it. Later events are folded in when the log is opened, or
+// when the state at a position is asked for.
 
 const (
-	// snapshotEvery is after how many events at least the state is stored again;
-	// it also is when the log closes. It bounds what is folded after a crash.
+	// snapshotEvery is the minimum number of events between two snapshots; a
+	// snapshot is also stored when the log closes. It bounds the events that are
+	// folded after a crash.
 	snapshotEvery = 8192
-	// snapshotBytes bounds what an event pays for that: a large state is stored
-	// less often.
+	// snapshotBytes bounds the cost of snapshots per event: a large state is
+	// stored less often.
 	snapshotBytes = 32
-	// maxStateBytes is below what Badger takes as a value. A larger state is not
-	// stored: it follows from the events.
+	// maxStateBytes is less than Badger's limit for a value. A larger state is not
+	// stored: it can be folded from the events.
 	maxStateBytes = 32 << 20
 )
 
@@ -37,49 +38,41 @@ var typeOf = func() (types [256]events.Type) {
 	return types
 }()
 
-// State returns where the run stands after the last event.
-func (l *Log) State(ctx context.Context) (*state.State, error) {
-	last, _ := l.Last()
-	return l.StateAt(ctx, last)
-}
-
-// StateAt returns where the run stood after event seq. It depends on the events
-// up to there and on nothing else.
+// StateAt returns the state of the run after event seq. It depends only on the
+// events up to there.
 func (l *Log) StateAt(ctx context.Context, seq uint64) (*state.State, error) {
-	done, err := l.use()
+	v, closeView, err := l.view()
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer closeView()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	txn := l.db.NewTransaction(false)
-	defer txn.Discard()
 	s, at := state.New(), uint64(0)
-	if stored, standsAt, err := l.readState(txn); err == nil && standsAt <= seq {
-		s, at = stored, standsAt
+	if stored, storedAt, err := v.state(); err == nil && storedAt <= seq {
+		s, at = stored, storedAt
 	}
-	return s, l.foldState(ctx, txn, s, at, seq)
+	return s, v.fold(ctx, s, at, seq)
 }
 
-// foldState brings a state that stands at event from to event to.
-func (l *Log) foldState(ctx context.Context, txn *badger.Txn, s *state.State, from, to uint64) error {
+// fold applies the events after from, up to to, to the state at from.
+func (v view) fold(ctx context.Context, s *state.State, from, to uint64) error {
 	if from >= to {
 		return nil
 	}
-	book, err := l.BookAt(ctx, from)
+	book, err := v.bookAt(ctx, from)
 	if err != nil {
 		return err
 	}
-	return l.scan(ctx, txn, ScanOptions{From: from + 1, To: to}, func(item *badger.Item) (bool, error) {
+	return v.read(ctx, ReadOptions{From: from + 1, To: to}, func(item *badger.Item) (bool, error) {
 		e := state.Event{Type: typeOf[item.UserMeta()]}
 		e.Seq, _ = seqOf(item.Key())
 		if !state.ReadsGroup(e.Type) {
 			s.Apply(&e)
 			return true, nil
 		}
-		r, _, err := l.record(item)
+		r, _, err := v.record(item)
 		if err != nil {
 			return false, err
 		}
@@ -100,21 +93,21 @@ func (l *Log) foldState(ctx context.Context, txn *badger.Txn, s *state.State, fr
 	})
 }
 
-// fold brings the state of an open log past candidates that are committed.
+// applyToState applies committed candidates to the state at the end of the log.
 // changes are those of the Mistake Book, by candidate.
-func (l *Log) fold(part []candidate, changes [][]mistakes.Change) {
+func (l *Log) applyToState(part []candidate, changes [][]mistakes.Change) {
 	for i := range part {
 		if c := &part[i]; c.outcome == admitted {
-			m := &c.entry.Message
+			m := &c.in.Message
 			l.state.Apply(&state.Event{Seq: c.seq, Type: m.Type, Group: m.Group, Payload: c.decoded, Changes: changes[i]})
 		}
 	}
 }
 
-var errState = errors.New("stored state does not fit the log")
+var errState = errors.New("stored state does not match the log")
 
-// encodeState returns what is stored under keyState: version, the event at
-// which the state stands and its chain hash, the hash of the state, the state.
+// encodeState returns the value of keyState: version, last event and its chain
+// hash, hash of the state, state.
 func encodeState(s *state.State, at uint64, chain Hash) []byte {
 	body := s.Encode()
 	hash := hashOf(body)
@@ -123,10 +116,10 @@ func encodeState(s *state.State, at uint64, chain Hash) []byte {
 	return append(b, body...)
 }
 
-// readState returns the stored state and where it stands. One of another
-// version, another log or a damaged one is worth nothing.
-func (l *Log) readState(txn *badger.Txn) (*state.State, uint64, error) {
-	raw, err := get(txn, keyState)
+// state returns the stored state and its last event. It returns an error for a
+// state of another version, of another log, or a damaged one.
+func (v view) state() (*state.State, uint64, error) {
+	raw, err := v.get(keyState)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -140,11 +133,11 @@ func (l *Log) readState(txn *badger.Txn) (*state.State, uint64, error) {
 		return nil, 0, errState
 	}
 	if at > 0 {
-		item, err := txn.Get(eventKey(at))
+		item, err := v.event(at)
 		if err != nil {
 			return nil, 0, errState
 		}
-		r, _, err := l.record(item)
+		r, _, err := v.record(item)
 		if err != nil || !bytes.Equal(r.Chain[:], raw[9:9+len(r.Chain)]) {
 			return nil, 0, errState
 		}
@@ -153,38 +146,36 @@ func (l *Log) readState(txn *badger.Txn) (*state.State, uint64, error) {
 	return s, at, err
 }
 
-// loadState brings a log that is opened for writing to the state of its end.
-func (l *Log) loadState(txn *badger.Txn) error {
-	s, at, err := l.readState(txn)
+// loadState sets the state at the end of a log that is opened for writing.
+func (l *Log) loadState(v view) error {
+	s, at, err := v.state()
 	if err != nil || at > l.head.seq {
 		if l.head.seq > 0 {
-			l.options.Logger.Info("fold the state of the run from the log", "dir", l.dir, "why", err)
+			l.options.Logger.Info("fold the state of the run from the log", "dir", l.dir, "reason", err)
 		}
 		s, at = state.New(), 0
 	}
-	if err := l.foldState(context.Background(), txn, s, at, l.head.seq); err != nil {
+	if err := v.fold(context.Background(), s, at, l.head.seq); err != nil {
 		return err
 	}
 	l.state, l.stored = s, at
 	return nil
 }
 
-// storeState stores the state if it is due: often enough, and seldom enough for
-// its size. A state that is stored once more in the end is due after any event.
-func (l *Log) storeState(end bool) error {
+// storeState stores a snapshot of the state if one is due. When the log closes,
+// one is due after any event.
+func (l *Log) storeState(closing bool) error {
 	since := l.head.seq - l.stored
-	if since == 0 || !end && since < max(snapshotEvery, l.storedBytes/snapshotBytes) {
+	if since == 0 || !closing && since < max(snapshotEvery, l.storedBytes/snapshotBytes) {
 		return nil
 	}
 	value := encodeState(l.state, l.head.seq, l.head.chain)
+	l.storedBytes = uint64(len(value))
 	if len(value) > maxStateBytes {
-		l.options.Logger.Warn("the state of the run is too large to be stored: opening the log will take longer", "dir", l.dir, "bytes", len(value))
-		l.stored, l.storedBytes = l.head.seq, uint64(len(value))
-		return nil
-	}
-	if err := l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyState, value) }); err != nil {
+		l.options.Logger.Warn("the state of the run is too large to store: the log will take longer to open", "dir", l.dir, "bytes", len(value))
+	} else if err := l.db.Update(func(txn *badger.Txn) error { return txn.Set(keyState, value) }); err != nil {
 		return fmt.Errorf("store the state of log %s: %w", l.dir, err)
 	}
-	l.stored, l.storedBytes = l.head.seq, uint64(len(value))
+	l.stored = l.head.seq
 	return nil
 }

@@ -159,7 +159,7 @@ func TestStateComesFromTheLogAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		reader := openLog(t, Dir(run), Options{ReadOnly: true})
-		s, err := reader.State(t.Context())
+		s, err := reader.StateAt(t.Context(), 31)
 		if err != nil || !bytes.Equal(want, s.Encode()) {
 			t.Errorf("%s: read with %v, or another state", name, err)
 		}
@@ -185,7 +185,7 @@ func TestStateComesFromTheLogAlone(t *testing.T) {
 func TestStateIsStored(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), Options{})
-	batch := make([]Entry, 0, snapshotEvery/8)
+	batch := make([]Incoming, 0, snapshotEvery/8)
 	for slot := range snapshotEvery + 10 {
 		batch = append(batch, at(slot, replaytest.Encode(t, replaytest.Posed(slot, "What is f?")))...)
 		if len(batch) == cap(batch) {

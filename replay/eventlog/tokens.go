@@ -8,25 +8,24 @@ import (
 	"codea1/events"
 )
 
-// Most of a log is token ids and log-probs, which only training needs. They
-// are the only packed values in the payloads of TokenTypes, so what is left
-// without them follows from the bytes alone, whatever the schema's version.
+// Token ids and log-probs are most of a log, and only training needs them. They
+// are the only packed values in the payloads of TokenTypes, so the payload
+// without them follows from the bytes alone, for every schema version.
 
 // TokenTypes are the events that carry token ids and log-probs.
 var TokenTypes = []events.Type{events.TypeCodeSampled, events.TypeTestsSampled}
 
 func hasTokens(t events.Type) bool { return slices.Contains(TokenTypes, t) }
 
-// tokensField is the field of a response that holds its token ids, four bytes
-// each.
+// tokensField is the field of a completion with its token ids, four bytes each.
 const tokensField = "tokens"
 
 // emptyBin is a msgpack bin of no bytes.
 var emptyBin = []byte{0xc4, 0}
 
-// findTokens returns the bins of a msgpack payload and how many tokens each
-// response had, in order. It is false for bytes that are not one well-formed
-// value: they are kept as they are.
+// findTokens returns the bins of a msgpack payload and the number of tokens of
+// each completion, in order. ok is false for bytes that are not one well-formed
+// value; they are never compacted.
 func findTokens(raw []byte) (bins []span, tokens []int, ok bool) {
 	w := tokenWalk{raw: raw}
 	if !w.value(0, false) || w.at != len(raw) {
@@ -35,8 +34,8 @@ func findTokens(raw []byte) (bins []span, tokens []int, ok bool) {
 	return w.bins, w.tokens, true
 }
 
-// dropTokens returns a payload with every bin made empty, and how many tokens
-// each response had.
+// dropTokens returns a payload with every bin made empty, and the number of
+// tokens of each completion.
 func dropTokens(raw []byte) (bare []byte, tokens []int, ok bool) {
 	bins, tokens, ok := findTokens(raw)
 	if !ok {
@@ -51,7 +50,7 @@ func dropTokens(raw []byte) (bare []byte, tokens []int, ok bool) {
 	return append(bare, raw[at:]...), tokens, true
 }
 
-// hashWithoutTokens is the bareHash of a whole payload.
+// hashWithoutTokens returns the bareHash of a whole payload.
 func hashWithoutTokens(raw []byte) (bare Hash, ok bool) {
 	bins, tokens, ok := findTokens(raw)
 	if !ok {
@@ -69,8 +68,8 @@ func hashWithoutTokens(raw []byte) (bare Hash, ok bool) {
 	return bareHash(tokens, bare), true
 }
 
-// bareHash is what a record says of its payload without tokens: the hash of
-// their numbers, as they are encoded, and of the payload's hash.
+// bareHash returns the hash that a record has of its payload without tokens: of
+// the encoded numbers of tokens, and of that payload's hash.
 func bareHash(tokens []int, bare Hash) Hash {
 	return hashOf(append(appendTokens(nil, tokens), bare[:]...))
 }
@@ -96,19 +95,19 @@ func (f *fields) tokens() []int {
 	return tokens
 }
 
-// span is where a bin lies, head and all.
+// span is the position of a bin, with its head.
 type span struct{ start, end int }
 
 // tokenWalk steps through msgpack without decoding it.
 type tokenWalk struct {
 	raw    []byte
-	at     int // where it is
+	at     int // next byte
 	bins   []span
 	tokens []int
 }
 
-// length reads a big-endian length of some bytes; false where it is cut off or
-// leads behind the end.
+// length reads a big-endian length of width bytes; false if it is cut off or more
+// than the rest.
 func (w *tokenWalk) length(width int) (int, bool) {
 	if width > len(w.raw)-w.at {
 		return 0, false
@@ -126,7 +125,7 @@ func (w *tokenWalk) skip(n int) bool {
 	return w.at <= len(w.raw)
 }
 
-// value steps over one value; isTokens says that it stands under tokensField.
+// value steps over one value; isTokens says that it is the value of tokensField.
 func (w *tokenWalk) value(depth int, isTokens bool) bool {
 	if depth > events.MaxDepth || w.at >= len(w.raw) {
 		return false
@@ -170,7 +169,7 @@ func (w *tokenWalk) value(depth int, isTokens bool) bool {
 	return ok // extensions are not used
 }
 
-// bin takes down the bin that began at start and whose n bytes are next.
+// bin adds the bin that began at start and whose n bytes are next.
 func (w *tokenWalk) bin(start, n int, isTokens bool) {
 	if isTokens {
 		w.tokens = append(w.tokens, n/4)
@@ -194,7 +193,7 @@ func (w *tokenWalk) fields(depth, n int) bool {
 		if !w.value(depth+1, false) {
 			return false
 		}
-		// The name of a field is a short string: its length in one byte, then it.
+		// The name of a field is a short string: one byte for its length, then the text.
 		isTokens := string(w.raw[start+1:w.at]) == tokensField
 		if !w.value(depth+1, isTokens) {
 			return false

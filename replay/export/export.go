@@ -48,7 +48,7 @@ func (x *Exporter) Export(ctx context.Context, table string) error {
 
 // each calls visit for every selected event of the types.
 func (x *Exporter) each(ctx context.Context, types []events.Type, visit func(*eventlog.Record) error) error {
-	for r, err := range x.Log.Scan(ctx, eventlog.ScanOptions{Types: types}) {
+	for r, err := range x.Log.Read(ctx, eventlog.ReadOptions{Types: types}) {
 		if err != nil {
 			return err
 		}

@@ -17,11 +17,11 @@ type batches struct {
 	log      *eventlog.Log
 	appended func(*eventlog.Appended) error // called after every batch, unless nil
 
-	entries []eventlog.Entry
+	entries []eventlog.Incoming
 	size    int
 }
 
-func (b *batches) add(ctx context.Context, e eventlog.Entry) error {
+func (b *batches) add(ctx context.Context, e eventlog.Incoming) error {
 	b.entries = append(b.entries, e)
 	b.size += len(e.Message.Data)
 	if len(b.entries) < batchEvents && b.size < batchBytes {

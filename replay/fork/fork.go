@@ -79,7 +79,7 @@ func fork(ctx context.Context, source, target *eventlog.Log, rename renaming, co
 	forked := Forked{Origin: events.Origin{Run: rename.from, Events: config.At}, Newest: make(map[events.Role]*events.PolicyUpdated)}
 	var started *events.RunStarted
 	batch := batches{log: target}
-	for r, err := range source.Scan(ctx, eventlog.ScanOptions{To: config.At}) {
+	for r, err := range source.Read(ctx, eventlog.ReadOptions{To: config.At}) {
 		if err != nil {
 			return forked, err
 		}
@@ -99,7 +99,7 @@ func fork(ctx context.Context, source, target *eventlog.Log, rename renaming, co
 		}
 		forked.Origin.Chain = r.Chain.String()
 		r.Message = rename.apply(r.Message)
-		if err := batch.add(ctx, r.Entry(events.Start)); err != nil {
+		if err := batch.add(ctx, r.Incoming(events.Start)); err != nil {
 			return forked, err
 		}
 		if progress != nil {
@@ -128,7 +128,7 @@ func fork(ctx context.Context, source, target *eventlog.Log, rename renaming, co
 	if err != nil {
 		return forked, err
 	}
-	if err := errors.Join(batch.add(ctx, eventlog.Entry{Message: m}), batch.flush(ctx)); err != nil {
+	if err := errors.Join(batch.add(ctx, eventlog.Incoming{Message: m}), batch.flush(ctx)); err != nil {
 		return forked, err
 	}
 	if forked.Events, forked.Chain = target.Last(); forked.Events != config.At+1 {

@@ -167,7 +167,7 @@ func TestCheckOriginsFindsAnotherBeginning(t *testing.T) {
 		"of another end": {Run: replaytest.Run, Events: 4, Chain: forked.Origin.Chain},
 		"changed":        {Run: replaytest.Run, Events: 5, Chain: eventlog.Hash{1}.String()},
 	} {
-		messages := eventlogtest.Messages(t, forkLog, eventlog.ScanOptions{To: 5})
+		messages := eventlogtest.Messages(t, forkLog, eventlog.ReadOptions{To: 5})
 		start := events.RunStarted{Attempt: 2, Code: replaytest.Checkpoint("code", 0), Test: replaytest.Checkpoint("test", 0), Origin: &origin}
 		messages = append(messages, replaytest.Encode(t, events.New("r2", "start-0002", "fork", replaytest.Time, &start)))
 		other := eventlogtest.Open(t, filepath.Join(t.TempDir(), "log"), eventlog.Options{})

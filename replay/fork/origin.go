@@ -41,7 +41,7 @@ func CheckOrigins(ctx context.Context, log eventlog.Reader) ([]events.Origin, er
 		origins = append(origins, f.Origin)
 	}
 	chain := make([]eventlog.Hash, len(points)) // of the log given back to each origin
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{To: points[len(points)-1].Seq - 1}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{To: points[len(points)-1].Seq - 1}) {
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ type forkPoint struct {
 // forks returns where the run was forked, in order.
 func forks(ctx context.Context, log eventlog.Reader) ([]forkPoint, error) {
 	var points []forkPoint
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{Types: []events.Type{events.TypeRunStarted}}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypeRunStarted}}) {
 		if err != nil {
 			return nil, err
 		}

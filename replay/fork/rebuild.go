@@ -92,7 +92,7 @@ func rebuild(ctx context.Context, source *eventlog.Log, dir string, options even
 func (report *Rebuilt) copy(ctx context.Context, source, target *eventlog.Log, progress func(done uint64)) error {
 	last, chain := source.Last()
 	batch := batches{log: target}
-	for r, err := range source.Scan(ctx, eventlog.ScanOptions{To: last}) {
+	for r, err := range source.Read(ctx, eventlog.ReadOptions{To: last}) {
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (report *Rebuilt) copy(ctx context.Context, source, target *eventlog.Log, p
 		if r.Seq == last {
 			position = source.Position()
 		}
-		if err := batch.add(ctx, r.Entry(position)); err != nil {
+		if err := batch.add(ctx, r.Incoming(position)); err != nil {
 			return err
 		}
 		if progress != nil {

@@ -87,7 +87,7 @@ func (report *Rebuilt) read(ctx context.Context, bus StoredBus, run string, targ
 		if err != nil {
 			return err
 		}
-		if err := batch.add(ctx, eventlog.Entry{Message: m, Position: position}); err != nil {
+		if err := batch.add(ctx, eventlog.Incoming{Message: m, Position: position}); err != nil {
 			return err
 		}
 	}

@@ -85,7 +85,7 @@ func TestRebuildFromBusGoesOn(t *testing.T) {
 	if _, err := eventlogtest.Record(t, bus, l, uint64(len(messages)), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(messages, eventlogtest.Messages(t, l, eventlog.ScanOptions{})); diff != "" {
+	if diff := cmp.Diff(messages, eventlogtest.Messages(t, l, eventlog.ReadOptions{})); diff != "" {
 		t.Error(diff)
 	}
 }

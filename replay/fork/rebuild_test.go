@@ -68,7 +68,7 @@ func TestRebuildLeavesNothingHalf(t *testing.T) {
 		t.Errorf("into a run: %v", err)
 	}
 	// The index of the source is not needed, its events are.
-	messages := eventlogtest.Messages(t, l, eventlog.ScanOptions{})
+	messages := eventlogtest.Messages(t, l, eventlog.ReadOptions{})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func checkTokens(ctx context.Context, log eventlog.Reader, first, last int) erro
 	if payloads == 0 {
 		return nil
 	}
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{To: to, Types: eventlog.TokenTypes}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{To: to, Types: eventlog.TokenTypes}) {
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func fillJob(ctx context.Context, log eventlog.Reader, job *RetrainJob, bus *log
 	var changed error
 	named := false // the last run.started is a fork's own, which trains nothing
 	types := []events.Type{events.TypeRunStarted, events.TypePolicyUpdated}
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{Types: types}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{Types: types}) {
 		if err != nil {
 			return err
 		}
@@ -219,7 +219,7 @@ func (b *logBus) Read(ctx context.Context, config events.ReadConfig) (events.Rea
 			return nil, fmt.Errorf("position %q: %w", config.From, errPosition)
 		}
 	}
-	next, stop := iter.Pull2(b.log.Scan(ctx, eventlog.ScanOptions{From: from + 1, Types: config.Types}))
+	next, stop := iter.Pull2(b.log.Read(ctx, eventlog.ReadOptions{From: from + 1, Types: config.Types}))
 	return &logReader{next, stop}, nil
 }
 

@@ -127,7 +127,7 @@ func publishAll(ctx context.Context, log eventlog.Reader, bus SeedBus, open *ope
 	last, _ = log.Last()
 	var batch []events.Message
 	size := 0
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{To: last}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{To: last}) {
 		if err != nil {
 			return 0, err
 		}
@@ -156,7 +156,7 @@ func readBack(ctx context.Context, log eventlog.Reader, bus SeedBus, run string,
 		return err
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{To: seeded.Events}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{To: seeded.Events}) {
 		if err != nil {
 			return err
 		}

@@ -130,7 +130,7 @@ func TestSeed(t *testing.T) {
 		if _, err := eventlogtest.Record(t, bus, log, uint64(len(messages)), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(messages, eventlogtest.Messages(t, log, eventlog.ScanOptions{})); diff != "" {
+		if diff := cmp.Diff(messages, eventlogtest.Messages(t, log, eventlog.ReadOptions{})); diff != "" {
 			t.Error(diff)
 		}
 		again, err := Seed(within(t), log, bus, testSets, nil, nil)

@@ -24,7 +24,7 @@ func lowWater(ctx context.Context, log eventlog.Reader, versions []int) (map[int
 	// A group begins with its question, or where nobody can read that with its
 	// drop.
 	types := []events.Type{events.TypeProblemPosed, events.TypeGroupDropped}
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{To: last, Types: types}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{To: last, Types: types}) {
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ type TestChange struct {
 // With call, only those of tests that make this call.
 func BookHistory(ctx context.Context, log eventlog.Reader, problemID, call string, visit func(TestChange) error) error {
 	book := mistakes.New()
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{Types: []events.Type{events.TypeGroupRewarded}}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypeGroupRewarded}}) {
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func Find(ctx context.Context, log eventlog.Reader, s Selection, p Predicate, vi
 			moved[group] = append(moved[group], u)
 		}
 	}
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{Types: []events.Type{events.TypeProblemPosed}}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypeProblemPosed}}) {
 		if err != nil {
 			return err
 		}

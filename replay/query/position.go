@@ -46,7 +46,7 @@ func afterStep(ctx context.Context, log eventlog.Reader, step int) (uint64, erro
 		return 0, nil
 	}
 	trained := make(map[events.Role]uint64)
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{Types: []events.Type{events.TypePolicyUpdated}}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypePolicyUpdated}}) {
 		if err != nil {
 			return 0, err
 		}

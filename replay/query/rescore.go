@@ -63,7 +63,7 @@ func Rescore(ctx context.Context, log eventlog.Reader, score Score, visit func(*
 		batch = batch[:0]
 		return nil
 	}
-	for r, err := range log.Scan(ctx, eventlog.ScanOptions{Types: []events.Type{events.TypeGroupRewarded}}) {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypeGroupRewarded}}) {
 		if err != nil {
 			return Rescored{}, err
 		}

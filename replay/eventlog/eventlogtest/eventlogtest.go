@@ -45,16 +45,16 @@ func Run(t testing.TB, messages []events.Message) (run string, l *eventlog.Log) 
 }
 
 // At gives each message the position "p" and its number, counted from first.
-func At(first int, messages ...events.Message) []eventlog.Entry {
-	entries := make([]eventlog.Entry, len(messages))
+func At(first int, messages ...events.Message) []eventlog.Incoming {
+	entries := make([]eventlog.Incoming, len(messages))
 	for i, m := range messages {
-		entries[i] = eventlog.Entry{Message: m, Position: events.Position(fmt.Sprintf("p%d", first+i))}
+		entries[i] = eventlog.Incoming{Message: m, Position: events.Position(fmt.Sprintf("p%d", first+i))}
 	}
 	return entries
 }
 
 // Append appends entries or fails the test.
-func Append(t testing.TB, l *eventlog.Log, entries []eventlog.Entry) eventlog.Appended {
+func Append(t testing.TB, l *eventlog.Log, entries []eventlog.Incoming) eventlog.Appended {
 	t.Helper()
 	appended, err := l.Append(t.Context(), entries)
 	if err != nil {
@@ -74,10 +74,10 @@ func Verify(t testing.TB, l *eventlog.Log) eventlog.Report {
 }
 
 // Messages returns the selected messages of a log.
-func Messages(t testing.TB, l *eventlog.Log, options eventlog.ScanOptions) []events.Message {
+func Messages(t testing.TB, l *eventlog.Log, options eventlog.ReadOptions) []events.Message {
 	t.Helper()
 	var messages []events.Message
-	for r, err := range l.Scan(t.Context(), options) {
+	for r, err := range l.Read(t.Context(), options) {
 		if err != nil {
 			t.Fatal(err)
 		}

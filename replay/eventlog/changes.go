@@ -12,12 +12,12 @@ import (
 	"codea1/replay/mistakes"
 )
 
-// A group.rewarded event is large, and the Mistake Book needs little of it. So
-// that the book can be made without decoding rewards, what it needs is kept
-// apart, under the event's number.
+// A group.rewarded event is large, and the Mistake Book needs little of it. That
+// part is also stored under a key of its own, so that the book is computed
+// without decoding rewards.
 
-// hasDeltas reports whether a rewarded group can change the Mistake Book.
-func hasDeltas(r *events.GroupRewarded) bool {
+// changesBook reports whether a rewarded group can change the Mistake Book.
+func changesBook(r *events.GroupRewarded) bool {
 	return r.Plan.Purpose == events.PurposeTrain && len(r.Deltas) > 0
 }
 
@@ -32,8 +32,8 @@ func encodeDeltas(r *events.GroupRewarded) []byte {
 	return b
 }
 
-// decodeDeltas is the inverse of encodeDeltas; the group it returns holds
-// nothing else.
+// decodeDeltas is the inverse of encodeDeltas. The other fields of the group are
+// empty.
 func decodeDeltas(value []byte) (*events.GroupRewarded, error) {
 	f := fields{rest: value}
 	r := &events.GroupRewarded{Plan: events.Plan{Purpose: events.PurposeTrain}, ProblemID: f.text()}
@@ -53,18 +53,19 @@ func decodeDeltas(value []byte) (*events.GroupRewarded, error) {
 	return r, nil
 }
 
-// applyDeltas brings an empty book to where it stood after event seq.
-func (l *Log) applyDeltas(ctx context.Context, txn *badger.Txn, seq uint64, book *mistakes.Book) error {
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceDeltas}})
+// bookAt returns the Mistake Book as it was after event seq.
+func (v view) bookAt(ctx context.Context, seq uint64) (*mistakes.Book, error) {
+	book := mistakes.New()
+	it := v.txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceDeltas}})
 	defer it.Close()
 	n, read := 0, uint64(0)
 	for it.Rewind(); it.Valid(); it.Next() {
 		if n++; n%64 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 		at, ok := seqOf(it.Item().Key())
 		if !ok {
-			return l.corrupt(0, fmt.Sprintf("key %x is no event's", it.Item().Key()), nil)
+			return nil, v.log.corrupt(0, fmt.Sprintf("key %x is not an event's", it.Item().Key()), nil)
 		}
 		if at > seq {
 			break
@@ -77,20 +78,20 @@ func (l *Log) applyDeltas(ctx context.Context, txn *badger.Txn, seq uint64, book
 			return err
 		})
 		if err != nil {
-			return l.corrupt(at, "changes of the mistake book cannot be read", err)
+			return nil, v.log.corrupt(at, "changes of the mistake book cannot be read", err)
 		}
 		read = at
 	}
-	// Badger ends an iteration at a block that it cannot read, too.
-	if last := lastDeltas(txn, seq); last > read {
-		return l.corrupt(last, fmt.Sprintf("changes of the mistake book cannot be read behind event %d", read), nil)
+	// Badger ends an iteration at a block that it cannot read without an error.
+	if last := v.lastChange(seq); last > read {
+		return nil, v.log.corrupt(last, fmt.Sprintf("changes of the mistake book after event %d cannot be read", read), nil)
 	}
-	return nil
+	return book, nil
 }
 
-// lastDeltas returns the last event up to event seq that has changes.
-func lastDeltas(txn *badger.Txn, seq uint64) uint64 {
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceDeltas}, Reverse: true})
+// lastChange returns the last event up to event seq that changes the book.
+func (v view) lastChange(seq uint64) uint64 {
+	it := v.txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceDeltas}, Reverse: true})
 	defer it.Close()
 	if it.Seek(deltaKey(seq)); !it.Valid() {
 		return 0
