@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"codea1/gpuworker/checkpoint"
 	"codea1/gpuworker/tiny"
 )
 
@@ -74,8 +75,7 @@ func TestScripts(t *testing.T) {
 			"checkpoint": func(ts *testscript.TestScript, _ bool, args []string) {
 				files, err := tiny.Checkpoint(args[0])
 				ts.Check(err)
-				ts.Check(os.MkdirAll(ts.MkAbs(args[1]), 0o755))
-				ts.Check(tiny.WriteCheckpoint(files, ts.MkAbs(args[1])))
+				ts.Check(checkpoint.CreateInitial(files, ts.MkAbs(args[1])))
 			},
 			"cut": func(ts *testscript.TestScript, _ bool, args []string) {
 				path := ts.MkAbs(args[0])

@@ -230,8 +230,10 @@ func (p *pipeline) openOutbox(t testing.TB, name string) *outbox.Outbox {
 
 func (p *pipeline) startTrainers(t testing.TB, c *services.Group) {
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		hyper := gpuworker.DefaultHyperparameters()
-		hyper.KLCoef, hyper.MaxStaleness, hyper.OptimizerSteps = 0, 1, 2*p.steps
+		hyper := gpuworker.Hyperparameters{
+			Schedule: gpuworker.Schedule{Base: 1e-6, Warmup: 10, Total: 2 * p.steps}, GroupsPerBatch: 128, MaxStaleness: 1,
+			Update: gpuworker.UpdateConfig{LogRatioClamp: 20, Epsilon: 1e-8},
+		}
 		trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
 			Bus: p.bus, Learner: nullEngine{}, Run: pipelineRun, Role: role, Source: "trainer-" + string(role),
 			Checkpoints: filepath.Join(p.dir, "checkpoints-"+string(role)), Initial: p.dir, Steps: p.steps, Hyper: hyper,

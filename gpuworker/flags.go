@@ -38,7 +38,7 @@ type TrainingFlags struct {
 	KL            float64 `name:"kl" yaml:"kl" help:"Weight of the KL divergence (k3) to the reference model." default:"0.001" min:"0" max:"1e9" group:"Loss"`
 }
 
-// Hyperparameters returns those of a role's trainer in a run of so many steps.
+// Hyperparameters returns the hyper-parameters of a role's trainer.
 func (f *TrainingFlags) Hyperparameters(role events.Role, steps, problemsPerStep, maxStaleness int) Hyperparameters {
 	learningRate := f.LearningRate
 	if role == events.RoleTest && f.TestLearningRate != 0 {
@@ -46,9 +46,11 @@ func (f *TrainingFlags) Hyperparameters(role events.Role, steps, problemsPerStep
 	}
 	updates := (problemsPerStep + f.ProblemsPerUpdate - 1) / f.ProblemsPerUpdate // of one step
 	return Hyperparameters{
-		LearningRate: learningRate, WarmupSteps: f.WarmupSteps, OptimizerSteps: updates * steps, MinLearningRatio: f.MinLRRatio,
-		WeightDecay: f.WeightDecay, Beta1: f.Beta1, Beta2: f.Beta2, Epsilon: f.Epsilon, GradClip: f.GradClip,
-		ClipLow: f.ClipLow, ClipHigh: f.ClipHigh, DualClip: f.DualClip, LogRatioClamp: f.LogRatioClamp, KLCoef: f.KL,
+		Schedule: Schedule{Base: learningRate, Warmup: f.WarmupSteps, Total: updates * steps, MinRatio: f.MinLRRatio},
+		Update: UpdateConfig{
+			ClipLow: f.ClipLow, ClipHigh: f.ClipHigh, DualClip: f.DualClip, LogRatioClamp: f.LogRatioClamp, KLCoef: f.KL,
+			WeightDecay: f.WeightDecay, Beta1: f.Beta1, Beta2: f.Beta2, Epsilon: f.Epsilon, GradClip: f.GradClip,
+		},
 		GroupsPerBatch: f.ProblemsPerUpdate, MaxStaleness: maxStaleness,
 	}
 }

@@ -26,11 +26,11 @@ func NewRollout(config RolloutConfig) (*Rollout, error) {
 
 // Consumes returns the event type to hand to Handle: problem.posed for role
 // code, code.sampled for role test.
-func (r *Rollout) Consumes() events.Type { return inputType(r.config.Role) }
+func (r *Rollout) Consumes() events.Type { return events.RolloutStage(r.config.Role).Consumes[0] }
 
 // Makes returns the event type that Handle makes: code.sampled for role code,
 // tests.sampled for role test.
-func (r *Rollout) Makes() events.Type { return outputType(r.config.Role) }
+func (r *Rollout) Makes() events.Type { return events.RolloutStage(r.config.Role).Makes[0] }
 
 // job is one event of a batch on its way through Handle.
 type job struct {

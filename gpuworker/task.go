@@ -34,7 +34,7 @@ func (t *task) seeds(role events.Role, i int) []uint64 {
 }
 
 func (r *Rollout) newTask(e *events.Event) (*task, error) {
-	if e.Type != inputType(r.config.Role) {
+	if e.Type != r.Consumes() {
 		return nil, fmt.Errorf("rollout of role %s: event %s is a %s", r.config.Role, e.ID, e.Type)
 	}
 	var t *task

@@ -107,7 +107,7 @@ func (t *Trainer) restore(ctx context.Context) error {
 	if err := t.config.Learner.Load(ctx, dir); err != nil {
 		return engineError("load checkpoint "+dir, err)
 	}
-	if t.config.Hyper.KLCoef > 0 {
+	if t.config.Hyper.Update.KLCoef > 0 {
 		if err := t.config.Learner.LoadReference(ctx, t.config.Initial); err != nil {
 			return engineError("load reference "+t.config.Initial, err)
 		}
@@ -151,15 +151,15 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 		return err
 	}
 	var metrics metricsMean
-	schedule := hyper.Schedule()
 	for _, batch := range lesson.batches {
-		rate := schedule.At(t.optimizerSteps)
-		stats, err := t.update(ctx, batch.sequences, hyper.update(rate, lesson.temperature))
+		config := hyper.Update
+		config.LearningRate, config.Temperature = hyper.Schedule.At(t.optimizerSteps), lesson.temperature
+		stats, err := t.update(ctx, batch.sequences, config)
 		if err != nil {
 			return err
 		}
 		t.optimizerSteps++
-		metrics.add(&stats, rate)
+		metrics.add(&stats, config.LearningRate)
 	}
 	t.version = step.number
 	ended := t.config.Now()

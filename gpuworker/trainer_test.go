@@ -33,9 +33,14 @@ func initial(t *testing.T) string {
 }
 
 func hyper() gpuworker.Hyperparameters {
-	h := gpuworker.DefaultHyperparameters()
-	h.LearningRate, h.WarmupSteps, h.OptimizerSteps, h.GroupsPerBatch = 0.02, 2, 12, 2
-	return h
+	return gpuworker.Hyperparameters{
+		Schedule: gpuworker.Schedule{Base: 0.02, Warmup: 2, Total: 12},
+		Update: gpuworker.UpdateConfig{
+			ClipLow: 0.20, ClipHigh: 0.28, DualClip: 10, LogRatioClamp: 20, KLCoef: 0.001,
+			WeightDecay: 0.1, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, GradClip: 1,
+		},
+		GroupsPerBatch: 2,
+	}
 }
 
 func trainerConfig(bus events.Bus, role events.Role, dir, start string) gpuworker.TrainerConfig {
@@ -301,11 +306,11 @@ func TestTrainerConfigIsChecked(t *testing.T) {
 		"no role":            func(c *gpuworker.TrainerConfig) { c.Role = "judge" },
 		"bad run":            func(c *gpuworker.TrainerConfig) { c.Run = "a/b" },
 		"no steps":           func(c *gpuworker.TrainerConfig) { c.Steps = 0 },
-		"no learning rate":   func(c *gpuworker.TrainerConfig) { c.Hyper.LearningRate = 0 },
-		"negative KL":        func(c *gpuworker.TrainerConfig) { c.Hyper.KLCoef = -1 },
-		"dual clip below 1":  func(c *gpuworker.TrainerConfig) { c.Hyper.DualClip = 0.5 },
+		"no learning rate":   func(c *gpuworker.TrainerConfig) { c.Hyper.Schedule.Base = 0 },
+		"negative KL":        func(c *gpuworker.TrainerConfig) { c.Hyper.Update.KLCoef = -1 },
+		"dual clip below 1":  func(c *gpuworker.TrainerConfig) { c.Hyper.Update.DualClip = 0.5 },
 		"empty mini-batches": func(c *gpuworker.TrainerConfig) { c.Hyper.GroupsPerBatch = 0 },
-		"no schedule length": func(c *gpuworker.TrainerConfig) { c.Hyper.OptimizerSteps = 0 },
+		"no schedule length": func(c *gpuworker.TrainerConfig) { c.Hyper.Schedule.Total = 0 },
 	} {
 		config := good
 		change(&config)

@@ -45,8 +45,35 @@ func Copy(ctx context.Context, from, to Folder, version int, position events.Pos
 
 // CopyInitial copies the directory of version 0, which has no trainer.json.
 func CopyInitial(from, to string) error {
-	temporary := filepath.Join(filepath.Dir(to), temporaryPrefix+filepath.Base(to))
-	return create(temporary, to, os.Rename, func(dir string) error { return copyFiles(from, dir) })
+	return create(temporaryName(to), to, os.Rename, func(dir string) error { return copyFiles(from, dir) })
+}
+
+// CreateInitial creates the directory of version 0 from the regular files of
+// another checkpoint.
+func CreateInitial(from fs.FS, to string) error {
+	return create(temporaryName(to), to, os.Rename, func(dir string) error {
+		entries, err := fs.ReadDir(from, ".")
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if !e.Type().IsRegular() {
+				continue
+			}
+			in, err := from.Open(e.Name())
+			if err != nil {
+				return err
+			}
+			if err := writeFile(filepath.Join(dir, e.Name()), in); err != nil {
+				return err
+			}
+		}
+		return syncPath(dir)
+	})
+}
+
+func temporaryName(dir string) string {
+	return filepath.Join(filepath.Dir(dir), temporaryPrefix+filepath.Base(dir))
 }
 
 func replacedName(dir string) string {
@@ -96,17 +123,18 @@ func copyFiles(from, to string) error {
 		if os.Link(path, target) == nil {
 			return nil
 		}
-		return copyFile(path, target)
+		in, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return writeFile(target, in)
 	})
 }
 
-func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
+// writeFile copies in to a new file, flushes it to disk and closes in.
+func writeFile(path string, in io.ReadCloser) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}

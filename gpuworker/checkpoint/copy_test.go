@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -73,5 +74,28 @@ func TestCopyIsAtomic(t *testing.T) {
 	}
 	if v, err := to.Versions(); err != nil || len(v) > 0 {
 		t.Errorf("versions %v, %v", v, err)
+	}
+}
+
+func TestCreateInitial(t *testing.T) {
+	t.Parallel()
+	from := fstest.MapFS{"model.safetensors": {Data: []byte("weights")}, "config.json": {Data: []byte("{}")}, "folder/other": {Data: []byte("x")}}
+	to := filepath.Join(t.TempDir(), "start", "code")
+	if err := checkpoint.CreateInitial(from, to); err != nil {
+		t.Fatal(err)
+	}
+	again := to + "-copy"
+	if err := checkpoint.CopyInitial(to, again); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{to, again} {
+		for name, want := range map[string]string{"model.safetensors": "weights", "config.json": "{}"} {
+			if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+			t.Errorf("%s holds %v, %v", dir, entries, err)
+		}
 	}
 }

@@ -42,9 +42,7 @@ func parseVersion(name string) (int, bool) {
 // Dir returns the directory of a version.
 func (f Folder) Dir(version int) string { return filepath.Join(f.Path, versionName(version)) }
 
-func (f Folder) temporary(version int) string {
-	return filepath.Join(f.Path, temporaryPrefix+versionName(version))
-}
+func (f Folder) temporary(version int) string { return temporaryName(f.Dir(version)) }
 
 // Versions returns the complete versions in ascending order. A missing folder
 // has none.

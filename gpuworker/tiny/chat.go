@@ -41,12 +41,12 @@ func (c chat) encode(messages []gpuworker.Message) ([]int32, error) {
 			return nil, fmt.Errorf("%w: message %d has the role %q", ErrBadRequest, i, m.Role)
 		}
 		ids = append(ids, c.turnStart)
-		ids = c.tokenizer.AppendOrdinary(ids, m.Role+"\n"+m.Content)
+		ids = c.tokenizer.Append(ids, m.Role+"\n"+m.Content)
 		ids = append(ids, c.turnEnd)
-		ids = c.tokenizer.AppendOrdinary(ids, "\n")
+		ids = c.tokenizer.Append(ids, "\n")
 	}
 	ids = append(ids, c.turnStart)
-	return c.tokenizer.AppendOrdinary(ids, "assistant\n"), nil
+	return c.tokenizer.Append(ids, "assistant\n"), nil
 }
 
 // ends reports whether sampling stops at a token.
@@ -60,5 +60,5 @@ func (e *Engine) EncodePrompt(messages []gpuworker.Message) ([]int32, error) {
 // EncodeResponse returns the tokens of an assistant's turn after its header,
 // with the end token.
 func (e *Engine) EncodeResponse(text string) []int32 {
-	return append(e.tokenizer.EncodeOrdinary(text), e.chat.turnEnd)
+	return append(e.tokenizer.Encode(text), e.chat.turnEnd)
 }

@@ -35,15 +35,15 @@ const maxTextBytes = 64 << 20
 // carried holds the contents of carriedNames.
 type carried map[string][]byte
 
-// checkpoint is a directory read.
-type checkpoint struct {
+// contents is a checkpoint directory in memory.
+type contents struct {
 	files     carried
 	tokenizer *tokenizer.Tokenizer
 	weights   *qwen2.Weights
 	optimizer *optimizer // nil when the directory has none
 }
 
-func readCheckpoint(fsys fs.FS, withOptimizer bool) (*checkpoint, error) {
+func readCheckpoint(fsys fs.FS, withOptimizer bool) (*contents, error) {
 	text, err := readText(fsys, configFile)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func readCheckpoint(fsys fs.FS, withOptimizer bool) (*checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", configFile, err)
 	}
-	c := &checkpoint{files: make(carried)}
+	c := &contents{files: make(carried)}
 	for _, name := range carriedNames {
 		text, err := readText(fsys, name)
 		if errors.Is(err, fs.ErrNotExist) && name != tokenizerFile {

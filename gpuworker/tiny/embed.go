@@ -17,25 +17,3 @@ func Checkpoint(name string) (fs.FS, error) {
 	}
 	return fs.Sub(shipped, "checkpoints/"+name)
 }
-
-// WriteCheckpoint copies a checkpoint, such as one that ships, into dir, which
-// exists and is empty.
-func WriteCheckpoint(fsys fs.FS, dir string) error {
-	entries, err := fs.ReadDir(fsys, ".")
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if !entry.Type().IsRegular() {
-			continue
-		}
-		text, err := fs.ReadFile(fsys, entry.Name())
-		if err != nil {
-			return err
-		}
-		if err := writeText(dir, entry.Name(), text); err != nil {
-			return err
-		}
-	}
-	return nil
-}

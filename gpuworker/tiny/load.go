@@ -7,24 +7,25 @@ import (
 	"os"
 )
 
-// LoadWeights implements gpuworker.Sampler. Optimizer state of the engine, if
-// any, is dropped with the weights it belonged to.
+// LoadWeights implements gpuworker.Sampler. It discards the optimizer state.
 func (e *Engine) LoadWeights(ctx context.Context, dir string) error {
-	c, err := e.readLike(ctx, dir, false)
-	if err != nil {
-		return err
-	}
-	e.replace(c)
-	return nil
+	return e.load(ctx, dir, false)
 }
 
 // Load implements gpuworker.Learner.
 func (e *Engine) Load(ctx context.Context, dir string) error {
-	c, err := e.readLike(ctx, dir, true)
+	return e.load(ctx, dir, true)
+}
+
+func (e *Engine) load(ctx context.Context, dir string, withOptimizer bool) error {
+	c, err := e.readLike(ctx, dir, withOptimizer)
 	if err != nil {
 		return err
 	}
-	e.replace(c)
+	current := newModel(c.weights)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.current, e.optimizer = current, c.optimizer
 	return nil
 }
 
@@ -41,16 +42,9 @@ func (e *Engine) LoadReference(ctx context.Context, dir string) error {
 	return nil
 }
 
-func (e *Engine) replace(c *checkpoint) {
-	current := newModel(c.weights)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.current, e.optimizer = current, c.optimizer
-}
-
-// readLike reads a checkpoint that must fit the engine. The engine stays as it
-// was on any error.
-func (e *Engine) readLike(ctx context.Context, dir string, withOptimizer bool) (*checkpoint, error) {
+// readLike reads a checkpoint and checks that it has the engine's shape and
+// tokenizer. It does not change the engine.
+func (e *Engine) readLike(ctx context.Context, dir string, withOptimizer bool) (*contents, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -1,12 +1,12 @@
 package tiny
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 
 	"codea1/events"
+	"codea1/gpuworker/checkpoint"
 )
 
 // CopyStart copies the checkpoint that a role's model starts from into dir,
@@ -21,18 +21,7 @@ func CopyStart(role events.Role, from, dir string) error {
 	if err != nil {
 		return err
 	}
-	// The rename makes the copy whole or absent after a kill.
-	partial := dir + ".partial"
-	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
-		return fmt.Errorf("starting checkpoint: %w", err)
-	}
-	if err := WriteCheckpoint(source, partial); err != nil {
-		return fmt.Errorf("starting checkpoint %s: %w", from, err)
-	}
-	if err := os.Rename(partial, dir); err != nil {
-		return fmt.Errorf("starting checkpoint: %w", err)
-	}
-	return nil
+	return checkpoint.CreateInitial(source, dir)
 }
 
 // startFiles returns the files of a checkpoint after a test that the engine can

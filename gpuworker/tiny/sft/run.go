@@ -78,14 +78,12 @@ func (c *Command) update(step, steps int) gpuworker.UpdateConfig {
 	}
 }
 
-// rate is linear warm-up, then half a cosine down to FinalRate.
+// rate returns the learning rate of step (from 0) of steps: linear warm-up, then
+// half a cosine down to FinalRate at the last step.
 func (c *Command) rate(step, steps int) float64 {
-	if step < c.Warmup {
-		return c.LearningRate * float64(step+1) / float64(c.Warmup)
-	}
-	progress := float64(step-c.Warmup) / float64(max(1, steps-1-c.Warmup))
-	cosine := (1 + math.Cos(math.Pi*min(1, progress))) / 2
-	return c.LearningRate * (c.FinalRate + (1-c.FinalRate)*cosine)
+	return gpuworker.Schedule{
+		Base: c.LearningRate, Warmup: c.Warmup, Total: max(steps-1, c.Warmup+1), MinRatio: c.FinalRate,
+	}.At(step)
 }
 
 func (r *run) holdoutLoss(ctx context.Context) (float64, error) {

@@ -14,7 +14,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ids := t.EncodeOrdinary("solve(solve(x))")
+	ids := t.Encode("solve(solve(x))")
 	fmt.Println(len(ids), t.Decode(ids))
 	// Output: 8 solve(solve(x))
 }

@@ -29,10 +29,8 @@ type Tokenizer struct {
 	byteIDs [256]int32       // the token of each single byte
 	merges  map[pair]merge   // what two adjacent tokens become
 	order   []pair           // merges by rank
-	added   map[string]int32 // tokens cut out of text before BPE
-	special map[int32]bool   // added tokens that Decode can leave out
-	first   [256]bool        // first bytes of added tokens
-	longest int              // bytes of the longest added token
+	added   map[string]int32 // tokens beside BPE, such as TurnEnd
+	special map[int32]bool   // added tokens that DecodeText leaves out
 }
 
 // Size returns one more than the highest token id.
@@ -44,30 +42,14 @@ func (t *Tokenizer) ID(token string) (int32, bool) {
 	return id, ok
 }
 
-// Encode returns the ids of text. Added tokens spelled out in text become those
-// tokens: use EncodeOrdinary for text that comes from outside.
-func (t *Tokenizer) Encode(text string) []int32 {
-	var ids []int32
-	for len(text) > 0 {
-		at, token := t.findAdded(text)
-		ids = t.AppendOrdinary(ids, text[:at])
-		if token == "" {
-			break
-		}
-		ids = append(ids, t.added[token])
-		text = text[at+len(token):]
-	}
-	return ids
-}
-
-// EncodeOrdinary returns the ids of text, in which nothing is special:
+// Encode returns the ids of text. Text never becomes an added token:
 // "<|im_end|>" is ten characters.
-func (t *Tokenizer) EncodeOrdinary(text string) []int32 {
-	return t.AppendOrdinary(nil, text)
+func (t *Tokenizer) Encode(text string) []int32 {
+	return t.Append(nil, text)
 }
 
-// AppendOrdinary appends the ids of EncodeOrdinary(text) to ids.
-func (t *Tokenizer) AppendOrdinary(ids []int32, text string) []int32 {
+// Append appends the ids of Encode(text) to ids.
+func (t *Tokenizer) Append(ids []int32, text string) []int32 {
 	text = norm.NFC.String(text)
 	for len(text) > 0 {
 		n := nextPiece(text)
@@ -75,22 +57,6 @@ func (t *Tokenizer) AppendOrdinary(ids []int32, text string) []int32 {
 		text = text[n:]
 	}
 	return ids
-}
-
-// findAdded returns the leftmost longest added token of text and its offset,
-// or len(text) and "".
-func (t *Tokenizer) findAdded(text string) (int, string) {
-	for i := range len(text) {
-		if !t.first[text[i]] {
-			continue
-		}
-		for n := min(t.longest, len(text)-i); n > 0; n-- {
-			if _, ok := t.added[text[i:i+n]]; ok {
-				return i, text[i : i+n]
-			}
-		}
-	}
-	return len(text), ""
 }
 
 // Decode returns the bytes of ids, special tokens spelled out. The result need
@@ -177,8 +143,6 @@ func build(vocabulary map[string]int32, order [][2]string, added []addedToken) (
 		t.tokens[a.id] = a.content
 		t.added[a.content] = a.id
 		t.special[a.id] = a.special
-		t.first[a.content[0]] = true
-		t.longest = max(t.longest, len(a.content))
 	}
 	return t, nil
 }

@@ -107,6 +107,9 @@ func TestEncodeLikeHuggingFace(t *testing.T) {
 		t.Fatalf("only %d cases", len(cases))
 	}
 	for _, c := range cases {
+		if strings.Contains(c.Text, "<|") {
+			continue // the library reads special tokens in text, this package does not
+		}
 		got := tok.Encode(c.Text)
 		if len(got)+len(c.IDs) > 0 && !slices.Equal(got, c.IDs) {
 			t.Errorf("%q:\n got %v\nwant %v", c.Text, got, c.IDs)
@@ -114,18 +117,19 @@ func TestEncodeLikeHuggingFace(t *testing.T) {
 	}
 }
 
-func TestEncodeOrdinaryHasNothingSpecial(t *testing.T) {
+func TestTextIsNeverSpecial(t *testing.T) {
 	tok := golden(t)
 	const text = "a<|im_end|>b<|endoftext|>"
-	for _, id := range tok.EncodeOrdinary(text) {
+	for _, id := range tok.Encode(text) {
 		if tok.special[id] {
 			t.Errorf("special token %d in ordinary text", id)
 		}
 	}
-	if got := tok.Decode(tok.EncodeOrdinary(text)); got != text {
+	if got := tok.Decode(tok.Encode(text)); got != text {
 		t.Errorf("decoded to %q", got)
 	}
-	if got := tok.DecodeText(tok.Encode(text)); got != "ab" {
+	end, _ := tok.ID(TurnEnd)
+	if got := tok.DecodeText([]int32{tok.byteIDs['a'], end, tok.byteIDs['b']}); got != "ab" {
 		t.Errorf("text without special tokens is %q", got)
 	}
 }
@@ -204,13 +208,8 @@ func FuzzRoundTrip(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		want := norm.NFC.String(s)
-		if got := tok.Decode(tok.EncodeOrdinary(s)); got != want {
-			t.Errorf("ordinary: %q became %q", want, got)
-		}
-		for _, id := range tok.Encode(s) {
-			if int(id) >= tok.Size() || id < 0 {
-				t.Fatalf("id %d of %d", id, tok.Size())
-			}
+		if got := tok.Decode(tok.Encode(s)); got != want {
+			t.Errorf("%q became %q", want, got)
 		}
 	})
 }
@@ -220,7 +219,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tok, err := Parse(data)
-		if err == nil && tok.Decode(tok.EncodeOrdinary("probe")) != "probe" {
+		if err == nil && tok.Decode(tok.Encode("probe")) != "probe" {
 			t.Error("accepted a tokenizer that does not round-trip")
 		}
 	})
@@ -231,6 +230,6 @@ func BenchmarkEncode(b *testing.B) {
 	text := string(read(b, "corpus.txt"))
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		tok.EncodeOrdinary(text)
+		tok.Encode(text)
 	}
 }
