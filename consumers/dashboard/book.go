@@ -2,7 +2,7 @@ package dashboard
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
+	"fmt"
 
 	"codea1/events"
 )
@@ -29,7 +29,9 @@ func (b *Book) Size() int { return len(b.counts) }
 func (b *Book) apply(problem string, deltas []events.BookDelta) (entered, left int) {
 	for i := range deltas {
 		d := &deltas[i]
-		key := fingerprintOf(problem, d.Call, d.Expected)
+		// With quotes, ("ab", "c") and ("a", "bc") differ.
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q%q%q", problem, d.Call, d.Expected))
+		key := fingerprint(sum[:16])
 		before, present := b.counts[key]
 		after := before + int64(d.Change)
 		switch {
@@ -46,16 +48,4 @@ func (b *Book) apply(problem string, deltas []events.BookDelta) (entered, left i
 	b.Entered += entered
 	b.Left += left
 	return entered, left
-}
-
-func fingerprintOf(parts ...string) fingerprint {
-	h := sha256.New()
-	var length [8]byte
-	for _, p := range parts {
-		// The lengths make ("ab","c") different from ("a","bc").
-		binary.LittleEndian.PutUint64(length[:], uint64(len(p)))
-		h.Write(length[:])
-		h.Write([]byte(p))
-	}
-	return fingerprint(h.Sum(nil)[:16])
 }

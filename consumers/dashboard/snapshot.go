@@ -14,35 +14,35 @@ import (
 // Snapshot is a State in the form of the page and /api/state. A number that is
 // not known is null. Times are RFC 3339, durations seconds, shares 0 to 1.
 type Snapshot struct {
-	Run             string        `json:"run"`
-	Attempt         int           `json:"attempt"`
-	Started         *time.Time    `json:"started"`
-	Last            *time.Time    `json:"last"`
-	ProblemSet      string        `json:"problem_set"`
-	Problems        int           `json:"problems"`
-	Phase           Phase         `json:"phase"`
-	Tag             string        `json:"tag"`    // of the running evaluation
-	Reason          string        `json:"reason"` // why the run finished
-	Step            int           `json:"step"`
-	Steps           int           `json:"steps"`
-	Done            int           `json:"done"`
-	Total           int           `json:"total"`
-	SecondsLeft     number        `json:"seconds_left"`
-	EventsPerSecond number        `json:"events_per_second"`
-	EventCount      int64         `json:"event_count"`
-	Unreadable      int64         `json:"unreadable"`
-	Events          []namedCount  `json:"events"`
-	Rewarded        int64         `json:"rewarded"`
-	Dropped         int64         `json:"dropped"`
-	Drops           []namedCount  `json:"drops"`
-	RecentDrops     []dropView    `json:"recent_drops"` // newest first
-	Book            bookView      `json:"book"`
-	Latest          latestView    `json:"latest"` // newest step with a rewarded group
-	Policies        []policyView  `json:"policies"`
-	Stages          []stageView   `json:"stages"`
-	Replicas        []replicaView `json:"replicas"` // in the order of Stages
-	Evals           []evalView    `json:"evals"`
-	Series          seriesView    `json:"series"`
+	Run             string       `json:"run"`
+	Attempt         int          `json:"attempt"`
+	Started         *time.Time   `json:"started"`
+	Last            *time.Time   `json:"last"`
+	ProblemSet      string       `json:"problem_set"`
+	Problems        int          `json:"problems"`
+	Phase           Phase        `json:"phase"`
+	Tag             string       `json:"tag"`    // of the running evaluation
+	Reason          string       `json:"reason"` // why the run finished
+	Step            int          `json:"step"`
+	Steps           int          `json:"steps"`
+	Done            int          `json:"done"`
+	Total           int          `json:"total"`
+	SecondsLeft     number       `json:"seconds_left"`
+	EventsPerSecond number       `json:"events_per_second"`
+	EventCount      int64        `json:"event_count"`
+	Unreadable      int64        `json:"unreadable"`
+	Events          []namedCount `json:"events"`
+	Rewarded        int64        `json:"rewarded"`
+	Dropped         int64        `json:"dropped"`
+	Drops           []namedCount `json:"drops"`
+	RecentDrops     []Drop       `json:"recent_drops"` // newest first
+	Book            bookView     `json:"book"`
+	Latest          latestView   `json:"latest"` // newest step with a rewarded group
+	Policies        []policyView `json:"policies"`
+	Stages          []stageView  `json:"stages"`
+	Replicas        []Replica    `json:"replicas"` // in the order of Stages
+	Evals           []evalView   `json:"evals"`
+	Series          seriesView   `json:"series"`
 }
 
 // number is a float64 with five digits; null for NaN and infinities, which JSON
@@ -60,14 +60,6 @@ func (n number) MarshalJSON() ([]byte, error) {
 type namedCount struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
-}
-
-type dropView struct {
-	At     time.Time `json:"at"`
-	Group  string    `json:"group"`
-	Stage  string    `json:"stage"`
-	Reason string    `json:"reason"`
-	Detail string    `json:"detail"`
 }
 
 type bookView struct {
@@ -111,18 +103,6 @@ type stageView struct {
 	Lag       int64         `json:"lag"` // of the newest heartbeat
 }
 
-type replicaView struct {
-	Replica   string    `json:"replica"`
-	Stage     string    `json:"stage"`
-	At        time.Time `json:"at"`
-	Handled   int64     `json:"handled"`
-	Failed    int64     `json:"failed"`
-	InFlight  int       `json:"in_flight"`
-	Lag       int64     `json:"lag"`
-	Busy      number    `json:"busy"`
-	PerSecond number    `json:"per_second"`
-}
-
 type evalView struct {
 	Tag           string `json:"tag"`
 	Name          string `json:"name"`
@@ -162,7 +142,7 @@ func (s *State) Snapshot() Snapshot {
 		Phase: p.Phase, Tag: p.Tag, Reason: s.Finished, Step: p.Step, Steps: p.Steps, Done: p.Done, Total: p.Total,
 		SecondsLeft: number(math.NaN()), EventsPerSecond: number(s.PerSecond()), EventCount: s.Total(), Unreadable: s.Unreadable,
 		Events: counts(s.Events), Rewarded: s.Rewarded, Dropped: s.Dropped, Drops: counts(s.Drops),
-		RecentDrops: []dropView{}, Policies: []policyView{}, Evals: []evalView{},
+		RecentDrops: []Drop{}, Policies: []policyView{}, Evals: []evalView{},
 		Book:   bookView{Size: s.Book.Size(), Entered: s.Book.Entered, Left: s.Book.Left},
 		Series: s.Series.view(),
 	}
@@ -175,9 +155,8 @@ func (s *State) Snapshot() Snapshot {
 		PassNew: point.PassNew.number(), PassHist: s.Series.LastHist().number(),
 		Kept: point.Kept.number(), WrongOrDiscarded: point.WrongOrDiscarded.number(),
 	}
-	for _, d := range slices.Backward(s.RecentDrops) {
-		out.RecentDrops = append(out.RecentDrops, dropView{d.At, d.Group, d.Stage, string(d.Reason), d.Detail})
-	}
+	out.RecentDrops = append(out.RecentDrops, s.RecentDrops...)
+	slices.Reverse(out.RecentDrops)
 	for _, role := range slices.Sorted(maps.Keys(s.Policies)) {
 		policy := s.Policies[role]
 		m := policy.Metrics
@@ -200,7 +179,7 @@ func (s *State) Snapshot() Snapshot {
 
 // stageViews returns the stages in the order of events.Stages and their replicas
 // in the same order. Replicas of unknown stages come last.
-func stageViews(replicas map[string]Replica) (stages []stageView, all []replicaView) {
+func stageViews(replicas map[string]Replica) (stages []stageView, all []Replica) {
 	for _, s := range events.Stages {
 		stages = append(stages, stageView{Stage: s.Name, Consumes: s.Consumes, Makes: s.Makes})
 	}
@@ -210,14 +189,11 @@ func stageViews(replicas map[string]Replica) (stages []stageView, all []replicaV
 		}
 		return len(stages)
 	}
-	all = []replicaView{}
+	all = []Replica{}
 	newest := map[string]time.Time{}
 	for _, source := range slices.Sorted(maps.Keys(replicas)) {
 		r := replicas[source]
-		all = append(all, replicaView{
-			Replica: source, Stage: r.Stage, At: r.At, Handled: r.Handled, Failed: r.Failed,
-			InFlight: r.InFlight, Lag: r.Lag, Busy: number(r.Busy), PerSecond: number(r.PerSecond),
-		})
+		all = append(all, r)
 		i := index(r.Stage)
 		if i == len(stages) {
 			continue
@@ -225,12 +201,12 @@ func stageViews(replicas map[string]Replica) (stages []stageView, all []replicaV
 		s := &stages[i]
 		s.Replicas++
 		s.InFlight += r.InFlight
-		s.PerSecond += number(r.PerSecond)
+		s.PerSecond += r.PerSecond
 		if !r.At.Before(newest[r.Stage]) {
 			newest[r.Stage], s.Lag = r.At, r.Lag
 		}
 	}
-	slices.SortStableFunc(all, func(a, b replicaView) int { return cmp.Compare(index(a.Stage), index(b.Stage)) })
+	slices.SortStableFunc(all, func(a, b Replica) int { return cmp.Compare(index(a.Stage), index(b.Stage)) })
 	return stages, all
 }
 

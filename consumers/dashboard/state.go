@@ -57,11 +57,11 @@ type State struct {
 
 // Drop is a group that left the pipeline.
 type Drop struct {
-	At     time.Time
-	Group  string
-	Stage  string
-	Reason events.DropReason
-	Detail string
+	At     time.Time         `json:"at"`
+	Group  string            `json:"group"`
+	Stage  string            `json:"stage"`
+	Reason events.DropReason `json:"reason"`
+	Detail string            `json:"detail"`
 }
 
 // Policy is the newest version of a role's weights.
@@ -74,14 +74,15 @@ type Policy struct {
 
 // Replica is the last heartbeat of a replica of a stage.
 type Replica struct {
-	Stage     string
-	At        time.Time
-	Handled   int64
-	Failed    int64
-	InFlight  int
-	Lag       int64   // of the stage, in events
-	Busy      float64 // share of the last interval, 0 to 1 per slot
-	PerSecond float64 // events handled per second since the heartbeat before
+	Name      string    `json:"replica"` // the source of its events
+	Stage     string    `json:"stage"`
+	At        time.Time `json:"at"`
+	Handled   int64     `json:"handled"`
+	Failed    int64     `json:"failed"`
+	InFlight  int       `json:"in_flight"`
+	Lag       int64     `json:"lag"`        // of the stage, in events
+	Busy      number    `json:"busy"`       // share of the last interval, 0 to 1 per slot
+	PerSecond number    `json:"per_second"` // events handled per second since the heartbeat before
 	beat      int
 }
 
@@ -220,13 +221,13 @@ func (s *State) evaluated(e *events.Event, eval *Eval) {
 
 func (s *State) heartbeat(e *events.Event, p *events.StageHeartbeat) {
 	now := Replica{
-		Stage: p.Stage, At: e.Time, Handled: p.Handled, Failed: p.Failed,
-		InFlight: p.InFlight, Lag: p.Pending, Busy: p.Busy, beat: p.Beat,
+		Name: e.Source, Stage: p.Stage, At: e.Time, Handled: p.Handled, Failed: p.Failed,
+		InFlight: p.InFlight, Lag: p.Pending, Busy: number(p.Busy), beat: p.Beat,
 	}
 	before, known := s.Replicas[e.Source]
 	// After a lower number, the process was started again under the same name.
 	if seconds := e.Time.Sub(before.At).Seconds(); known && p.Beat > before.beat && seconds > 0 {
-		now.PerSecond = float64(p.Handled-before.Handled) / seconds
+		now.PerSecond = number(float64(p.Handled-before.Handled) / seconds)
 	}
 	if !known && len(s.Replicas) >= maxReplicas {
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(s.Replicas)), func(a, b string) int {

@@ -264,7 +264,7 @@ func TestStagesSumTheirReplicas(t *testing.T) {
 	got := state.Snapshot()
 	var replicas []string
 	for _, r := range got.Replicas {
-		replicas = append(replicas, r.Replica)
+		replicas = append(replicas, r.Name)
 	}
 	if diff := cmp.Diff([]string{"execution-0", "execution-1", "rewards-0", "unknown-0"}, replicas); diff != "" {
 		t.Error(diff)

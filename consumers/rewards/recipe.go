@@ -57,7 +57,7 @@ var (
 var recipes = map[string]func(alpha float64) Recipe{
 	NameA1:       func(alpha float64) Recipe { return A1{Alpha: alpha} },
 	NameGolden:   func(float64) Recipe { return Golden{} },
-	NameSelfPlay: func(alpha float64) Recipe { return SelfPlay{Alpha: alpha} },
+	NameSelfPlay: func(alpha float64) Recipe { return SelfPlay{A1{Alpha: alpha}} },
 }
 
 // Names returns the names of the recipes, sorted.

@@ -55,7 +55,7 @@ func advantagesOf(g *events.GroupRewarded) (code []float64, test [][]float64) {
 // Self-Play has the rewards of A1, and compares all suites of the group.
 func TestSelfPlay(t *testing.T) {
 	g := threeAnswers()
-	a1, self := mustScore(t, A1{Alpha: 0.5}, g), mustScore(t, SelfPlay{Alpha: 0.5}, g)
+	a1, self := mustScore(t, A1{Alpha: 0.5}, g), mustScore(t, SelfPlay{A1{Alpha: 0.5}}, g)
 	if self.Recipe != NameSelfPlay || self.Alpha != 0.5 {
 		t.Errorf("recorded as %s, alpha %v", self.Recipe, self.Alpha)
 	}

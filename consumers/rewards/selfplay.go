@@ -1,7 +1,5 @@
 package rewards
 
-import "codea1/events"
-
 // SelfPlay is the reward of the Self-Play baseline of Code-A1 (arXiv
 // 2603.15611). One model writes both answers and tests. It does not see the
 // answer when it writes tests for it, because it could then agree with itself.
@@ -18,32 +16,14 @@ import "codea1/events"
 // A recipe only rewards. It does not make one model of two, and it does not
 // remove the answer from the prompt. Applied to a run with two models it
 // computes the rewards that one model without the answer would have had.
-type SelfPlay struct {
-	Alpha float64 // within [0, 1]
-}
+type SelfPlay struct{ A1 }
 
 // Name implements Recipe.
 func (SelfPlay) Name() string { return NameSelfPlay }
-
-// Weight implements Recipe.
-func (r SelfPlay) Weight() float64 { return r.Alpha }
-
-// TrainsTest implements Recipe.
-func (SelfPlay) TrainsTest() bool { return true }
 
 // Rules implements Recipe.
 func (SelfPlay) Rules() Rules {
 	rules := paperRules
 	rules.Compare = CompareGroup
 	return rules
-}
-
-// Suite returns R_test of one suite, as A1 does.
-func (r SelfPlay) Suite(plan *events.Plan, answer *events.ExecutedAnswer, suite *events.ExecutedSuite) events.SuiteReward {
-	return A1(r).Suite(plan, answer, suite)
-}
-
-// Answer returns R_code, as A1 does.
-func (r SelfPlay) Answer(answer *events.ExecutedAnswer, suites []events.SuiteReward) (float64, error) {
-	return A1(r).Answer(answer, suites)
 }
