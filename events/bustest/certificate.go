@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate for 127.0.0.1 that is its own root, with its
-// key, as PEM files. A server with the configuration shows it and wants to be
-// shown one that it vouches for.
+// Certificate writes a self-signed certificate for 127.0.0.1 and its key as PEM
+// files. A server with the configuration uses it and requires a client
+// certificate that it has signed.
 func Certificate(t testing.TB) (certFile, keyFile string, server *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -39,7 +39,7 @@ func (s *suite) competingConsumers(t *testing.T) {
 						mu.Lock()
 						seen[d.Message().ID]++
 						if d.Number() != 1 {
-							t.Errorf("%s: attempt %d", d.Message().Group, d.Number())
+							t.Errorf("%s: delivery %d", d.Message().Group, d.Number())
 						}
 						if len(seen) == n {
 							done()
@@ -109,7 +109,7 @@ func (s *suite) redeliveryAfterAckWait(t *testing.T) {
 	for want := 2; want <= 3; want++ {
 		d := fetch(ctx, t, other, 1)[0]
 		if d.Message().ID != first.Message().ID || d.Number() != want {
-			t.Errorf("delivered %s attempt %d, want %s attempt %d", d.Message().Group, d.Number(), first.Message().Group, want)
+			t.Errorf("got %s delivery %d, want %s delivery %d", d.Message().Group, d.Number(), first.Message().Group, want)
 		}
 		if want == 3 {
 			if err := d.Ack(ctx); err != nil {
@@ -127,7 +127,7 @@ func (s *suite) retryNoSoonerThan(t *testing.T) {
 	d := fetch(ctx, t, c, 1)[0]
 	for attempt, after := range []time.Duration{0, 400 * time.Millisecond, 0} {
 		if got := d.Number(); got != attempt+1 {
-			t.Errorf("attempt %d, want %d", got, attempt+1)
+			t.Errorf("delivery %d, want %d", got, attempt+1)
 		}
 		asked := time.Now()
 		if err := d.Retry(ctx, after); err != nil {
@@ -156,13 +156,13 @@ func (s *suite) dropAndAckAreFinal(t *testing.T) {
 			}
 		}
 	}
-	// Nobody fetches here: an answer that was ignored would stay in flight.
+	// No member fetches here: an ignored answer would stay in flight.
 	untilLag(ctx, t, bus, run, "worker", events.Lag{})
 	nothing(ctx, t, c, 500*time.Millisecond)
 }
 
-// extendKeeps holds a message for several AckWaits by extending it. It judges
-// only a try in which the test itself was never late with an Extend.
+// extendKeeps holds a message for several AckWaits by extending it. Only a run
+// in which the test itself was never late with an Extend counts.
 func (s *suite) extendKeeps(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	const (
@@ -242,7 +242,7 @@ func (s *suite) fetchLingers(t *testing.T) {
 	if err != nil || len(got) != 2 {
 		t.Fatalf("fetch of a full batch: %d deliveries, %v", len(got), err)
 	}
-	// The third is there; the batch waits for the others.
+	// The third is stored; the batch waits for the others.
 	var publisher sync.WaitGroup
 	publisher.Go(func() {
 		for _, m := range list[3:] {
@@ -274,7 +274,7 @@ func (s *suite) cancelledFetchLosesNothing(t *testing.T) {
 		}
 		publish(ctx, t, bus, m)
 		if d := fetch(ctx, t, c, 1)[0]; d.Message().ID != m.ID || d.Number() != 1 {
-			t.Errorf("delivered %s attempt %d, want %s attempt 1", d.Message().Group, d.Number(), m.Group)
+			t.Errorf("got %s delivery %d, want %s delivery 1", d.Message().Group, d.Number(), m.Group)
 		}
 	}
 }
@@ -303,7 +303,7 @@ func (s *suite) consumerResumes(t *testing.T) {
 func (s *suite) lag(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	publish(ctx, t, bus, posed(run, 5)...)
-	publish(ctx, t, bus, eventstest.Encode(eventstest.CodeSampled(eventstest.Posed(run, 1, 0)))) // of a type not asked for
+	publish(ctx, t, bus, eventstest.Encode(eventstest.CodeSampled(eventstest.Posed(run, 1, 0)))) // of a type that is not consumed
 	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
 	untilLag(ctx, t, bus, run, "worker", events.Lag{Pending: 5})
 	held := fetch(ctx, t, c, 2)

@@ -39,7 +39,8 @@ func letters(ctx context.Context, t *testing.T, bus events.Broker, run string) [
 	return list
 }
 
-// letterOf is the dead letter that the set "worker" makes of a message.
+// letterOf returns the dead letter that the worker set "worker" makes of a
+// message.
 func letterOf(m *events.Message, round, attempts int, reason string) events.DeadLetter {
 	return events.DeadLetter{
 		ID: events.DeadLetterID("worker", m.ID, round), Name: "worker", EventID: m.ID, Type: m.Type, Group: m.Group,
@@ -69,7 +70,7 @@ func (s *suite) deadLetter(t *testing.T) {
 	}
 	untilLag(ctx, t, bus, run, "worker", events.Lag{})
 	nothing(ctx, t, c, 500*time.Millisecond)
-	// The letters are there for whoever connects, and say what happened.
+	// A new connection finds the dead letters.
 	fresh := s.newBus(t)
 	got := letters(ctx, t, fresh, run)
 	if len(got) != 2 {
@@ -91,7 +92,7 @@ func (s *suite) deadLetter(t *testing.T) {
 			t.Errorf("message of a dead letter (-published +got):\n%s", d)
 		}
 	}
-	// Nobody else is concerned.
+	// Other worker sets still get the messages.
 	fetch(ctx, t, other, len(list))
 	if d := cmp.Diff(idsOf(list), stored(ctx, t, bus, run)); d != "" {
 		t.Errorf("events of the run (-want +got):\n%s", d)
@@ -143,7 +144,7 @@ func (s *suite) redeliver(t *testing.T) {
 		untilLag(ctx, t, bus, run, "worker", events.Lag{Pending: 1})
 		d := fetch(ctx, t, c, 1)[0]
 		if diff := cmp.Diff(list[0], d.Message()); diff != "" || d.Number() != 1 {
-			t.Errorf("redelivered in attempt %d (-published +redelivered):\n%s", d.Number(), diff)
+			t.Errorf("redelivered as delivery %d (-published +redelivered):\n%s", d.Number(), diff)
 		}
 		if round == 3 {
 			ack(ctx, t, d)

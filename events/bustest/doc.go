@@ -1,9 +1,8 @@
 // Package bustest is the conformance suite of events.Broker.
 //
-// Run takes a bus through every promise of the events.Broker interface. It knows
-// no bus in particular; what a bus cannot do is said in Features. Timing never
-// decides a test: a test that needs something not to happen within a time
-// checks first that the time has really been kept.
+// Run checks every promise of the events.Broker interface. It knows no particular
+// bus; Features lists the abilities of a bus. Timing never decides a test: a test
+// that expects no event within a time first checks that it kept the time itself.
 //
 // Start reading at Run; package eventstest makes the events.
 package bustest

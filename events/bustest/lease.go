@@ -11,15 +11,15 @@ import (
 	"codea1/events"
 )
 
-// longTTL is longer than any test: a lease that changes hands within it was
+// longTTL is longer than any test: a lease that changes its owner within it was
 // given back.
 const longTTL = 2 * testTimeout
 
-// aliveTTL is long enough for an owner to renew in time on a busy machine. It
-// takes a third of it to see that.
+// aliveTTL is long enough for an owner to renew in time on a busy machine. A
+// test needs a third of it.
 const aliveTTL = 5 * time.Second
 
-// shortTTL is what tests wait for that need an owner to be taken for dead.
+// shortTTL is for tests that wait until an owner has not renewed in time.
 const shortTTL = 500 * time.Millisecond
 
 func lease(ctx context.Context, t *testing.T, bus events.Broker, config events.LeaseConfig) events.Lease {
@@ -96,7 +96,7 @@ func (s *suite) leaseAfterClose(t *testing.T) {
 		l, err := standby.Lease(ctx, events.LeaseConfig{Run: run, Name: "log", Owner: "host:2", TTL: longTTL, Wait: true})
 		taken <- result{l, err}
 	}()
-	time.Sleep(50 * time.Millisecond) // mostly it waits by then; either way it must wait for the end
+	time.Sleep(50 * time.Millisecond) // usually it waits by now; in any case it must wait for the end
 	select {
 	case r := <-taken:
 		t.Fatalf("a second owner beside the first: %v", r.error)
@@ -115,7 +115,7 @@ func (s *suite) leaseAfterClose(t *testing.T) {
 	closeLease(t, lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: longTTL}))
 }
 
-// leaseOfClosedBus sees that a bus gives back its leases.
+// leaseOfClosedBus checks that a bus gives its leases back when it is closed.
 func (s *suite) leaseOfClosedBus(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	owner := s.newBus(t)
@@ -125,7 +125,7 @@ func (s *suite) leaseOfClosedBus(t *testing.T) {
 		_, err := owner.Lease(ctx, events.LeaseConfig{Run: run, Name: "log", Owner: "host:2", TTL: longTTL, Wait: true})
 		waiting <- err
 	}()
-	time.Sleep(20 * time.Millisecond) // mostly it waits by then; either way it must end
+	time.Sleep(20 * time.Millisecond) // usually it waits by now; in any case it must end
 	if err := owner.Close(); err != nil {
 		t.Error(err)
 	}
@@ -156,14 +156,14 @@ func (s *suite) leaseOfKilledOwner(t *testing.T) {
 	closeLease(t, lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: shortTTL}))
 }
 
-// leaseOfStoppedOwner stops an owner for longer than its TTL. What it does
-// first when it goes on is to confirm.
+// leaseOfStoppedOwner stops an owner for longer than its TTL. Afterwards it
+// confirms first.
 func (s *suite) leaseOfStoppedOwner(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	child := s.owner(ctx, t, run, shortTTL)
 	child.signal(syscall.SIGSTOP)
 	time.Sleep(2 * shortTTL)
-	// Nobody came: it still is the owner.
+	// No other client wanted the lease: it still is the owner.
 	child.confirm()
 	child.signal(syscall.SIGCONT)
 	child.want("confirmed")
@@ -195,12 +195,12 @@ func (s *suite) badLease(t *testing.T) {
 	}
 }
 
-// restartKeepsLease takes the service away for a part of the TTL and for longer
-// than it.
+// restartKeepsLease stops the service for a part of the TTL, and for longer
+// than the TTL.
 func (s *suite) restartKeepsLease(t *testing.T) {
 	ctx, bus, run := s.startFor(t, restartTimeout)
 	for _, ttl := range []time.Duration{events.MinLeaseTTL, aliveTTL} {
-		// Who waits waits out the end of the last outage, too.
+		// A waiting client waits until the last outage has ended, too.
 		l := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: ttl, Wait: true})
 		s.features.Restart(t)
 		confirm(ctx, t, l, nil)

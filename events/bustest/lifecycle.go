@@ -28,7 +28,7 @@ func (s *suite) closeEndsEverything(t *testing.T) {
 		_, _, err := r.Next(ctx)
 		blocked <- err
 	}()
-	time.Sleep(20 * time.Millisecond) // mostly they block by then; either way they must end
+	time.Sleep(20 * time.Millisecond) // usually they block by now; in any case they must end
 	if err := held[0].Ack(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -65,11 +65,11 @@ func (s *suite) closeEndsEverything(t *testing.T) {
 			t.Errorf("second close: %v", err)
 		}
 	}
-	// What was answered before Close has been answered.
+	// Answers before Close are stored.
 	untilLag(ctx, t, s.newBus(t), run, "worker", events.Lag{InFlight: 1})
 }
 
-// restart takes the service away under open consumers and readers.
+// restart restarts the service under open consumers and readers.
 func (s *suite) restart(t *testing.T) {
 	ctx, bus, run := s.startFor(t, restartTimeout)
 	list, order := s.stream(ctx, t, bus, run, 3, func(int) { s.features.Restart(t) })
@@ -80,8 +80,8 @@ func (s *suite) restart(t *testing.T) {
 	}
 }
 
-// loseNode takes a node away under an open consumer, a reader and an owner, and
-// another one when that is back.
+// loseNode stops a node under an open consumer, a reader and an owner, and
+// after its return another one.
 func (s *suite) loseNode(t *testing.T) {
 	ctx, bus, run := s.startFor(t, restartTimeout)
 	owner := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: aliveTTL})
@@ -100,10 +100,9 @@ func (s *suite) loseNode(t *testing.T) {
 	}
 }
 
-// stream publishes events, reads them and handles them, part by part, with
-// something happening after each. It returns them, and in which order they were
-// read: those of different groups may change places on their way through a
-// failure.
+// stream publishes events, reads them and handles them, part by part, with an
+// action after each part. It returns the events, and the order in which they
+// were read: those of different groups may change their order during a failure.
 func (s *suite) stream(ctx context.Context, t *testing.T, bus events.Bus, run string, parts int, after func(part int)) (list []events.Message, order []string) {
 	t.Helper()
 	const each = 10
@@ -113,7 +112,7 @@ func (s *suite) stream(ctx context.Context, t *testing.T, bus events.Bus, run st
 	seen := make(map[string]bool)
 	for part := range parts {
 		from, to := part*each, (part+1)*each
-		// Everything from the start: the bus has to remember.
+		// Publish all from the start: the bus must have kept them.
 		for err := bus.Publish(ctx, list[:to]...); err != nil; err = bus.Publish(ctx, list[:to]...) {
 			if ctx.Err() != nil {
 				t.Fatalf("publish: %v", err)

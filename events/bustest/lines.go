@@ -5,10 +5,10 @@ import (
 	"log/slog"
 )
 
-// maxLines bounds what Lines keeps; nothing that is tested logs as much.
+// maxLines bounds the lines that Lines keeps; no test logs as many.
 const maxLines = 1000
 
-// Lines is a slog.Handler that keeps what is logged, as level and message.
+// Lines is a slog.Handler that keeps log lines, as level and message.
 type Lines struct {
 	slog.Handler
 	C chan string

@@ -16,12 +16,12 @@ import (
 	"codea1/events"
 )
 
-// ownerEnv tells a process that it is an owner: address, run, name and TTL.
+// ownerEnv makes a process an owner: address, run, name and TTL.
 const ownerEnv = "CODEA1_BUSTEST_OWNER"
 
-// Owner makes the process the owner of a lease when the suite has started it
-// for that, and never returns then. A test package calls it first in TestMain;
-// connect reaches the service at Features.Address.
+// Owner makes the process the owner of a lease if the suite has started it for
+// that, and never returns then. A test package calls it first in TestMain.
+// connect connects to the service at Features.Address.
 func Owner(connect func(ctx context.Context, address string) (events.Broker, error)) {
 	if what := os.Getenv(ownerEnv); what != "" {
 		if err := own(what, connect); err != nil {
@@ -32,8 +32,8 @@ func Owner(connect func(ctx context.Context, address string) (events.Broker, err
 	}
 }
 
-// own takes a lease, says "owner", and answers each line on standard input
-// with what Confirm says.
+// own takes a lease, prints "owner", and answers each line on standard input
+// with the result of Confirm.
 func own(what string, connect func(context.Context, string) (events.Broker, error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func (s *suite) owner(ctx context.Context, t *testing.T, run string, ttl time.Du
 	return p
 }
 
-// confirm asks the owner for a Confirm; want reads the answer.
+// confirm makes the owner call Confirm; want reads the answer.
 func (p *process) confirm() {
 	p.t.Helper()
 	if _, err := fmt.Fprintln(p.in); err != nil {

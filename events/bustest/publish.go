@@ -69,8 +69,8 @@ func (s *suite) roundTrip(t *testing.T) {
 	}
 }
 
-// sized returns a message with n bytes of payload that nothing compresses. No
-// bus looks into a payload.
+// sized returns a message with n bytes of incompressible payload. No bus reads
+// a payload.
 func sized(run string, slot, n int) events.Message {
 	m := eventstest.Encode(eventstest.Posed(run, 1, slot))
 	m.Encoding = events.EncodingNone
@@ -143,7 +143,7 @@ func (s *suite) sameEventOnce(t *testing.T) {
 		}
 	}
 	untilLag(ctx, t, bus, run, "worker", events.Lag{})
-	// Acknowledged long ago is stored all the same.
+	// An acknowledged message is still stored.
 	publish(ctx, t, bus, list...)
 	publish(ctx, t, s.newBus(t), list...)
 	untilLag(ctx, t, bus, run, "worker", events.Lag{})
@@ -185,7 +185,7 @@ func (s *suite) contradiction(t *testing.T) {
 		return eventstest.Encode(events.Caused(eventstest.Posed(run, 1, slot), stage, eventstest.At, &events.GroupDropped{Stage: stage, Reason: events.DropRetries}))
 	}
 	first := drop(0, "first")
-	// Same group, another cause: another event.
+	// The same group with another cause is another event.
 	second := first
 	second.ID = drop(1, "second").ID
 	publish(ctx, t, bus, first)

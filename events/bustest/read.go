@@ -89,7 +89,7 @@ func (s *suite) resumeFromEveryPosition(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		// The last position is that of an event still to come.
+		// The last position is that of an event that is not published yet.
 		r = read(ctx, t, bus, events.ReadConfig{Run: run, Types: types, From: positions[len(want)]})
 		more := eventstest.Encode(eventstest.CodeSampled(eventstest.Posed(run, 2, len(types))))
 		publish(ctx, t, bus, more)
@@ -131,8 +131,7 @@ func (s *suite) badPosition(t *testing.T) {
 	}
 }
 
-// Asking for a run leaves no trace of it, and a run that another client has begun
-// is there.
+// HasRun does not create a run, and it finds a run of another client.
 func (s *suite) hasRun(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	has := func(want bool) {
@@ -165,7 +164,7 @@ func (s *suite) nextUnblocks(t *testing.T) {
 		_, _, err := r.Next(ctx)
 		unblocked <- err
 	}()
-	time.Sleep(20 * time.Millisecond) // mostly it blocks by then; either way it must end
+	time.Sleep(20 * time.Millisecond) // usually it blocks by now; in any case it must end
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
@@ -193,7 +192,7 @@ func (s *suite) cancelledNextLosesNothing(t *testing.T) {
 		}
 	})
 	var got []string
-	// A wait that is always too short to reach the server would read nothing.
+	// A wait that is always too short to reach the server reads nothing.
 	const shortest, longest = time.Millisecond, time.Second
 	for wait := shortest; len(got) < len(list) && ctx.Err() == nil; wait = min(2*wait, longest) {
 		short, cancel := context.WithTimeout(ctx, wait)
@@ -209,10 +208,9 @@ func (s *suite) cancelledNextLosesNothing(t *testing.T) {
 	}
 }
 
-// slowReaderHoldsLittle opens a reader and a worker on far more than they may
-// hold, takes little, and looks at what closing them gives back. A server in this
-// process has its own share of the heap, which comes and goes: it counts as theirs
-// only if it does so every time.
+// slowReaderHoldsLittle opens a reader and a worker on a long run, takes few
+// messages, and measures the memory that closing them frees. A server in this
+// process also uses the heap, so only memory that is held in every try counts.
 func (s *suite) slowReaderHoldsLittle(t *testing.T) {
 	ctx, bus, run := s.start(t)
 	const messages, size, limit, attempts = 96, 1 << 20, 64 << 20, 5
@@ -229,8 +227,8 @@ func (s *suite) slowReaderHoldsLittle(t *testing.T) {
 	t.Errorf("bytes held: %d, want at most %d", held, limit)
 }
 
-// heldBySlow returns the bytes of the heap that a reader and a worker hold who
-// take ten of a run's messages each.
+// heldBySlow returns the heap bytes of a reader and a worker that take ten of a
+// run's messages each.
 func (s *suite) heldBySlow(ctx context.Context, t *testing.T, bus events.Broker, run string, messages int64, worker string) int64 {
 	own := s.newBus(t)
 	r := read(ctx, t, own, events.ReadConfig{Run: run})
@@ -239,9 +237,9 @@ func (s *suite) heldBySlow(ctx context.Context, t *testing.T, bus events.Broker,
 	for range taken {
 		next(ctx, t, r)
 		fetch(ctx, t, c, 1)
-		time.Sleep(10 * time.Millisecond) // time to run ahead of us
+		time.Sleep(10 * time.Millisecond) // time to prefetch
 	}
-	// What nobody has taken is counted as such.
+	// Messages that no member has fetched are pending.
 	untilLag(ctx, t, bus, run, worker, events.Lag{Pending: messages - taken, InFlight: taken})
 	open := heap()
 	for _, closer := range []io.Closer{c, r, own} {
@@ -252,7 +250,7 @@ func (s *suite) heldBySlow(ctx context.Context, t *testing.T, bus events.Broker,
 	return open - heap()
 }
 
-// heap returns the bytes that are in use.
+// heap returns the heap bytes in use.
 func heap() int64 {
 	runtime.GC()
 	var stats runtime.MemStats

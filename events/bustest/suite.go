@@ -12,30 +12,29 @@ import (
 	"codea1/events/eventstest"
 )
 
-// Features says what a bus can do beyond the promises of events.Broker, and how
-// to take it through what it must survive.
+// Features says what a bus can do in addition to events.Broker, and how to
+// cause failures.
 type Features struct {
-	// Restart stops the service behind the bus and starts it again with what
-	// it had stored. Open buses stay open. nil skips the tests that need it.
+	// Restart stops the service of the bus and starts it again with its data.
+	// Open buses stay open. Without it, the tests that need it are skipped.
 	Restart func(t testing.TB)
-	// LoseNode takes away a part of the service that it can do without, the one
-	// that a run rests on now, and returns how to bring it back. nil skips the
-	// test of it.
+	// LoseNode stops the node on which a run depends now, of a service that
+	// works without it. back starts it again. Without LoseNode, its test is
+	// skipped.
 	LoseNode func(t testing.TB, run string) (back func())
-	// Address is where another process reaches the service: see Owner.
+	// Address is the address of the service for another process; see Owner.
 	Address string
-	// RefusesContradiction says that the bus returns ErrLineage for another
-	// event of a type and group of which one is stored.
+	// RefusesContradiction says that the bus returns ErrLineage for a second
+	// event of a type and group.
 	RefusesContradiction bool
 }
 
-// Run takes a bus through every promise of events.Broker. newBus returns a new
-// connection to the one service under test; it closes the connection when the
-// test given to it ends. Tests use runs of their own and take about ten
-// seconds together, most of it waiting at the same time.
+// Run checks every promise of events.Broker. newBus returns a new connection to
+// the one service under test and closes it when its test ends. Tests use runs
+// of their own and take about ten seconds together, mostly waiting in parallel.
 func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Broker) {
 	s := &suite{features: features, newBus: newBus}
-	// First, alone: it measures memory.
+	// First and not in parallel, because it measures memory.
 	t.Run("SlowReaderHoldsLittle", s.slowReaderHoldsLittle)
 	t.Run("Together", func(t *testing.T) {
 		for _, c := range []struct {
@@ -111,18 +110,17 @@ type suite struct {
 	newBus   func(testing.TB) events.Broker
 }
 
-// testTimeout ends a test that hangs; no verdict depends on it.
+// testTimeout ends a test that hangs. No result depends on it.
 const testTimeout = 60 * time.Second
 
-// restartTimeout ends a test that restarts the service several times; a broker
-// in Java takes its time on a busy machine.
+// restartTimeout ends a test that restarts the service several times. A broker
+// in Java is slow on a busy machine.
 const restartTimeout = 4 * testTimeout
 
 // longAckWait is longer than any test: a redelivery within it is a bug.
 const longAckWait = 2 * testTimeout
 
-// start returns what nearly every test needs: a bounded context, a bus and a
-// run that nobody else uses.
+// start returns a bounded context, a bus and a new run.
 func (s *suite) start(t *testing.T) (context.Context, events.Broker, string) {
 	t.Helper()
 	return s.startFor(t, testTimeout)
@@ -135,8 +133,8 @@ func (s *suite) startFor(t *testing.T, timeout time.Duration) (context.Context, 
 	return ctx, s.newBus(t), runName(t)
 }
 
-// runName differs between tests and between calls of go test, so that a bus
-// that outlives both starts empty.
+// runName differs between tests and between calls of go test, so that the runs
+// of a real broker start empty.
 func runName(t testing.TB) string {
 	h := fnv.New32a()
 	h.Write([]byte(t.Name()))
@@ -150,7 +148,7 @@ func publish(ctx context.Context, t *testing.T, bus events.Bus, list ...events.M
 	}
 }
 
-// posed returns the messages that open n groups.
+// posed returns the problem.posed messages of n groups.
 func posed(run string, n int) []events.Message {
 	list := make([]events.Message, n)
 	for i := range list {
@@ -177,8 +175,8 @@ func next(ctx context.Context, t *testing.T, r events.Reader) (events.Message, e
 	return m, p
 }
 
-// stored returns the IDs of all events of a run, in order. It publishes a
-// last event to know where they end.
+// stored returns the IDs of all events of a run, in order. It publishes a last
+// event to find the end.
 func stored(ctx context.Context, t *testing.T, bus events.Bus, run string) []string {
 	t.Helper()
 	end := eventstest.Encode(eventstest.Posed(run, 999999, 0))
@@ -216,7 +214,7 @@ func consume(ctx context.Context, t *testing.T, bus events.Bus, config events.Co
 	return c
 }
 
-// fetch returns exactly n deliveries, in as many calls as it takes.
+// fetch returns exactly n deliveries, in several calls if necessary.
 func fetch(ctx context.Context, t *testing.T, c events.Consumer, n int) []events.Delivery {
 	t.Helper()
 	var all []events.Delivery
@@ -230,8 +228,8 @@ func fetch(ctx context.Context, t *testing.T, c events.Consumer, n int) []events
 	return all
 }
 
-// nothing checks that no delivery comes for a while. A slow machine only makes
-// it miss a violation.
+// nothing checks that no delivery comes for a while. On a slow machine it may
+// miss a violation.
 func nothing(ctx context.Context, t *testing.T, c events.Consumer, d time.Duration) {
 	t.Helper()
 	short, cancel := context.WithTimeout(ctx, d)
@@ -245,7 +243,7 @@ func nothing(ctx context.Context, t *testing.T, c events.Consumer, d time.Durati
 	}
 }
 
-// untilLag waits until the lag of the set is as wanted.
+// untilLag waits until the lag of the worker set is want.
 func untilLag(ctx context.Context, t *testing.T, bus events.Bus, run, name string, want events.Lag) {
 	t.Helper()
 	var lag events.Lag

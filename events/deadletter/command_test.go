@@ -118,7 +118,7 @@ func TestDeadLetter(t *testing.T) {
 	})
 }
 
-// codea1 runs a command line and returns what it prints, or its error.
+// codea1 runs a command line and returns its output, or its error.
 func codea1(ctx context.Context, t *testing.T, args []string) string {
 	t.Helper()
 	var cli struct {

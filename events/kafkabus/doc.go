@@ -11,7 +11,7 @@
 //	codea1.control.<run>     one change per record, JSON
 //
 // A change (change.go) says that an event is stored and where its payload is, or
-// what a member of a worker set did with an event: claimed it, extended the
+// how a member of a worker set answered an event: it claimed it, extended the
 // claim, finished it, gave it back, or gave up on it. The order of a run is the
 // order of its event changes. The first one of a type and group counts; later
 // ones are ignored. The ledger (ledger.go) folds the changes into the claimed
@@ -102,8 +102,8 @@
 // replaces. Three owners with a TTL of 10 s write about 20 MB a day, which only
 // processes that want a lease read.
 //
-// The package must not know the content of an event, the stages, or what happens
-// to a message after its acknowledgement.
+// The package must not know the content of an event, the stages, or the fate of
+// a message after its acknowledgement.
 //
 // Start reading at Bus and Connect, then change.go and ledger.go for the rules,
 // tail.go and control.go for the control topic, publish.go, consume.go, read.go,

@@ -169,7 +169,7 @@ type messageCopy struct {
 	header  func(name string) string
 }
 
-// copies returns what is in a topic of copies.
+// copies returns the records of a topic of copies.
 func (u *tool) copies(topic string) []messageCopy {
 	u.t.Helper()
 	u.knowTopic(topic)

@@ -20,15 +20,15 @@ import (
 
 // Each benchmark runs the bus and bare nats.go in turn, on one server, with the
 // same bytes and the same guarantees: stored once for each subject, delivered
-// until acknowledged, read in order. What lies between them is the price of
-// envelopes, order per group and, in BenchmarkMove, of the codec. Being paired,
-// the ratio holds on a busy machine, too.
+// until acknowledged, read in order. The difference is the price of envelopes,
+// of order per group and, in BenchmarkMove, of the codec. The ratio also holds
+// on a busy machine, because the two run in turn.
 
 const benchBatch = 512
 
-// pair times two ways to do the same.
+// pair measures two ways to do the same work.
 type pair struct {
-	bus, bare, raw time.Duration // raw: bare, with payloads that nobody compressed
+	bus, bare, raw time.Duration // raw: bare, with uncompressed payloads
 	messages       int
 }
 
@@ -49,8 +49,8 @@ func timed(into *time.Duration, do func()) {
 	*into += time.Since(began)
 }
 
-// sizes are those of an event before compression, as in a small and a large
-// run: a sample of this package, and a group of 8 answers of 300 tokens.
+// sizes are events of a small and of a large run: a sample of this package, and
+// a group of 8 answers of 300 tokens.
 var sizes = map[string]func(run string, slot int) *events.Event{
 	"1KB": func(run string, slot int) *events.Event {
 		return eventstest.CodeSampled(eventstest.Posed(run, 1+slot/eventstest.Groups, slot%eventstest.Groups))
@@ -66,7 +66,7 @@ var sizes = map[string]func(run string, slot int) *events.Event{
 	},
 }
 
-// answer is a completion of 300 tokens that compresses as real ones do.
+// answer is a completion of 300 tokens that compresses like real ones.
 var answer = sync.OnceValue(func() events.Completion {
 	c := events.Completion{Finish: events.FinishStop}
 	var text strings.Builder
@@ -85,7 +85,7 @@ var answer = sync.OnceValue(func() events.Completion {
 type bench struct {
 	*testing.B
 	bus       *natsbus.Bus
-	consumers chan events.Consumer // a member for each mover
+	consumers chan events.Consumer // one member for each mover
 	js        jetstream.JetStream
 	durable   jetstream.Consumer
 }
@@ -182,7 +182,7 @@ func (x *bench) consumeBare(n int) {
 	}
 }
 
-// wire returns what bare nats.go publishes for a message.
+// wire returns the nats.go message of an event.
 func wire(m *events.Message) *nats.Msg {
 	msg := nats.NewMsg("codea1.bare." + string(m.Type) + "." + m.Group)
 	msg.Data = m.Data
@@ -202,8 +202,8 @@ func encode(b *testing.B, list []*events.Event) []events.Message {
 	return messages
 }
 
-// uncompressed returns the same messages as they would be without zstd, on
-// subjects of their own.
+// uncompressed returns the same messages without zstd, on subjects of their
+// own.
 func uncompressed(b *testing.B, messages []events.Message, bare []*nats.Msg) []*nats.Msg {
 	list := make([]*nats.Msg, len(bare))
 	for i := range list {
@@ -217,8 +217,7 @@ func uncompressed(b *testing.B, messages []events.Message, bare []*nats.Msg) []*
 	return list
 }
 
-// batches calls do with b.N batches of events and what bare nats.go sends for
-// them.
+// batches calls do with b.N batches of events and their nats.go messages.
 func batches(b *testing.B, size string, do func(list []*events.Event, messages []events.Message, bare []*nats.Msg)) {
 	for n := range b.N {
 		list := make([]*events.Event, benchBatch)
@@ -234,7 +233,8 @@ func batches(b *testing.B, size string, do func(list []*events.Event, messages [
 	}
 }
 
-// movers is how many goroutines publish, and as many consume, in BenchmarkMove.
+// movers is the number of publishing goroutines, and of consuming ones, in
+// BenchmarkMove.
 const movers = 2
 
 // each calls do with the movers' shares of n, at the same time.
@@ -246,9 +246,9 @@ func each(n int, do func(from, to int)) {
 	work.Wait()
 }
 
-// BenchmarkMove takes events from one process to another: encoded, published,
+// BenchmarkMove moves events from one process to another: encoded, published,
 // consumed, decoded, acknowledged, all at the same time. Bare nats.go moves the
-// bytes that zstd made of them, which it was given, and then the bytes before.
+// compressed bytes, and then the uncompressed ones.
 func BenchmarkMove(b *testing.B) {
 	for size := range sizes {
 		b.Run(size, func(b *testing.B) {

@@ -19,7 +19,7 @@ import (
 	"codea1/events/natsbus/natstest"
 )
 
-// raw is a plain client of the same server, as any program may be one.
+// raw is a plain client of the same server.
 func raw(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	conn, err := nats.Connect(url)
@@ -34,7 +34,7 @@ func raw(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 	return conn, js
 }
 
-// A message that is no event ends neither a consumer nor a reader.
+// A malformed message ends neither a consumer nor a reader.
 func TestForeignMessages(t *testing.T) {
 	server := natstest.Start(t)
 	log := bustest.NewLines()
@@ -95,8 +95,7 @@ func TestForeignMessages(t *testing.T) {
 	}
 }
 
-// The server itself keeps the rule of one event a subject, also against a
-// client that does not ask for it.
+// The server enforces one event per subject, also for other clients.
 func TestServerKeepsOneMessageASubject(t *testing.T) {
 	server := natstest.Start(t)
 	bus := server.Connect(t, natsbus.Config{})
@@ -119,8 +118,7 @@ func TestServerKeepsOneMessageASubject(t *testing.T) {
 	}
 }
 
-// A position of another stream is an error, not a reader that waits for ever
-// or skips what it should read.
+// A position of another stream is an error.
 func TestPositionPastEnd(t *testing.T) {
 	server := natstest.Start(t)
 	bus := server.Connect(t, natsbus.Config{})
@@ -148,7 +146,7 @@ func TestPositionPastEnd(t *testing.T) {
 	}
 }
 
-// A reader outlives the server's memory of it: nobody has to read all the time.
+// A reader continues after the server has deleted its consumer.
 func TestReaderForgottenByTheServer(t *testing.T) {
 	server := natstest.Start(t)
 	bus := server.Connect(t, natsbus.Config{})
@@ -197,7 +195,7 @@ func TestConsumerDeleted(t *testing.T) {
 	_, js := raw(t, server.URL())
 	deleted := make(chan error, 1)
 	go func() {
-		time.Sleep(20 * time.Millisecond) // mostly the Fetch waits by then
+		time.Sleep(20 * time.Millisecond) // usually the Fetch waits by now
 		deleted <- js.DeleteConsumer(ctx, "codea1-r1", "worker")
 	}()
 	if _, err := c.Fetch(ctx, 2, 0); err == nil || ctx.Err() != nil || errors.Is(err, events.ErrClosed) {
@@ -208,8 +206,8 @@ func TestConsumerDeleted(t *testing.T) {
 	}
 }
 
-// A full stream makes publishers wait and forgets nothing, whichever limit it
-// has come to; room lets them go on.
+// A full stream makes publishers wait and deletes nothing, for every limit.
+// They continue when there is room.
 func TestFullStream(t *testing.T) {
 	for name, limit := range map[string]natsbus.Config{
 		"Messages": {MaxStreamMessages: 2},
@@ -223,7 +221,7 @@ func TestFullStream(t *testing.T) {
 			for i := range list {
 				list[i].Encoding, list[i].Data = events.EncodingNone, make([]byte, 4<<20)
 			}
-			for range 2 { // a second time nothing else happens
+			for range 2 { // the second time is the same
 				if err := small.Publish(ctx, list[:2]...); err != nil {
 					t.Fatal(err)
 				}
@@ -231,7 +229,7 @@ func TestFullStream(t *testing.T) {
 					t.Errorf("publish to a full stream: %v, want ErrFull", err)
 				}
 			}
-			// Who works the backlog off is not held up.
+			// Consumers of a full stream still work.
 			c, err := small.Consume(ctx, events.ConsumeConfig{Run: "r1", Name: "worker", AckWait: time.Minute, MaxInFlight: 1})
 			if err != nil {
 				t.Fatal(err)
@@ -254,7 +252,8 @@ func TestFullStream(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A dead letter is small: there may be room for one, or the message stays.
+			// A dead letter is small: either there is room for it, or the
+			// message stays.
 			if err := got[0].DeadLetter(ctx, "x"); errors.Is(err, events.ErrFull) {
 				err = got[0].Ack(ctx)
 				if err != nil {
@@ -311,8 +310,7 @@ func TestInProcess(t *testing.T) {
 	}
 }
 
-// A request that was on its way when the server went does not hold its caller
-// until the caller's own context ends.
+// A request ends with the connection, and not only with the caller's context.
 func TestRequestsEndWithTheConnection(t *testing.T) {
 	server := natstest.Start(t)
 	bus := server.Connect(t, natsbus.Config{})
@@ -325,7 +323,7 @@ func TestRequestsEndWithTheConnection(t *testing.T) {
 	failed := make(chan error, 1)
 	go func() {
 		for {
-			if err := bus.Publish(ctx, list...); err != nil { // stored already: asks which event it is
+			if err := bus.Publish(ctx, list...); err != nil { // is stored: reads the stored event to compare
 				failed <- err
 				return
 			}
@@ -338,7 +336,7 @@ func TestRequestsEndWithTheConnection(t *testing.T) {
 	}
 }
 
-// What a run needs of the server is declared, not left to its defaults.
+// The bus sets every option that a run needs.
 func TestDeclared(t *testing.T) {
 	server := natstest.Start(t)
 	bus := server.Connect(t, natsbus.Config{MaxStreamBytes: 64 << 20, MaxStreamMessages: 1000})

@@ -23,8 +23,8 @@
 // The leases of a run are the keys of the bucket codea1-<run>, replaced by
 // compare-and-set (events/internal/lease).
 //
-// The package must not know the content of an event, the stages, or what happens
-// to a message after its acknowledgement.
+// The package must not know the content of an event, the stages, or the fate of
+// a message after its acknowledgement.
 //
 // Start reading at Bus and Connect, then publish.go for order and
 // deduplication, consume.go and read.go for the two kinds of consumers,

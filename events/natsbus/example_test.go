@@ -35,7 +35,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	for range 2 { // the second time it is there already
+	for range 2 { // the second time it is stored already
 		if err := bus.Publish(ctx, message); err != nil {
 			panic(err)
 		}

@@ -43,7 +43,7 @@ func write(t *testing.T, name string, data []byte) string {
 }
 
 // credentials returns a server that trusts an operator, with one account, and
-// a file by which a user of that account identifies itself, as nsc writes it.
+// the credentials file of a user of that account.
 func credentials(t *testing.T) (natsserver.Options, string) {
 	t.Helper()
 	operator, operatorKey, _ := key(t, nkeys.CreateOperator)
@@ -78,7 +78,8 @@ func credentials(t *testing.T) (natsserver.Options, string) {
 	}, write(t, "user.creds", creds)
 }
 
-// startServer starts a server that others have configured, and returns its address.
+// startServer starts a server with the given configuration and returns its
+// address.
 func startServer(t *testing.T, options *natsserver.Options) string {
 	t.Helper()
 	if options.MaxPayload == 0 {
@@ -110,8 +111,8 @@ func TestServerWithoutJetStream(t *testing.T) {
 	wantSentence(t, bus.EnsureStream(bounded(t), "r1"), url, "JetStream", "nats-server -js")
 }
 
-// A server as it is without a configuration would take all events but the large
-// ones, whose stage would try for ever.
+// A server without a configuration would accept all events except large ones,
+// and their stage would try for ever.
 func TestServerOfSmallMessages(t *testing.T) {
 	url := startServer(t, &natsserver.Options{MaxPayload: 1 << 20})
 	_, err := natsbus.Connect(t.Context(), natsbus.Config{URL: url})
@@ -144,7 +145,7 @@ func TestIdentities(t *testing.T) {
 			c.server.JetStream, c.server.StoreDir = true, t.TempDir()
 			url := startServer(t, &c.server)
 			c.good.URL, c.bad.URL = url, url
-			c.good.MaxStreamBytes = 1 << 30 // a default server promises no more than the disk has
+			c.good.MaxStreamBytes = 1 << 30 // a default server reserves at most the free disk space
 			c.bad.ConnectTimeout = 100 * time.Millisecond
 			bus, err := natsbus.Connect(t.Context(), c.good)
 			if err != nil {

@@ -38,8 +38,7 @@ func posed(n int) []events.Message {
 	return list
 }
 
-// An error of StartServer is shown to the user as it is: one line that names
-// what is wrong.
+// An error of StartServer is one line that names the problem.
 func wantSentence(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
@@ -67,7 +66,7 @@ func TestPortInUse(t *testing.T) {
 }
 
 func TestAnyPort(t *testing.T) {
-	// Of two servers at most one gets 4222.
+	// At most one of two servers gets port 4222.
 	for range 2 {
 		s, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: t.TempDir()})
 		if err != nil {
@@ -102,7 +101,7 @@ func TestStoreErrors(t *testing.T) {
 	wantSentence(t, start(natsbus.ServerConfig{StoreDir: t.TempDir(), Port: 70000}), "70000")
 	wantSentence(t, start(natsbus.ServerConfig{StoreDir: t.TempDir(), Host: "203.0.113.1", Port: 4222}), "203.0.113.1")
 	wantSentence(t, start(natsbus.ServerConfig{StoreDir: t.TempDir(), MaxPayload: 1 << 20}), "too small")
-	// A file where the server wants its directory.
+	// A file in place of the server's directory.
 	blocked := t.TempDir()
 	if err := os.WriteFile(filepath.Join(blocked, "jetstream"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -123,8 +122,7 @@ func TestStoreBelongsToOneServer(t *testing.T) {
 	again.Shutdown()
 }
 
-// A server whose disk is full ends Wait with a sentence, and has kept what it
-// confirmed.
+// If the disk is full, Wait returns an error, and confirmed events are kept.
 func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=12m"); err != nil {
@@ -165,7 +163,7 @@ func TestDiskFull(t *testing.T) {
 	go func() {
 		defer close(watched)
 		sentence = <-failed
-		stop() // the server answers no more
+		stop() // the server does not answer any more
 	}()
 	for i := 0; ; i++ {
 		m := eventstest.Encode(eventstest.Posed("r1", 1, i))
@@ -180,7 +178,7 @@ func TestDiskFull(t *testing.T) {
 	bus.Close()
 	s.Shutdown()
 
-	// Room again: what was confirmed is there.
+	// With room again, the confirmed events are there.
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=64m"); err != nil {
 		t.Fatal(err)
 	}
@@ -216,11 +214,10 @@ func TestServerProcess(t *testing.T) {
 	}
 	defer s.Shutdown()
 	fmt.Println("URL", s.ClientURL())
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent has ended
 }
 
-// What a server has confirmed survives kill -9, and is refused when it comes
-// again.
+// Confirmed events survive kill -9, and are refused as duplicates afterwards.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	ctx := bounded(t)
@@ -315,7 +312,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// An outage is logged when it begins and when it ends, not once an attempt.
+// The begin and the end of an outage are logged, and not each try.
 func TestOutageIsLoggedOnce(t *testing.T) {
 	server := natstest.Start(t)
 	log := bustest.NewLines()
@@ -330,7 +327,7 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		server.Stop()
-		// Some attempts to reconnect, and a publish that fails at once.
+		// Some tries to reconnect, and a publish that fails at once.
 		if err := bus.Publish(ctx, list[0]); err == nil {
 			t.Error("published without a server")
 		}

@@ -12,7 +12,7 @@ import (
 	"codea1/events/natsbus"
 )
 
-// small returns the address of a server that can set aside so much.
+// small returns the address of a server with that much storage.
 func small(t *testing.T, bytes int64) string {
 	return startServer(t, &natsserver.Options{
 		JetStream: true, StoreDir: t.TempDir(), JetStreamMaxStore: bytes, MaxPayload: 16 << 20,
@@ -39,8 +39,8 @@ func limit(t *testing.T, url, run string) int64 {
 	return s.CachedInfo().Config.MaxBytes
 }
 
-// Without a limit of the user's a stream takes what there is, and what others
-// have is left to them.
+// A stream without a configured limit takes the storage that other streams
+// leave.
 func TestStreamFitsTheServer(t *testing.T) {
 	const gib = 1 << 30
 	url := small(t, 13*gib)
@@ -48,7 +48,7 @@ func TestStreamFitsTheServer(t *testing.T) {
 	bus := connectTo(t, natsbus.Config{URL: url, Logger: slog.New(log)})
 	for i, want := range []int64{8 * gib, 4 * gib, gib} {
 		run := fmt.Sprint("r", i)
-		for range 2 { // the second time finds it as it is
+		for range 2 { // the second time it exists
 			if err := bus.EnsureStream(bounded(t), run); err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +63,7 @@ func TestStreamFitsTheServer(t *testing.T) {
 	wantSentence(t, bus.EnsureStream(bounded(t), "r3"), `"r3"`, "no room", fmt.Sprint(gib), "--bus-stream-mib")
 }
 
-// A limit of the user's is kept or refused.
+// A configured limit is applied or refused.
 func TestGivenStreamLimit(t *testing.T) {
 	const mib = 1 << 20
 	url := small(t, 100*mib)
@@ -80,8 +80,8 @@ func TestGivenStreamLimit(t *testing.T) {
 	wantSentence(t, larger.EnsureStream(bounded(t), "r2"), `"r2"`, "no room", fmt.Sprint(128*mib))
 }
 
-// Processes of one run that start together are not in each other's way, though
-// the server has no room for the stream of each.
+// Processes of one run that start together all succeed, though the server has
+// no room for a stream of each.
 func TestStreamOfManyProcesses(t *testing.T) {
 	const mib = 1 << 20
 	for _, given := range []int64{0, 64 * mib} {

@@ -58,7 +58,7 @@ func (v *victims) harmed(t *testing.T, file int, harm func(content []byte) []byt
 			whole++
 		}
 	}
-	// What is not there any more is made again, and kept.
+	// Lost messages are made again and stored.
 	if err := errors.Join(o.Put(v.messages), o.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func (v *victims) harmed(t *testing.T, file int, harm func(content []byte) []byt
 
 func segmentName(i int) string { return fmt.Sprintf("%08d.outbox", i+1) }
 
-// A file that ends anywhere, as after a power cut, costs what does not fit.
+// A file that is cut anywhere loses only the messages behind the cut.
 func TestOutboxThatWasCut(t *testing.T) {
 	v := newVictims(t)
 	for file, content := range v.files {
@@ -90,8 +90,8 @@ func TestOutboxThatWasCut(t *testing.T) {
 	}
 }
 
-// Bytes that are not what was written, one or many, cost at most the messages
-// behind them in their file, and are never taken for a message.
+// Changed bytes lose at most the messages behind them in their file, and are
+// never read as a message.
 func TestOutboxWithOtherBytes(t *testing.T) {
 	v := newVictims(t)
 	for file, content := range v.files {
@@ -116,7 +116,7 @@ func TestOutboxWithOtherBytes(t *testing.T) {
 	}
 }
 
-// Zeros are what a file has where it was made longer and not written.
+// A file that was extended but not written ends in zeros.
 func TestOutboxThatEndsInZeros(t *testing.T) {
 	v := newVictims(t)
 	for file := range v.files {

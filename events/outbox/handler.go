@@ -20,8 +20,8 @@ type Store interface {
 	Put(messages []events.Message) error
 }
 
-// snoozeFor is the wait of a delivery whose event another delivery is being
-// handled for.
+// snoozeFor is the wait of a delivery while another delivery of its event is
+// handled.
 const snoozeFor = 250 * time.Millisecond
 
 // Handler wraps the handler of a stage that turns an event into one event of
@@ -49,7 +49,7 @@ type handler struct {
 }
 
 // Handle answers inputs from the store, passes the others to the handler and
-// stores what it made.
+// stores its outputs.
 func (h *handler) Handle(ctx context.Context, batch []*events.Event) []stage.Result {
 	results := make([]stage.Result, len(batch))
 	var todo []*events.Event

@@ -46,7 +46,7 @@ func (s *memory) Put(messages []events.Message) error {
 	return nil
 }
 
-// counted is a handler whose outputs carry the number of its call.
+// counted is a handler that puts the number of its call into its outputs.
 func counted() stage.Handler {
 	calls := 0
 	return stage.Each(func(_ context.Context, e *events.Event) ([]*events.Event, error) {

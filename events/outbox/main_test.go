@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimEnv); dir != "" {
-		victim(dir) // this process is a writer that is to be killed
+		victim(dir) // this process is a writer that the test kills
 		return
 	}
 	goleak.VerifyTestMain(m)

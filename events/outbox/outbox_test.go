@@ -114,7 +114,7 @@ func TestOutboxDropsTheOldest(t *testing.T) {
 	if err := o.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// What was counted before counts after, and the bound may change.
+	// A reopened outbox counts the old messages, and its bound may change.
 	o = open(t, dir, outbox.Options{MaxMessages: 7})
 	if err := o.Put(all[25:]); err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestOutboxDropsTheOldest(t *testing.T) {
 		t.Error("the newest message is gone")
 	}
 
-	// The byte bound holds as well: room for fewer than three of them.
+	// The byte bound also holds: there is room for fewer than three messages.
 	o = open(t, t.TempDir(), outbox.Options{MaxBytes: 3 * int64(len(all[0].Data))})
 	if err := o.Put(all); err != nil {
 		t.Fatal(err)
@@ -136,8 +136,8 @@ func TestOutboxDropsTheOldest(t *testing.T) {
 	}
 }
 
-// A batch is written piece by piece, and goes on in another segment where one
-// is full.
+// A large batch is written in parts, and continues in a new segment if one is
+// full.
 func TestOutboxTakesMoreThanASegmentHolds(t *testing.T) {
 	dir := t.TempDir()
 	o := open(t, dir, outbox.Options{})
@@ -164,7 +164,7 @@ func TestOutboxTakesMoreThanASegmentHolds(t *testing.T) {
 		}
 		o = open(t, dir, outbox.Options{})
 	}
-	// What has no entry left takes no room.
+	// A segment without messages is deleted.
 	if err := o.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -32,8 +32,8 @@ func recordOf(t testing.TB, m *events.Message) []byte {
 	return buf.Bytes()
 }
 
-// FuzzRecord holds the decoder to its word: any bytes either are a record that
-// encodes to an equal message, or an error.
+// FuzzRecord checks the decoder: any bytes either are a record that encodes to
+// an equal message, or an error.
 func FuzzRecord(f *testing.F) {
 	for _, e := range eventstest.Chain("r1", 3, 7) {
 		m := eventstest.Encode(e)
@@ -42,8 +42,8 @@ func FuzzRecord(f *testing.F) {
 		f.Add(raw[:len(raw)/2])
 	}
 	f.Add([]byte{})
-	f.Add([]byte{0x81, 0xa4, 'd', 'a', 't', 'a', 0xc6, 0x10, 0, 0, 0}) // a bin of 256 MiB, it says
-	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})                        // a map of 4 billion entries
+	f.Add([]byte{0x81, 0xa4, 'd', 'a', 't', 'a', 0xc6, 0x10, 0, 0, 0}) // states a bin of 256 MiB
+	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})                        // states a map of 4 billion entries
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, err := decodeRecord(raw)
 		if err != nil {

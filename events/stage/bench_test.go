@@ -138,7 +138,7 @@ func answerAll(b *testing.B, bus *natsbus.Bus, name string, n int) {
 	var handled atomic.Int64
 	c := config(bus, stage.Each(func(_ context.Context, e *events.Event) ([]*events.Event, error) {
 		if handled.Add(1) == int64(n) {
-			cancel() // the drain publishes and acknowledges what is in flight
+			cancel() // the drain publishes and acknowledges events in flight
 		}
 		return []*events.Event{echo(e)}, nil
 	}))

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// thing is opened on a life and takes a while to close.
+// thing is opened on a Life and takes a second to close.
 type thing struct {
 	life   *Life
 	err    error
@@ -71,7 +71,7 @@ func TestSessionTakesTurns(t *testing.T) {
 		synctest.Wait()
 		last := 0
 		go func() {
-			<-s.Context().Done() // what a call in progress waits for
+			<-s.Context().Done() // a call in progress waits for it
 			time.Sleep(time.Second)
 			s.End()
 		}()
@@ -85,7 +85,7 @@ func TestSessionTakesTurns(t *testing.T) {
 		if err := <-blocked; !errors.Is(err, events.ErrClosed) {
 			t.Errorf("begin while closing: %v", err)
 		}
-		for range 100 { // the turn is free, and still there is none
+		for range 100 { // the turn is free, but the session is closed
 			if err := s.Begin(t.Context()); !errors.Is(err, events.ErrClosed) {
 				t.Fatalf("begin after close: %v", err)
 			}

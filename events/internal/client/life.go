@@ -9,28 +9,28 @@ import (
 	"codea1/events"
 )
 
-// Life is how long a bus lives, and what has been opened on it and is to be
-// closed with it.
+// Life is the lifetime of a bus. It closes the consumers, readers and leases of
+// the bus.
 type Life struct {
-	ctx    context.Context // ends when closing begins
+	ctx    context.Context // ends when Close begins
 	cancel context.CancelFunc
 
 	mu   sync.Mutex
 	open map[io.Closer]struct{}
 }
 
-// NewLife begins a life.
+// NewLife begins a Life.
 func NewLife() *Life {
 	l := &Life{open: make(map[io.Closer]struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
-// Context ends when closing begins.
+// Context returns a context that ends when Close begins.
 func (l *Life) Context() context.Context { return l.ctx }
 
-// Track remembers what is to be closed, until Forget; it fails with
-// events.ErrClosed once closing has begun.
+// Track makes Close close c, until Forget. After Close has begun it returns
+// events.ErrClosed.
 func (l *Life) Track(c io.Closer) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,14 +41,14 @@ func (l *Life) Track(c io.Closer) error {
 	return nil
 }
 
-// Forget is called by what has been closed.
+// Forget undoes Track. c calls it when it is closed.
 func (l *Life) Forget(c io.Closer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, c)
 }
 
-// Close closes everything tracked. Only the first call reports true.
+// Close closes everything tracked. Only the first call returns true.
 func (l *Life) Close() (first bool, err error) {
 	l.mu.Lock()
 	if l.ctx.Err() != nil {

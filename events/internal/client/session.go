@@ -7,8 +7,8 @@ import (
 	"codea1/events"
 )
 
-// Session is a consumer or a reader: opened, used by one goroutine at a time,
-// and closed once.
+// Session is the lifetime of a consumer or a reader. One goroutine at a time
+// uses it, and it is closed once.
 type Session struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -23,11 +23,11 @@ func NewSession() *Session {
 	return s
 }
 
-// Context ends when closing begins.
+// Context returns a context that ends when Close begins.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// Begin waits until no other call is in progress; End follows. It returns
-// ctx.Err() when ctx ends first and events.ErrClosed when the session does.
+// Begin waits until no other call is in progress; call End after it. It returns
+// ctx.Err() if ctx ends first, and events.ErrClosed if the session does.
 func (s *Session) Begin(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -43,7 +43,7 @@ func (s *Session) Begin(ctx context.Context) error {
 	}
 }
 
-// End ends a call that has begun.
+// End ends a call after Begin.
 func (s *Session) End() { <-s.turn }
 
 // Close ends the session, waits for the call in progress and then calls last. A

@@ -7,7 +7,7 @@ import (
 	"codea1/events"
 )
 
-// Ended returns the error of a call under ctx on something that lives as long
+// Ended returns the error of a call under ctx on an object that lives as long
 // as owner: events.ErrClosed, ctx.Err() or nil.
 func Ended(ctx, owner context.Context) error {
 	if owner.Err() != nil {
@@ -16,8 +16,8 @@ func Ended(ctx, owner context.Context) error {
 	return ctx.Err()
 }
 
-// Pause waits a moment between two attempts; it returns ctx.Err() when ctx ends
-// first and events.ErrClosed when owner does.
+// Pause waits between two tries. It returns ctx.Err() if ctx ends first, and
+// events.ErrClosed if owner does.
 func Pause(ctx, owner context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

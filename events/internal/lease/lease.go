@@ -12,28 +12,30 @@ import (
 
 const (
 	renewalsPerTTL = 3
-	// minAttempt is the shortest time that a renewal gets: a machine may be busy.
-	minAttempt = time.Second
-	// closeTimeout bounds giving a lease back; without it the TTL does.
+	// minTryTime is the shortest time limit of a renewal, because a machine may
+	// be busy.
+	minTryTime = time.Second
+	// closeTimeout bounds the time to give a lease back. Without it the lease
+	// ends with its TTL.
 	closeTimeout = 2 * time.Second
 )
 
-// Lease is an events.Lease.
+// Lease implements events.Lease.
 type Lease struct {
 	register Register
 	ttl      time.Duration
-	cancel   context.CancelFunc // ends the renewals
+	cancel   context.CancelFunc // ends renew
 	renewing sync.WaitGroup
 	closing  sync.Once
 	lost     chan struct{}
 
-	// Of the renewals, then of Close.
+	// Used by renew, and by Close after it.
 	record   Record
 	revision uint64
 
 	mu      sync.Mutex
-	until   time.Time     // nobody else can have the lease before
-	err     error         // why it is held no longer
+	until   time.Time     // no other client can have the lease before
+	err     error         // why the lease was lost or closed
 	renewed chan struct{} // closed at the next change of until or err
 }
 
@@ -59,8 +61,9 @@ func (l *Lease) Confirm(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// The monotonic clock stands still while a machine is suspended, the other
-		// may be set: either is enough for doubt.
+		// The monotonic clock stops while a machine is suspended, and the wall
+		// clock may be set. If either is past until, another client may have
+		// the lease.
 		if now := time.Now(); now.Before(until) && now.Round(0).Before(until.Round(0)) {
 			return nil
 		}
@@ -86,8 +89,9 @@ func (l *Lease) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		l.record.Closed = true
-		// One renewal may have been stored without an answer; a second Swap then
-		// knows its revision. What fails here is left to the TTL.
+		// The last renewal may have been stored without an answer; then the
+		// second swap has the right revision. If both fail, the lease ends with
+		// its TTL.
 		if _, err := l.swap(ctx); err != nil {
 			_, _ = l.swap(ctx)
 		}
@@ -95,8 +99,8 @@ func (l *Lease) Close() error {
 	return nil
 }
 
-// end makes every further Confirm return err; it reports whether this is the
-// first end.
+// end makes every later Confirm return err. It reports whether it is the first
+// end.
 func (l *Lease) end(err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +117,7 @@ func (l *Lease) end(err error) bool {
 // renew replaces the record until ctx ends or another owner has replaced it.
 func (l *Lease) renew(ctx context.Context) {
 	for wait := l.ttl / renewalsPerTTL; client.Pause(ctx, context.Background(), wait) == nil; {
-		limited, cancel := context.WithTimeout(ctx, max(l.ttl/renewalsPerTTL, minAttempt))
+		limited, cancel := context.WithTimeout(ctx, max(l.ttl/renewalsPerTTL, minTryTime))
 		sent, err := l.swap(limited)
 		cancel()
 		switch {
@@ -133,8 +137,8 @@ func (l *Lease) renew(ctx context.Context) {
 	}
 }
 
-// swap replaces the record with itself and returns when it was sent. It
-// returns ErrLeaseLost when the present record is that of another owner.
+// swap replaces the record with itself and returns the time before it was sent.
+// It returns ErrLeaseLost if the present record is that of another owner.
 func (l *Lease) swap(ctx context.Context) (time.Time, error) {
 	sent := time.Now()
 	revision, err := l.register.Swap(ctx, l.revision, l.record)
@@ -150,12 +154,12 @@ func (l *Lease) swap(ctx context.Context) (time.Time, error) {
 	case loadErr != nil:
 		return sent, loadErr
 	case record.Session == l.record.Session:
-		// An earlier renewal was stored and its answer lost, or what was loaded is
-		// old: the next attempt will tell.
+		// A renewal was stored without an answer, or the loaded record is old.
+		// The next try tells.
 		l.revision = max(revision, l.revision)
 		return sent, err
 	case revision < l.revision:
-		return sent, err // old
+		return sent, err // old record
 	}
 	return sent, events.ErrLeaseLost
 }

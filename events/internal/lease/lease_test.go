@@ -21,9 +21,9 @@ type table struct {
 	mu       sync.Mutex
 	record   Record
 	revision uint64
-	old      Record // what loads of a lagging copy give
+	old      Record // record of a lagging copy
 	away     bool   // requests fail
-	lost     int    // so many answers to Swap get lost
+	lost     int    // number of answers to Swap that get lost
 	lagging  bool
 	swaps    int
 }
@@ -82,7 +82,7 @@ func take(t *testing.T, r Register, c events.LeaseConfig) *Lease {
 	return l
 }
 
-// owners is the number of leases that would do harm now.
+// owners returns the number of leases that confirm now.
 func owners(leases ...*Lease) int {
 	n := 0
 	for _, l := range leases {
@@ -111,20 +111,20 @@ func TestOwnerRenewsAndIsFound(t *testing.T) {
 			t.Errorf("second owner: %v after %v", err, time.Since(began))
 		}
 		if owners(first) != 1 {
-			t.Error("the first owner is in doubt")
+			t.Error("the first owner does not confirm")
 		}
 		_ = first.Close()
 	})
 }
 
-// An owner that cannot renew doubts before another takes over, in every order
-// of what gets lost.
+// An owner that cannot renew stops confirming before another client takes over,
+// whenever the connection is cut.
 func TestOneOwnerAtATime(t *testing.T) {
 	for _, cut := range []time.Duration{0, time.Millisecond, time.Second, time.Second + time.Millisecond, 2500 * time.Millisecond} {
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := new(table)
-				// The owner loses the register, the other does not.
+				// Only the owner loses its connection to the register.
 				link := &cable{Register: r}
 				first := take(t, link, config("a"))
 				time.Sleep(cut)
@@ -164,7 +164,7 @@ func TestOneOwnerAtATime(t *testing.T) {
 	}
 }
 
-// cable is a way to a register that can be cut.
+// cable is a connection to a register that can be cut.
 type cable struct {
 	Register
 	mu  sync.Mutex
@@ -197,8 +197,8 @@ func (c *cable) Swap(ctx context.Context, revision uint64, record Record) (uint6
 	return c.Register.Swap(ctx, revision, record)
 }
 
-// An outage for everybody moves no lease: when it ends, the owner goes on and
-// who waits begins to watch anew.
+// An outage for all clients moves no lease. After it the owner continues, and a
+// waiting client counts its TTL again.
 func TestOutageMovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := new(table)
@@ -216,7 +216,7 @@ func TestOutageMovesNothing(t *testing.T) {
 			r.set(func() { r.away = true })
 			time.Sleep(10 * ttl)
 			if owners(first) != 0 {
-				t.Error("an owner without its bus has no doubt")
+				t.Error("an owner without its bus confirms")
 			}
 			r.set(func() { r.away = false })
 			if err := first.Confirm(t.Context()); err != nil {
@@ -225,13 +225,13 @@ func TestOutageMovesNothing(t *testing.T) {
 		}
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("who waited: %v", err)
+			t.Errorf("the waiting client: %v", err)
 		}
 		_ = first.Close()
 	})
 }
 
-// A record that was stored and whose answer was lost is the owner's own.
+// A record that was stored without an answer belongs to its owner.
 func TestLostAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &table{lost: 2}
@@ -242,10 +242,10 @@ func TestLostAnswers(t *testing.T) {
 			r.set(func() { r.lost = 2 })
 			time.Sleep(ttl)
 			if owners(l) != 1 {
-				t.Error("a lost answer put the owner in doubt")
+				t.Error("after a lost answer the owner does not confirm")
 			}
 		}
-		// A copy that lags behind has old records.
+		// A lagging copy has old records.
 		r.set(func() { r.lost, r.lagging = 1, true })
 		time.Sleep(ttl / 2)
 		r.set(func() { r.lagging = false })
@@ -287,7 +287,7 @@ func TestManyWaitOneGets(t *testing.T) {
 				t.Error("two owners")
 			}
 			if owners(l) != 1 {
-				t.Error("the owner is in doubt")
+				t.Error("the owner does not confirm")
 			}
 			_ = l.Close()
 		}

@@ -7,8 +7,8 @@ import (
 	"codea1/events/internal/client"
 )
 
-// Open takes the lease of a register as events.Leases says. The bus that has
-// the given life closes it, and ends the wait for it.
+// Open takes the lease of a register with the semantics of events.Leases. The
+// Life of the bus closes it, and ends the wait for it.
 func Open(ctx context.Context, life *client.Life, register Register, config events.LeaseConfig) (events.Lease, error) {
 	if err := client.Ended(ctx, life.Context()); err != nil {
 		return nil, err

@@ -11,24 +11,24 @@ import (
 	"codea1/events/internal/client"
 )
 
-// Record is what a register holds: the last word of an owner.
+// Record is the record of a register: the last state that an owner has stored.
 type Record struct {
 	Owner   string        `json:"owner"`
-	Session string        `json:"session"` // another one for every lease taken
+	Session string        `json:"session"` // random, one for each lease taken
 	Since   time.Time     `json:"since"`
 	TTL     time.Duration `json:"ttl_ns"`
-	Closed  bool          `json:"closed,omitempty"` // given back
+	Closed  bool          `json:"closed,omitempty"` // given back by its owner
 }
 
-// Register holds one Record.
+// Register stores one Record.
 type Register interface {
-	// Load returns the record and its revision, or revision 0 when there is none.
-	// It may return an old one for a while.
+	// Load returns the record and its revision, or revision 0 if there is none.
+	// It may return an old record for a while.
 	Load(ctx context.Context) (Record, uint64, error)
-	// Swap replaces the record of a revision, 0 for none, and returns its own
-	// revision; or ErrChanged when the present record has another revision, be it
-	// that of this record, stored before without an answer. After any other error
-	// the record may have been replaced.
+	// Swap replaces the record of a revision, 0 for none, and returns the new
+	// revision. It returns ErrChanged if the present record has another
+	// revision, also if that is this record, stored before without an answer.
+	// After any other error the record may be replaced or not.
 	Swap(ctx context.Context, revision uint64, record Record) (uint64, error)
 }
 
@@ -36,28 +36,29 @@ type Register interface {
 var ErrChanged = errors.New("the record was replaced")
 
 const (
-	// A watcher looks watchesPerTTL times in a TTL, every maxWatch at least.
+	// A waiting client loads the record watchesPerTTL times in a TTL, and at
+	// least every maxWatch.
 	watchesPerTTL = 30
 	maxWatch      = 250 * time.Millisecond
 )
 
-// Take waits for the lease of a register, as events.Leases says, and keeps it
-// until Close.
+// Take takes the lease of a register with the semantics of events.Leases, and
+// renews it until Close.
 func Take(ctx context.Context, register Register, config events.LeaseConfig) (*Lease, error) {
 	var token [8]byte
 	_, _ = rand.Read(token[:])
 	mine := Record{Owner: config.Owner, Session: hex.EncodeToString(token[:]), TTL: config.TTL}
 	var (
-		watched uint64    // the revision that is watched
+		watched uint64    // revision that is watched
 		since   time.Time // when it was first seen
-		sent    time.Time // when mine was first sent
+		sent    time.Time // before mine was first sent
 	)
 	for {
 		record, revision, err := register.Load(ctx)
 		now, wait := time.Now(), min(max(record.TTL, events.MinLeaseTTL)/watchesPerTTL, maxWatch)
 		switch {
 		case err != nil:
-			// While the bus is away its owners cannot renew: watch them anew.
+			// During an outage owners cannot renew: watch again from the start.
 			watched, wait = 0, maxWatch
 		case record.Session == mine.Session: // the answer to Swap was lost
 			return hold(register, config, mine, revision, sent), nil
