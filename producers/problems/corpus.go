@@ -46,6 +46,8 @@ type Mix struct {
 const (
 	maxAsserts = 16
 	maxRows    = 10_000_000
+	// rowsPerProcess is how many rows are worth the start of a process.
+	rowsPerProcess = 1000
 )
 
 var errCorpus = errors.New("corpus")
@@ -91,19 +93,25 @@ var (
 	builtinCorpus []byte
 )
 
+// corpusData returns a JSON line for each training problem: the alternatives of
+// its question, its solution and its mutants.
+func corpusData() ([]byte, error) {
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer decoder.Close()
+	return decoder.DecodeAll(builtinCorpus, nil)
+}
+
 // Each calls visit with each row in order. It ends with the first error of
-// visit. Rows depend on their number alone, so one process per CPU makes every
-// n-th row.
+// visit. A row depends on its number alone, so n processes make every n-th row
+// each.
 func (c *Corpus) Each(ctx context.Context, visit func(Row) error) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		return err
-	}
-	defer decoder.Close()
-	data, err := decoder.DecodeAll(builtinCorpus, nil)
+	data, err := corpusData()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errCorpus, err)
 	}
@@ -117,7 +125,7 @@ func (c *Corpus) Each(ctx context.Context, visit func(Row) error) error {
 	}
 
 	ctx, cancel := context.WithCancel(ctx)
-	authors := make([]*author, min(runtime.GOMAXPROCS(0), c.Rows))
+	authors := make([]*author, min(runtime.GOMAXPROCS(0), 1+c.Rows/rowsPerProcess))
 	defer func() {
 		cancel()
 		for _, a := range authors {

@@ -2,6 +2,7 @@ package problems
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -55,24 +56,67 @@ func unfence(t *testing.T, text string) string {
 	return body
 }
 
+// wordings returns all questions that a phrase of the corpus data may become.
+func wordings(phrase [][]string) []string {
+	texts := []string{""}
+	for _, alternatives := range phrase {
+		var longer []string
+		for _, text := range texts {
+			for _, piece := range alternatives {
+				if text != "" && piece != "" && piece[0] != ',' {
+					piece = " " + piece
+				}
+				longer = append(longer, text+piece)
+			}
+		}
+		texts = longer
+	}
+	for i := range texts {
+		texts[i] += "."
+	}
+	return texts
+}
+
 func TestCorpusNeverShowsHeldOutProblems(t *testing.T) {
 	questions, solutions := map[string]bool{}, map[string]bool{}
 	for _, p := range builtinSet(t, BuiltinHeldOut) {
 		questions[p.Question], solutions[p.Solution] = true, true
 	}
-	for _, role := range []string{"code", "test"} {
-		for _, row := range corpusRows(t, role, 7, 4000, Mix{}) {
-			question, shown, _ := strings.Cut(row.Prompt, "\n")
+	shown, training := map[string]bool{}, builtinSet(t, BuiltinTraining)
+	data, err := corpusData()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+		var problem struct {
+			Phrase   [][]string
+			Solution string
+			Mutants  []string
+		}
+		if err := json.Unmarshal([]byte(line), &problem); err != nil {
+			t.Fatal(err)
+		}
+		if i >= len(training) || problem.Solution != training[i].Solution {
+			t.Fatalf("problem %d is not the one of the training set:\n%s", i+1, problem.Solution)
+		}
+		for _, question := range wordings(problem.Phrase) {
+			shown[question] = true
 			if questions[question] {
-				t.Errorf("role %s is shown the held-out question %q", role, question)
+				t.Errorf("%s may have the question of a held-out problem: %s", training[i].ID, question)
 			}
-			code := row.Response
-			if role == "test" {
-				code = shown
+		}
+		if !shown[training[i].Question] {
+			t.Errorf("%s cannot have its own question: %s", training[i].ID, training[i].Question)
+		}
+		for _, code := range append(problem.Mutants, problem.Solution) {
+			if solutions[code] {
+				t.Errorf("%s may show the solution of a held-out problem:\n%s", training[i].ID, code)
 			}
-			if code = unfence(t, code); solutions[code] {
-				t.Errorf("role %s is shown the solution of a held-out problem:\n%s", role, code)
-			}
+		}
+	}
+	for _, row := range corpusRows(t, "code", 7, 500, Mix{}) {
+		if !shown[row.Prompt] {
+			t.Errorf("no training problem has the question %s", row.Prompt)
 		}
 	}
 }
@@ -96,17 +140,21 @@ def judge(truth, code, asserts):
 answer = [judge(**suite) for suite in job]`
 
 func TestCorpusMix(t *testing.T) {
-	const rows = 1500
-	for _, mix := range []Mix{
-		defaultCorpus(t, "code").Mix,
-		{BugRate: 0, DefectRate: 0, WrongRate: 0, SimpleRate: 1, Asserts: 2},
-		{BugRate: 1, DefectRate: 1, TargetRate: 1, WrongRate: 0, Asserts: 4},
+	const manyRows, someRows = 1000, 200
+	clean := corpusRows(t, "code", 5, manyRows, Mix{Asserts: 1})
+	solutions := map[string]string{} // by question, in any wording
+	for _, row := range clean {
+		solutions[row.Prompt] = unfence(t, row.Response)
+	}
+	for _, test := range []struct {
+		rows int
+		mix  Mix
+	}{
+		{manyRows, defaultCorpus(t, "code").Mix},
+		{someRows, Mix{BugRate: 0, DefectRate: 0, WrongRate: 0, SimpleRate: 1, Asserts: 2}},
+		{someRows, Mix{BugRate: 1, DefectRate: 1, TargetRate: 1, WrongRate: 0, Asserts: 4}},
 	} {
-		clean := corpusRows(t, "code", 5, rows, Mix{Asserts: 1})
-		solutions := map[string]string{} // by question, in any wording
-		for _, row := range clean {
-			solutions[row.Prompt] = unfence(t, row.Response)
-		}
+		rows, mix := test.rows, test.mix
 		buggy := 0
 		for i, row := range corpusRows(t, "code", 5, rows, mix) {
 			if row.Prompt != clean[i].Prompt {
@@ -168,14 +216,11 @@ func share(t *testing.T, what string, part, whole int, want float64) {
 
 func TestCorpusIsDeterministic(t *testing.T) {
 	for _, role := range []string{"code", "test"} {
-		first := corpusRows(t, role, 1, 300, Mix{})
-		if diff := cmp.Diff(first, corpusRows(t, role, 1, 300, Mix{})); diff != "" {
-			t.Errorf("role %s: the same seed gives other rows:\n%s", role, diff)
+		first := corpusRows(t, role, 1, rowsPerProcess+1, Mix{})
+		if diff := cmp.Diff(first[:50], corpusRows(t, role, 1, 50, Mix{})); diff != "" {
+			t.Errorf("role %s: the same seed gives other rows for another number of rows or processes:\n%s", role, diff)
 		}
-		if diff := cmp.Diff(first[:99], corpusRows(t, role, 1, 99, Mix{})); diff != "" {
-			t.Errorf("role %s: the number of rows changes the first ones:\n%s", role, diff)
-		}
-		if cmp.Equal(first, corpusRows(t, role, 2, 300, Mix{})) {
+		if cmp.Equal(first[:50], corpusRows(t, role, 2, 50, Mix{})) {
 			t.Errorf("role %s: another seed gives the same rows", role)
 		}
 	}

@@ -14,25 +14,30 @@ func TestRandomNumbersAreThoseOfGo(t *testing.T) {
 		Fraction []float64
 	}
 	bounds := []uint64{1, 2, 3, 7, 10, 1000, 1 << 40, 1<<63 + 1}
-	for _, seeds := range [][2]uint64{{0, 0}, {1, 2}, {20261120, 1<<64 - 1}} {
-		r := rand.New(rand.NewPCG(seeds[0], seeds[1]))
-		var want, got draws
+	seeds := [][2]uint64{{0, 0}, {1, 2}, {20261120, 1<<64 - 1}}
+	var want, got []draws
+	for _, s := range seeds {
+		r := rand.New(rand.NewPCG(s[0], s[1]))
+		var d draws
 		for range 100 {
 			for _, n := range bounds {
-				want.Below = append(want.Below, r.Uint64N(n))
+				d.Below = append(d.Below, r.Uint64N(n))
 			}
-			want.Fraction = append(want.Fraction, r.Float64())
+			d.Fraction = append(d.Fraction, r.Float64())
 		}
-		runPython(t, `
+		want = append(want, d)
+	}
+	runPython(t, `
 from randoms import Random
-r = Random(*job["seeds"])
-answer = {"below": [], "fraction": []}
-for _ in range(100):
-    answer["below"] += [r.below(n) for n in job["bounds"]]
-    answer["fraction"].append(r.fraction())`, map[string]any{"seeds": seeds, "bounds": bounds}, &got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("seeds %v (-Go +Python):\n%s", seeds, diff)
-		}
+def draw(r):
+    draws = {"below": [], "fraction": []}
+    for _ in range(100):
+        draws["below"] += [r.below(n) for n in job["bounds"]]
+        draws["fraction"].append(r.fraction())
+    return draws
+answer = [draw(Random(*seeds)) for seeds in job["seeds"]]`, map[string]any{"seeds": seeds, "bounds": bounds}, &got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("draws (-Go +Python):\n%s", diff)
 	}
 }
 
@@ -103,29 +108,35 @@ func TestMutants(t *testing.T) {
 			"return sorted(c.upper() for c in s[::2] if c in 'aeiou')":                      "letter_case",
 		}},
 	}
+	source := func(params, body string) string {
+		return "def solve(" + params + "):\n    " + strings.ReplaceAll(body, "\n", "\n    ")
+	}
+	var sources []string
 	for _, test := range tests {
-		source := func(body string) string {
-			return "def solve(" + test.params + "):\n    " + strings.ReplaceAll(body, "\n", "\n    ")
-		}
-		want := map[string]string{}
-		for body, bug := range test.want {
-			want[source(body)] = bug
-		}
-		var got struct {
-			Source  string
-			Mutants map[string]string
-		}
-		runPython(t, `
+		sources = append(sources, source(test.params, test.body))
+	}
+	var got []struct {
+		Source  string
+		Mutants map[string]string
+	}
+	runPython(t, `
 from mutants import mutants_of
 from programs import parse
-program = parse(job)
-mutants = {mutant.source(): bug for bug, mutant in mutants_of(program)}
-answer = {"source": program.source(), "mutants": mutants}`, source(test.body), &got)
-		if diff := cmp.Diff(want, got.Mutants); diff != "" {
+def read(source):
+    program = parse(source)
+    mutants = {mutant.source(): bug for bug, mutant in mutants_of(program)}
+    return {"source": program.source(), "mutants": mutants}
+answer = [read(source) for source in job]`, sources, &got)
+	for i, test := range tests {
+		want := map[string]string{}
+		for body, bug := range test.want {
+			want[source(test.params, body)] = bug
+		}
+		if diff := cmp.Diff(want, got[i].Mutants); diff != "" {
 			t.Errorf("mutants of %s (-want +got):\n%s", test.body, diff)
 		}
-		if got.Source != source(test.body) {
-			t.Errorf("making mutants changed the program to %s", got.Source)
+		if got[i].Source != sources[i] {
+			t.Errorf("the program's source changed to %s", got[i].Source)
 		}
 	}
 }
