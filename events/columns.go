@@ -1,16 +1,10 @@
 package events
 
-import (
-	"fmt"
+// The sampled payloads are written by column: first all texts, then all token
+// ids, then all log-probs. Compression takes three times as long when texts and
+// numbers alternate.
 
-	"github.com/vmihailenco/msgpack/v5"
-)
-
-// The sampled payloads travel by column: first all texts, then all token ids,
-// then all log-probs. Side by side, a compressor tries in vain to find text in
-// the digits of the numbers, and takes three times as long.
-
-// CodeSampledColumns is a CodeSampled as it travels.
+// CodeSampledColumns is a CodeSampled on the wire.
 type CodeSampledColumns struct {
 	Posed            ProblemPosed      `msgpack:"posed"`
 	Version          int               `msgpack:"version"`           // policy version that answered
@@ -20,12 +14,12 @@ type CodeSampledColumns struct {
 	ResponseLogProbs []SampledLogProbs `msgpack:"response_logprobs"` // M: the answers' log-probs
 }
 
-// TestsSampledColumns is a TestsSampled as it travels.
+// TestsSampledColumns is a TestsSampled on the wire.
 type TestsSampledColumns struct {
 	Posed            ProblemPosed        `msgpack:"posed"`
 	CodeVersion      int                 `msgpack:"code_version"`      // policy version that answered
 	Version          int                 `msgpack:"version"`           // policy version that wrote the tests
-	Codes            []string            `msgpack:"codes"`             // M programs, as shown to the Test LLM
+	Codes            []string            `msgpack:"codes"`             // M answers, as shown to the Test LLM
 	Prompts          []Int32s            `msgpack:"prompts"`           // M; token ids, in planes; shared by the suites of an answer
 	Suites           [][]SampledText     `msgpack:"suites"`            // M x N
 	ResponseTokens   [][]SampledTokens   `msgpack:"response_tokens"`   // M x N: the suites' token ids
@@ -38,25 +32,18 @@ type SampledText struct {
 	Finish string `msgpack:"finish"` // how it ended: stop, length or given
 }
 
-// SampledTokens are its token ids.
+// SampledTokens are the token ids of a response.
 type SampledTokens struct {
 	Tokens Int32s `msgpack:"tokens"` // token ids of the response, in planes; the end token included if it was reached
 }
 
-// SampledLogProbs are their log-probs.
+// SampledLogProbs are the log-probs of a response's tokens.
 type SampledLogProbs struct {
 	LogProbs Float32s `msgpack:"logprobs"` // log p(token) in nats when sampled, little-endian float32; one per token
 }
 
-var (
-	_ msgpack.CustomEncoder = (*CodeSampled)(nil)
-	_ msgpack.CustomDecoder = (*CodeSampled)(nil)
-	_ msgpack.CustomEncoder = (*TestsSampled)(nil)
-	_ msgpack.CustomDecoder = (*TestsSampled)(nil)
-)
-
-// WireForm returns a value of the Go type whose fields are those of a payload
-// of type t on the wire: for most types that of the payload itself.
+// WireForm returns a value of the Go type that has the fields of a payload of
+// type t on the wire. For most types it is the payload's own.
 func WireForm(t Type) any {
 	switch t {
 	case TypeCodeSampled:
@@ -67,76 +54,72 @@ func WireForm(t Type) any {
 	return NewPayload(t)
 }
 
-// columns takes completions apart.
-func columns(row []Completion) (texts []SampledText, tokens []SampledTokens, logProbs []SampledLogProbs) {
-	texts, tokens, logProbs = make([]SampledText, len(row)), make([]SampledTokens, len(row)), make([]SampledLogProbs, len(row))
-	for i := range row {
-		c := &row[i]
-		texts[i], tokens[i], logProbs[i] = SampledText{c.Text, c.Finish}, SampledTokens{c.Tokens}, SampledLogProbs{c.LogProbs}
-	}
-	return texts, tokens, logProbs
+func (s *CodeSampled) fields(c *coder) {
+	field(c, "posed", &s.Posed, object)
+	field(c, "version", &s.Version, integer)
+	field(c, "prompt", &s.Prompt, int32s)
+	field(c, "answers", &s.Answers, textColumn)
+	field(c, "response_tokens", &s.Answers, tokenColumn)
+	field(c, "response_logprobs", &s.Answers, logProbColumn)
 }
 
-// completions puts columns together again.
-func completions(texts []SampledText, tokens []SampledTokens, logProbs []SampledLogProbs) ([]Completion, error) {
-	if len(tokens) != len(texts) || len(logProbs) != len(texts) {
-		return nil, fmt.Errorf("%w: %d texts, %d rows of tokens, %d of log-probs", ErrMalformed, len(texts), len(tokens), len(logProbs))
-	}
-	row := make([]Completion, len(texts))
-	for i := range row {
-		row[i] = Completion{Text: texts[i].Text, Tokens: tokens[i].Tokens, LogProbs: logProbs[i].LogProbs, Finish: texts[i].Finish}
-	}
-	return row, nil
+func (t *TestsSampled) fields(c *coder) {
+	field(c, "posed", &t.Posed, object)
+	field(c, "code_version", &t.CodeVersion, integer)
+	field(c, "version", &t.Version, integer)
+	field(c, "codes", &t.Codes, texts)
+	field(c, "prompts", &t.Prompts, prompts)
+	field(c, "suites", &t.Suites, textColumns)
+	field(c, "response_tokens", &t.Suites, tokenColumns)
+	field(c, "response_logprobs", &t.Suites, logProbColumns)
 }
 
-// EncodeMsgpack implements msgpack.CustomEncoder.
-func (c *CodeSampled) EncodeMsgpack(e *msgpack.Encoder) error {
-	w := CodeSampledColumns{Posed: c.Posed, Version: c.Version, Prompt: c.Prompt}
-	w.Answers, w.ResponseTokens, w.ResponseLogProbs = columns(c.Answers)
-	return e.Encode(&w)
-}
+func prompts(c *coder, all *[]Int32s) { list(c, all, int32s) }
 
-// DecodeMsgpack implements msgpack.CustomDecoder.
-func (c *CodeSampled) DecodeMsgpack(d *msgpack.Decoder) error {
-	var w CodeSampledColumns
-	if err := d.Decode(&w); err != nil {
-		return err
-	}
-	answers, err := completions(w.Answers, w.ResponseTokens, w.ResponseLogProbs)
-	*c = CodeSampled{Posed: w.Posed, Version: w.Version, Prompt: w.Prompt, Answers: answers}
-	return err
-}
+func textColumn(c *coder, row *[]Completion)    { column(c, row, completionText) }
+func tokenColumn(c *coder, row *[]Completion)   { column(c, row, completionTokens) }
+func logProbColumn(c *coder, row *[]Completion) { column(c, row, completionLogProbs) }
 
-// EncodeMsgpack implements msgpack.CustomEncoder.
-func (t *TestsSampled) EncodeMsgpack(e *msgpack.Encoder) error {
-	w := TestsSampledColumns{
-		Posed: t.Posed, CodeVersion: t.CodeVersion, Version: t.Version, Codes: t.Codes, Prompts: t.Prompts,
-		Suites: make([][]SampledText, len(t.Suites)), ResponseTokens: make([][]SampledTokens, len(t.Suites)), ResponseLogProbs: make([][]SampledLogProbs, len(t.Suites)),
-	}
-	for i, row := range t.Suites {
-		w.Suites[i], w.ResponseTokens[i], w.ResponseLogProbs[i] = columns(row)
-	}
-	return e.Encode(&w)
-}
+func textColumns(c *coder, rows *[][]Completion)    { column(c, rows, textColumn) }
+func tokenColumns(c *coder, rows *[][]Completion)   { column(c, rows, tokenColumn) }
+func logProbColumns(c *coder, rows *[][]Completion) { column(c, rows, logProbColumn) }
 
-// DecodeMsgpack implements msgpack.CustomDecoder.
-func (t *TestsSampled) DecodeMsgpack(d *msgpack.Decoder) error {
-	var w TestsSampledColumns
-	if err := d.Decode(&w); err != nil {
-		return err
+// column codes one column of a list. The first column that is read makes the
+// list, the others have its length.
+func column[T any](c *coder, all *[]T, item func(*coder, *T)) {
+	if c.writing {
+		c.check(c.enc.EncodeArrayLen(len(*all)))
+	} else if n := max(c.length(), 0); *all == nil {
+		*all = make([]T, n)
+	} else if n != len(*all) {
+		c.fail("a column of %d items beside one of %d", n, len(*all))
 	}
-	if len(w.ResponseTokens) != len(w.Suites) || len(w.ResponseLogProbs) != len(w.Suites) {
-		return fmt.Errorf("%w: %d rows of suites, %d of tokens, %d of log-probs", ErrMalformed, len(w.Suites), len(w.ResponseTokens), len(w.ResponseLogProbs))
-	}
-	*t = TestsSampled{
-		Posed: w.Posed, CodeVersion: w.CodeVersion, Version: w.Version, Codes: w.Codes, Prompts: w.Prompts,
-		Suites: make([][]Completion, len(w.Suites)),
-	}
-	var err error
-	for i := range t.Suites {
-		if t.Suites[i], err = completions(w.Suites[i], w.ResponseTokens[i], w.ResponseLogProbs[i]); err != nil {
-			return err
+	for i := range *all {
+		if c.err != nil {
+			return
 		}
+		item(c, &(*all)[i])
 	}
-	return nil
 }
+
+// The maps that the columns hold.
+type (
+	textOfCompletion     Completion
+	tokensOfCompletion   Completion
+	logProbsOfCompletion Completion
+)
+
+func completionText(c *coder, v *Completion)     { c.object((*textOfCompletion)(v)) }
+func completionTokens(c *coder, v *Completion)   { c.object((*tokensOfCompletion)(v)) }
+func completionLogProbs(c *coder, v *Completion) { c.object((*logProbsOfCompletion)(v)) }
+
+var codeFinish = word([]string{FinishStop, FinishLength, FinishGiven})
+
+func (t *textOfCompletion) fields(c *coder) {
+	field(c, "text", &t.Text, text)
+	field(c, "finish", &t.Finish, codeFinish)
+}
+
+func (t *tokensOfCompletion) fields(c *coder) { field(c, "tokens", &t.Tokens, int32s) }
+
+func (l *logProbsOfCompletion) fields(c *coder) { field(c, "logprobs", &l.LogProbs, float32s) }

@@ -16,6 +16,10 @@ const (
 
 var verdicts = []Verdict{VerdictPass, VerdictFail, VerdictRaised, VerdictTimeout, VerdictNotRun}
 
+var codeVerdict = word(verdicts)
+
+func codeVerdicts(c *coder, all *[]Verdict) { list(c, all, codeVerdict) }
+
 // Failed reports whether the test ran and the answer did not pass it.
 func (v Verdict) Failed() bool {
 	return v == VerdictFail || v == VerdictRaised || v == VerdictTimeout
@@ -28,12 +32,12 @@ func (v Verdict) check(field string) error {
 	return invalid(field, "%q is not a verdict", clip(string(v)))
 }
 
-// TestStatus says what validation against the ground truth made of a test.
+// TestStatus is the result of running a test on the ground truth.
 type TestStatus string
 
-// What a test can be.
+// The statuses of a test. A test that is not kept is discarded.
 const (
-	StatusKept       TestStatus = "kept"       // runs on the ground truth and is unique in its suite
+	StatusKept       TestStatus = "kept"       // the ground truth ran it, and it is unique in its suite
 	StatusUnparsable TestStatus = "unparsable" // not `assert call(...) == literal`
 	StatusRaised     TestStatus = "raised"     // the ground truth raised or timed out
 	StatusDuplicate  TestStatus = "duplicate"  // same call and true value as an earlier test of its suite
@@ -41,25 +45,34 @@ const (
 
 var statuses = []TestStatus{StatusKept, StatusUnparsable, StatusRaised, StatusDuplicate}
 
-// ExecutedTest is one statement of a suite and what became of it. On the wire
-// it is an ExecutedTestShort.
+var codeStatus = word(statuses)
+
+// ExecutedTest is one statement of a suite with its status and verdict. On the
+// wire it is an ExecutedTestShort.
 type ExecutedTest struct {
 	Source   string     `msgpack:"src"`              // the statement as written, cut at a limit
 	Status   TestStatus `msgpack:"status"`           //
 	Call     string     `msgpack:"call,omitempty"`   // the call, normalised by Python's ast; empty if unparsable
-	Stated   string     `msgpack:"stated,omitempty"` // the value the test stated, a Python literal
-	Expected string     `msgpack:"expect,omitempty"` // the ground truth's value, a Python literal; kept tests only
-	Wrong    bool       `msgpack:"wrong,omitempty"`  // kept, but the stated value differs from the truth
+	Stated   string     `msgpack:"stated,omitempty"` // the stated value, a Python literal
+	Expected string     `msgpack:"expect,omitempty"` // the true value, a Python literal; kept tests only
+	Wrong    bool       `msgpack:"wrong,omitempty"`  // wrong as stated: kept, but the stated value differs from the true value
 	Verdict  Verdict    `msgpack:"verdict"`          // on the suite's own answer; VerdictNotRun unless kept
 	Detail   string     `msgpack:"detail,omitempty"` // why: parse error, exception, or the value returned
 }
 
-// ExecutedSuite is one suite after validation and execution.
+// ExecutedSuite is one suite after execution.
 type ExecutedSuite struct {
 	Tests       []ExecutedTest `msgpack:"tests,omitempty"`
 	Chars       int            `msgpack:"chars"`             // characters (code points) of the response
 	Unprintable int            `msgpack:"unprintable"`       // of those, outside Python's string.printable
 	Failure     string         `msgpack:"failure,omitempty"` // infrastructure failure: the suite is masked, not scored
+}
+
+func (s *ExecutedSuite) fields(c *coder) {
+	optionalList(c, "tests", &s.Tests, executedTests)
+	field(c, "chars", &s.Chars, integer)
+	field(c, "unprintable", &s.Unprintable, integer)
+	optional(c, "failure", &s.Failure, text)
 }
 
 // Counts returns the number of kept tests, the number of those that are wrong as
@@ -86,7 +99,13 @@ type GoldenVerdict struct {
 	Detail    string  `msgpack:"detail,omitempty"`
 }
 
-// ExecutedAnswer is one answer with everything that ran on it.
+func (g *GoldenVerdict) fields(c *coder) {
+	field(c, "verdict", &g.Verdict, codeVerdict)
+	optional(c, "in_process", &g.InProcess, boolean)
+	optional(c, "detail", &g.Detail, text)
+}
+
+// ExecutedAnswer is one answer with the verdicts of every test that ran on it.
 type ExecutedAnswer struct {
 	Loads      bool            `msgpack:"loads"`
 	LoadError  string          `msgpack:"load_error,omitempty"`
@@ -96,8 +115,17 @@ type ExecutedAnswer struct {
 	Failure    string          `msgpack:"failure,omitempty"` // infrastructure failure: the answer is masked, not scored
 }
 
-// CodeExecuted says what running the group showed. It is enough to compute
-// rewards under any recipe: no generation and no execution is needed again.
+func (a *ExecutedAnswer) fields(c *coder) {
+	field(c, "loads", &a.Loads, boolean)
+	optional(c, "load_error", &a.LoadError, text)
+	optionalList(c, "suites", &a.Suites, objects)
+	optionalList(c, "hist", &a.Historical, codeVerdicts)
+	optionalList(c, "golden", &a.Golden, objects)
+	optional(c, "failure", &a.Failure, text)
+}
+
+// CodeExecuted holds the verdicts of a group. Rewards of any recipe can be
+// computed from it without another rollout or execution.
 type CodeExecuted struct {
 	Plan        Plan             `msgpack:"plan"`
 	ProblemID   string           `msgpack:"problem"`
@@ -108,25 +136,35 @@ type CodeExecuted struct {
 	Answers     []ExecutedAnswer `msgpack:"answers"` // M
 }
 
+func (e *CodeExecuted) fields(c *coder) {
+	field(c, "plan", &e.Plan, object)
+	field(c, "problem", &e.ProblemID, text)
+	field(c, "code_version", &e.CodeVersion, integer)
+	field(c, "test_version", &e.TestVersion, integer)
+	optional(c, "given", &e.Given, boolean)
+	optionalList(c, "hist", &e.Historical, objects)
+	field(c, "answers", &e.Answers, objects)
+}
+
 // EventType implements Payload.
 func (*CodeExecuted) EventType() Type { return TypeCodeExecuted }
 
 // Validate implements Payload.
-func (c *CodeExecuted) Validate() error {
-	if err := c.Plan.Validate(); err != nil {
+func (e *CodeExecuted) Validate() error {
+	if err := e.Plan.Validate(); err != nil {
 		return err
 	}
-	if c.ProblemID == "" {
+	if e.ProblemID == "" {
 		return invalid("problem", "is empty")
 	}
-	if err := checkHistorical(c.Historical); err != nil {
+	if err := checkHistorical(e.Historical); err != nil {
 		return err
 	}
-	if len(c.Answers) != c.Plan.Answers {
-		return invalid("answers", "%d answers, but the plan asks for %d", len(c.Answers), c.Plan.Answers)
+	if len(e.Answers) != e.Plan.Answers {
+		return invalid("answers", "%d answers, but the plan asks for %d", len(e.Answers), e.Plan.Answers)
 	}
-	for i := range c.Answers {
-		if err := c.Answers[i].validate(c.Plan.Suites, len(c.Historical)); err != nil {
+	for i := range e.Answers {
+		if err := e.Answers[i].validate(e.Plan.Suites, len(e.Historical)); err != nil {
 			return within("answers", i, err)
 		}
 	}

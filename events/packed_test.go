@@ -7,6 +7,16 @@ import (
 	"pgregory.net/rapid"
 )
 
+type packedLists struct {
+	I Int32s
+	F Float32s
+}
+
+func (p *packedLists) fields(c *coder) {
+	field(c, "i", &p.I, int32s)
+	field(c, "f", &p.F, float32s)
+}
+
 // Every bit pattern survives the packed form.
 func TestPackedKeepsEveryBit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -16,16 +26,12 @@ func TestPackedKeepsEveryBit(t *testing.T) {
 		for i, b := range bits {
 			floats[i] = math.Float32frombits(b)
 		}
-		type both struct {
-			I Int32s   `msgpack:"i"`
-			F Float32s `msgpack:"f"`
-		}
-		raw, err := marshal(both{ints, floats})
+		raw, err := marshal(&packedLists{ints, floats})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back both
-		if err := unmarshal(raw, &back); err != nil {
+		var back packedLists
+		if err := unmarshal(raw, &back, false); err != nil {
 			t.Fatal(err)
 		}
 		if len(back.I) != len(ints) || len(back.F) != len(floats) {

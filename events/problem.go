@@ -2,36 +2,56 @@ package events
 
 import "fmt"
 
-// Purpose says what a group is for.
+// Purpose is the use of a group: training or evaluation.
 type Purpose string
 
 // The two purposes.
 const (
-	PurposeTrain Purpose = "train" // rewarded, and both policies learn from it
-	PurposeEval  Purpose = "eval"  // scored, and nothing learns from it
+	PurposeTrain Purpose = "train" // rewarded; both policies train on it
+	PurposeEval  Purpose = "eval"  // scored; no policy trains on it
 )
 
-// Plan fixes where a group stands in the run and how it is sampled. It is
-// carried by every event of the group, so that a worker needs no other source.
+var codePurpose = word([]Purpose{PurposeTrain, PurposeEval})
+
+// Plan holds a group's position in the run and its sampling parameters. Every
+// event of the group carries it, so that a worker needs no other input.
 type Plan struct {
 	Purpose     Purpose `msgpack:"purpose"`
 	Tag         string  `msgpack:"tag,omitempty"` // eval: which evaluation, for example "before"
 	Step        int     `msgpack:"step"`          // training step, from 1; eval: steps trained so far
 	Epoch       int     `msgpack:"epoch"`         // pass over the problem set, from 0
-	Slot        int     `msgpack:"slot"`          // place within the step, from 0: the canonical order of groups
+	Slot        int     `msgpack:"slot"`          // index within the step, from 0: the canonical order of groups
 	Groups      int     `msgpack:"groups"`        // groups in the step (eval: in the evaluation)
-	CodeVersion int     `msgpack:"code_version"`  // oldest Code LLM version that may answer
-	TestVersion int     `msgpack:"test_version"`  // oldest Test LLM version that may write tests
-	Answers     int     `msgpack:"m"`             // M: answers per question
+	CodeVersion int     `msgpack:"code_version"`  // oldest policy version of the Code LLM that may answer
+	TestVersion int     `msgpack:"test_version"`  // oldest policy version of the Test LLM that may write suites
+	Answers     int     `msgpack:"m"`             // M: answers per problem
 	Suites      int     `msgpack:"n"`             // N: suites per answer
 	Tests       int     `msgpack:"k"`             // K: tests wanted per suite
 	Temperature float64 `msgpack:"temp"`          // sampling temperature of both roles
-	CodeTokens  int     `msgpack:"code_tokens"`   // most tokens of an answer
-	TestTokens  int     `msgpack:"test_tokens"`   // most tokens of a suite
+	CodeTokens  int     `msgpack:"code_tokens"`   // token limit of a completion of the Code LLM
+	TestTokens  int     `msgpack:"test_tokens"`   // token limit of a completion of the Test LLM
 	Seed        uint64  `msgpack:"seed"`          // root of the group's sampling seeds
 }
 
-// GroupID returns the group's name: unique in its run, and sorted by step and
+func (p *Plan) fields(c *coder) {
+	field(c, "purpose", &p.Purpose, codePurpose)
+	optional(c, "tag", &p.Tag, text)
+	field(c, "step", &p.Step, integer)
+	field(c, "epoch", &p.Epoch, integer)
+	field(c, "slot", &p.Slot, integer)
+	field(c, "groups", &p.Groups, integer)
+	field(c, "code_version", &p.CodeVersion, integer)
+	field(c, "test_version", &p.TestVersion, integer)
+	field(c, "m", &p.Answers, integer)
+	field(c, "n", &p.Suites, integer)
+	field(c, "k", &p.Tests, integer)
+	field(c, "temp", &p.Temperature, float)
+	field(c, "code_tokens", &p.CodeTokens, integer)
+	field(c, "test_tokens", &p.TestTokens, integer)
+	field(c, "seed", &p.Seed, unsigned)
+}
+
+// GroupID returns the group's name. It is unique in its run and sorts by step and
 // slot.
 func (p *Plan) GroupID() string {
 	if p.Purpose == PurposeEval {
@@ -76,13 +96,21 @@ func (p *Plan) Validate() error {
 	return nil
 }
 
-// Problem is a question with what is needed to judge an answer to it.
+// Problem is an item of a problem set.
 type Problem struct {
 	ID         string   `msgpack:"id"`
 	Question   string   `msgpack:"question"`
 	EntryPoint string   `msgpack:"entry"`            // the name the tests call
 	Solution   string   `msgpack:"solution"`         // the ground truth, Python source
 	Golden     []string `msgpack:"golden,omitempty"` // golden tests to run on the answers; eval and the golden recipe only
+}
+
+func (p *Problem) fields(c *coder) {
+	field(c, "id", &p.ID, text)
+	field(c, "question", &p.Question, text)
+	field(c, "entry", &p.EntryPoint, text)
+	field(c, "solution", &p.Solution, text)
+	optionalList(c, "golden", &p.Golden, texts)
 }
 
 // Validate checks that the problem is complete and within limits.
@@ -111,11 +139,17 @@ func (p *Problem) Validate() error {
 	return nil
 }
 
-// HistoricalTest is a test of the Mistake Book, as retrieved for a question.
+// HistoricalTest is a test of the Mistake Book, as retrieved for a problem.
 type HistoricalTest struct {
 	Call     string `msgpack:"call"`   // Python expression, for example "solve([1, 2])"
-	Expected string `msgpack:"expect"` // the ground truth's value, a Python literal
-	Count    int    `msgpack:"count"`  // frequency in the book when retrieved
+	Expected string `msgpack:"expect"` // the true value, a Python literal
+	Count    int    `msgpack:"count"`  // count of the entry when retrieved
+}
+
+func (h *HistoricalTest) fields(c *coder) {
+	field(c, "call", &h.Call, text)
+	field(c, "expect", &h.Expected, text)
+	field(c, "count", &h.Count, integer)
 }
 
 // ProblemPosed opens a group.
@@ -123,7 +157,14 @@ type ProblemPosed struct {
 	Plan       Plan             `msgpack:"plan"`
 	Problem    Problem          `msgpack:"problem"`
 	Historical []HistoricalTest `msgpack:"hist,omitempty"`  // from the Mistake Book, most frequent first
-	Given      []string         `msgpack:"given,omitempty"` // eval: answers to judge instead of sampling them; programs, not responses
+	Given      []string         `msgpack:"given,omitempty"` // eval: answers to judge in place of sampled ones
+}
+
+func (p *ProblemPosed) fields(c *coder) {
+	field(c, "plan", &p.Plan, object)
+	field(c, "problem", &p.Problem, object)
+	optionalList(c, "hist", &p.Historical, objects)
+	optionalList(c, "given", &p.Given, texts)
 }
 
 // EventType implements Payload.

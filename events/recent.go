@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// recents are the payloads that were encoded in this process last. Where all
-// stages of a run are in one process, as under train, what one of them
-// publishes is read by the next one, by trainers and by the log a moment later:
-// each would decompress and hash it again.
+// recents are the payloads that this process has encoded last. Under train all
+// stages of a run are in one process: the next stage, the trainers and the log
+// read a payload shortly after it is published, and each would decompress and
+// hash it again.
 var recents recentPayloads
 
 type recentPayloads struct {
@@ -19,7 +19,7 @@ type recentPayloads struct {
 	queue []*recentPayload // oldest first
 }
 
-// recentPayload is a payload before and after compression. Nobody changes it.
+// recentPayload is a payload before and after compression. It does not change.
 type recentPayload struct {
 	id        string
 	data, raw []byte
@@ -29,17 +29,16 @@ type recentPayload struct {
 
 func (p *recentPayload) bytes() int { return len(p.data) + len(p.raw) }
 
-// Hash returns what Event.Hash does.
+// Hash returns the payload's hash, as Event.Hash does.
 func (p *recentPayload) Hash() string {
 	p.once.Do(func() { p.hash = hashOf(p.raw) })
 	return p.hash
 }
 
-// Remember keeps limit bytes of the payloads that this process encodes, as they
-// are before and after compression, so that they need not be decompressed and
-// hashed again where they are decoded in this process. What is kept counts for a
-// message of the same ID and the same bytes, and nothing is decoded differently
-// for it. It lasts until forget is called. The limits of several calls add up.
+// Remember keeps up to limit bytes of payloads that this process encodes, before
+// and after compression. Decoding a message of the same ID and the same bytes
+// then skips decompressing and hashing; its result is the same. It lasts until
+// forget is called. The limits of several calls add up.
 func Remember(limit int) (forget func()) {
 	recents.grow(limit)
 	return sync.OnceFunc(func() { recents.grow(-limit) })
@@ -52,7 +51,7 @@ func (r *recentPayloads) grow(by int) {
 	r.trim()
 }
 
-// trim forgets the oldest until the rest is within the limit.
+// trim removes the oldest payloads until the rest is within the limit.
 func (r *recentPayloads) trim() {
 	for r.bytes > r.limit {
 		oldest := r.queue[0]
@@ -64,11 +63,11 @@ func (r *recentPayloads) trim() {
 	}
 }
 
-// keep remembers the payload of a message that was just made of raw.
+// keep remembers the payload of a message that was encoded from raw.
 func (r *recentPayloads) keep(m *Message, raw []byte) {
 	p := &recentPayload{id: m.ID, data: m.Data}
 	r.mu.Lock()
-	wanted := len(m.Data)+len(raw) <= r.limit/8 // not one in place of all others
+	wanted := len(m.Data)+len(raw) <= r.limit/8 // no payload may displace all others
 	r.mu.Unlock()
 	if !wanted {
 		return

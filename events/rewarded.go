@@ -7,7 +7,14 @@ type AnswerReward struct {
 	Reward    float64 `msgpack:"reward"`
 	Advantage float64 `msgpack:"advantage"`
 	Loads     bool    `msgpack:"loads"`
-	Masked    bool    `msgpack:"masked,omitempty"` // infrastructure failure: not scored, not trained on
+	Masked    bool    `msgpack:"masked,omitempty"` // infrastructure failure: left out of means and training
+}
+
+func (a *AnswerReward) fields(c *coder) {
+	field(c, "reward", &a.Reward, float)
+	field(c, "advantage", &a.Advantage, float)
+	field(c, "loads", &a.Loads, boolean)
+	optional(c, "masked", &a.Masked, boolean)
 }
 
 // SuiteReward is the Test LLM's reward for one suite, term by term.
@@ -16,8 +23,8 @@ type SuiteReward struct {
 	Advantage float64 `msgpack:"advantage"`
 	RVal      float64 `msgpack:"r_val"`             // validity term
 	RAdv      float64 `msgpack:"r_adv"`             // adversarial term
-	Penalty   float64 `msgpack:"penalty,omitempty"` // what unprintable characters cost, >= 0
-	Pass      float64 `msgpack:"pass"`              // what the suite adds to its answer's reward, before averaging
+	Penalty   float64 `msgpack:"penalty,omitempty"` // for unprintable characters, >= 0
+	Pass      float64 `msgpack:"pass"`              // the suite's part of its answer's reward, before averaging
 	PassNew   float64 `msgpack:"pass_new"`
 	FailNew   float64 `msgpack:"fail_new"`
 	PassHist  float64 `msgpack:"pass_hist"`
@@ -25,6 +32,22 @@ type SuiteReward struct {
 	Valid     int     `msgpack:"valid"`   // in R_val: the kept tests
 	Invalid   int     `msgpack:"invalid"` // in R_val: the tests that are wrong as stated or discarded
 	Masked    bool    `msgpack:"masked,omitempty"`
+}
+
+func (s *SuiteReward) fields(c *coder) {
+	field(c, "reward", &s.Reward, float)
+	field(c, "advantage", &s.Advantage, float)
+	field(c, "r_val", &s.RVal, float)
+	field(c, "r_adv", &s.RAdv, float)
+	optional(c, "penalty", &s.Penalty, float)
+	field(c, "pass", &s.Pass, float)
+	field(c, "pass_new", &s.PassNew, float)
+	field(c, "fail_new", &s.FailNew, float)
+	field(c, "pass_hist", &s.PassHist, float)
+	field(c, "fail_hist", &s.FailHist, float)
+	field(c, "valid", &s.Valid, integer)
+	field(c, "invalid", &s.Invalid, integer)
+	optional(c, "masked", &s.Masked, boolean)
 }
 
 // BookDelta is one change of the Mistake Book for the group's problem.
@@ -35,8 +58,14 @@ type BookDelta struct {
 	Change   int    `msgpack:"change"` // never 0
 }
 
-// GroupRewarded says what the group was worth. It is the only event the
-// Mistake Book reads.
+func (d *BookDelta) fields(c *coder) {
+	field(c, "call", &d.Call, text)
+	field(c, "expect", &d.Expected, text)
+	field(c, "change", &d.Change, integer)
+}
+
+// GroupRewarded holds the rewards of a group. The Mistake Book reads no other
+// event.
 type GroupRewarded struct {
 	Plan        Plan            `msgpack:"plan"`
 	ProblemID   string          `msgpack:"problem"`
@@ -49,6 +78,21 @@ type GroupRewarded struct {
 	TopVar      int             `msgpack:"top_var"` // the answer whose suites the Test LLM learns from; -1 for none
 	Deltas      []BookDelta     `msgpack:"deltas,omitempty"`
 }
+
+func (g *GroupRewarded) fields(c *coder) {
+	field(c, "plan", &g.Plan, object)
+	field(c, "problem", &g.ProblemID, text)
+	field(c, "code_version", &g.CodeVersion, integer)
+	field(c, "test_version", &g.TestVersion, integer)
+	field(c, "recipe", &g.Recipe, text)
+	field(c, "alpha", &g.Alpha, float)
+	field(c, "code", &g.Code, objects)
+	field(c, "test", &g.Test, suiteRewards)
+	field(c, "top_var", &g.TopVar, integer)
+	optionalList(c, "deltas", &g.Deltas, objects)
+}
+
+func suiteRewards(c *coder, rows *[][]SuiteReward) { list(c, rows, objects[SuiteReward]) }
 
 // EventType implements Payload.
 func (*GroupRewarded) EventType() Type { return TypeGroupRewarded }
@@ -97,7 +141,7 @@ func (g *GroupRewarded) Validate() error {
 	return nil
 }
 
-// normalize makes what is empty an empty value on the wire, not nil.
+// normalize replaces nil lists, because the schemas allow no null.
 func (g *GroupRewarded) normalize() {
 	for i := range g.Test {
 		g.Test[i] = notNil(g.Test[i])
@@ -113,21 +157,20 @@ func finite(values ...float64) bool {
 	return true
 }
 
-// DropReason says why a group left the pipeline.
+// DropReason is the reason why a group left the pipeline.
 type DropReason string
 
 // The reasons to drop a group.
 const (
 	DropInfrastructure DropReason = "infrastructure"   // every answer of the group was lost to infrastructure failures
 	DropTooLarge       DropReason = "too_large"        // a prompt or the next payload is over its size limit
-	DropRetries        DropReason = "retries"          // the stage failed on it too often
+	DropRetries        DropReason = "retries"          // the stage failed on it too many times
 	DropMalformed      DropReason = "malformed"        // the event could not be decoded
 	DropStale          DropReason = "stale"            // sampled by a policy version beyond the staleness bound
-	DropLineage        DropReason = "lineage_conflict" // descends from a payload that lost to another under the same id
+	DropLineage        DropReason = "lineage_conflict" // descends from a payload that another one under the same ID displaced
 )
 
-// GroupDropped says that a group leaves the pipeline, and why: nothing
-// vanishes silently.
+// GroupDropped reports that a group leaves the pipeline, with the reason.
 type GroupDropped struct {
 	Purpose Purpose    `msgpack:"purpose"`
 	Step    int        `msgpack:"step"`

@@ -12,7 +12,7 @@ type Completion struct {
 const (
 	FinishStop   = "stop"   // the model ended its turn
 	FinishLength = "length" // the token limit cut it off
-	FinishGiven  = "given"  // not sampled: the answer came with the problem
+	FinishGiven  = "given"  // not sampled: the answer was posed with the problem
 )
 
 func (c *Completion) validate(field string) error {
@@ -29,7 +29,7 @@ func (c *Completion) validate(field string) error {
 	return invalid(field+".finish", "%q is not one of stop, length, given", clip(c.Finish))
 }
 
-// CodeSampled says what the Code LLM answered.
+// CodeSampled holds the completions of the Code LLM for a group.
 type CodeSampled struct {
 	Posed   ProblemPosed `msgpack:"posed"`
 	Version int          `msgpack:"version"` // policy version that answered
@@ -41,30 +41,30 @@ type CodeSampled struct {
 func (*CodeSampled) EventType() Type { return TypeCodeSampled }
 
 // Validate implements Payload.
-func (c *CodeSampled) Validate() error {
-	if err := c.Posed.Validate(); err != nil {
+func (s *CodeSampled) Validate() error {
+	if err := s.Posed.Validate(); err != nil {
 		return err
 	}
-	if err := checkCount("version", c.Version, 1<<30); err != nil {
+	if err := checkCount("version", s.Version, 1<<30); err != nil {
 		return err
 	}
-	if len(c.Answers) != c.Posed.Plan.Answers {
-		return invalid("answers", "%d answers, but the plan asks for %d", len(c.Answers), c.Posed.Plan.Answers)
+	if len(s.Answers) != s.Posed.Plan.Answers {
+		return invalid("answers", "%d answers, but the plan asks for %d", len(s.Answers), s.Posed.Plan.Answers)
 	}
-	for i := range c.Answers {
-		if err := c.Answers[i].validate(at("answers", i)); err != nil {
+	for i := range s.Answers {
+		if err := s.Answers[i].validate(at("answers", i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// TestsSampled says which tests the Test LLM wrote for each answer.
+// TestsSampled holds the completions of the Test LLM for each answer of a group.
 type TestsSampled struct {
 	Posed       ProblemPosed   `msgpack:"posed"`
 	CodeVersion int            `msgpack:"code_version"` // policy version that answered
 	Version     int            `msgpack:"version"`      // policy version that wrote the tests
-	Codes       []string       `msgpack:"codes"`        // M programs, as shown to the Test LLM
+	Codes       []string       `msgpack:"codes"`        // M answers, as shown to the Test LLM
 	Prompts     []Int32s       `msgpack:"prompts"`      // M; shared by the suites of an answer
 	Suites      [][]Completion `msgpack:"suites"`       // M x N
 }
@@ -101,14 +101,13 @@ func (t *TestsSampled) Validate() error {
 	return nil
 }
 
-// normalize makes what is empty an empty value on the wire, not nil, so that a
-// reader in another language meets one type.
-func (c *CodeSampled) normalize() {
-	c.Prompt = notNil(c.Prompt)
-	normalizeAll(c.Answers)
+// normalize replaces nil lists, because the schemas allow no null.
+func (s *CodeSampled) normalize() {
+	s.Prompt = notNil(s.Prompt)
+	normalizeAll(s.Answers)
 }
 
-// normalize makes what is empty an empty value on the wire, not nil.
+// normalize replaces nil lists, because the schemas allow no null.
 func (t *TestsSampled) normalize() {
 	for i := range t.Prompts {
 		t.Prompts[i] = notNil(t.Prompts[i])

@@ -18,7 +18,7 @@ func upcast(t Type, from, to int, raw []byte) ([]byte, error) {
 		return raw, nil
 	}
 	var v map[string]any
-	if err := unmarshal(raw, &v); err != nil {
+	if err := unmarshal(raw, &v, false); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	for ; from < to; from++ {

@@ -11,27 +11,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/vmihailenco/msgpack/v5"
 	"pgregory.net/rapid"
 )
 
-// agrees checks that a payload is written by hand as by reflection, and read by
-// hand as it was written.
+// agrees checks that a payload is written as its struct tags say, and read as it
+// was written.
 func agrees(t rapid.TB, p Payload) {
 	t.Helper()
-	want, err := marshal(p)
+	want, err := marshalByTags(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := appendPayload([]byte{}, p)
+	raw, err := marshal(p)
 	if err != nil || !bytes.Equal(raw, want) {
-		t.Fatalf("%s by hand, %v:\n%q\nby reflection:\n%q", p.EventType(), err, raw, want)
+		t.Fatalf("%s, %v:\n%q\nby its tags:\n%q", p.EventType(), err, raw, want)
 	}
-	m := messageOf(p.EventType(), raw)
-	back, quick := readPayload(&m, raw, false)
-	if !quick {
-		t.Fatalf("%s: what was written by hand is not read by hand: %q", p.EventType(), raw)
+	back := NewPayload(p.EventType())
+	if err := unmarshal(raw, back, false); err != nil {
+		t.Fatalf("%s: what was written is not read: %v: %q", p.EventType(), err, raw)
 	}
-	if again, err := appendPayload(nil, back); err != nil || !bytes.Equal(again, raw) {
+	if again, err := marshal(back); err != nil || !bytes.Equal(again, raw) {
 		t.Fatalf("%s: what was read is written as other bytes, %v:\n%q\nwas:\n%q", p.EventType(), err, again, raw)
 	}
 }
@@ -60,14 +60,14 @@ func anyPayload[T any, P interface {
 	})
 }
 
-func TestByHandIsAsByReflection(t *testing.T) {
+func TestFieldsAreThoseOfTheTags(t *testing.T) {
 	anyPayload[ProblemPosed](t)
 	anyPayload[CodeSampled](t)
 	anyPayload[TestsSampled](t)
 	anyPayload[CodeExecuted](t)
 	anyPayload[GroupRewarded](t)
 	for _, p := range samples() {
-		if _, ok := p.(wired); ok {
+		if _, ok := p.(fielder); ok {
 			agrees(t, p)
 		}
 	}
@@ -107,9 +107,6 @@ func TestOtherFormsAreRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		m = messageOf(p.EventType(), other)
-		if _, quick := readPayload(&m, other, false); quick {
-			t.Errorf("%s: fields in another order are read by hand", m.Type)
-		}
 		e, err := m.Decode()
 		if err != nil {
 			t.Fatalf("%s: %v", m.Type, err)
@@ -182,7 +179,7 @@ func TestPackedThatDoesNotFit(t *testing.T) {
 
 // A length is no reason to allocate.
 func TestLengthsAreNotBelieved(t *testing.T) {
-	raw, err := appendPayload(nil, samples()[4])
+	raw, err := marshal(samples()[4])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,12 +189,58 @@ func TestLengthsAreNotBelieved(t *testing.T) {
 				hostile := binary.BigEndian.AppendUint32(append(bytes.Clone(raw[:i]), c), n)
 				hostile = append(hostile, raw[i:]...)
 				m := messageOf(TypeCodeExecuted, hostile)
-				least := testing.AllocsPerRun(1, func() { readPayload(&m, hostile, false) })
-				if _, quick := readPayload(&m, hostile, false); quick || least > 100 {
-					t.Fatalf("a length of %d at byte %d: read %v, %v allocations", n, i, quick, least)
+				var err error
+				least := testing.AllocsPerRun(1, func() { _, err = m.Payload() })
+				if err == nil || least > 100 {
+					t.Fatalf("a length of %d at byte %d: %v, %v allocations", n, i, err, least)
 				}
 			}
 		}
+	}
+}
+
+// A list takes memory for what is in the payload: items that lack their fields
+// end the reading.
+func TestItemsWithoutFields(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString("\x81\xa7answers\xdd\x00\x01\x00\x00")
+	b.Write(bytes.Repeat([]byte{0x80}, 1<<16))
+	m := messageOf(TypeCodeExecuted, b.Bytes())
+	_, err := m.Payload()
+	if !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "fields are missing") {
+		t.Errorf("65,536 empty answers: %v", err)
+	}
+}
+
+// A map of more fields than its first byte can say.
+type wide [20]int
+
+func (w *wide) fields(c *coder) {
+	for i := range w {
+		field(c, string(rune('a'+i)), &w[i], integer)
+	}
+}
+
+func TestWideMap(t *testing.T) {
+	var w, back wide
+	want := map[string]any{}
+	for i := range w {
+		w[i] = i
+		want[string(rune('a'+i))] = int8(i)
+	}
+	raw, err := marshal(&w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	generic := map[string]any{}
+	if err := unmarshal(raw, &generic, false); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, generic); d != "" {
+		t.Errorf("(-written +read):\n%s", d)
+	}
+	if err := unmarshal(raw, &back, false); err != nil || back != w {
+		t.Errorf("%v, %v", back, err)
 	}
 }
 
@@ -245,34 +288,33 @@ func TestDecodeTexts(t *testing.T) {
 	}
 }
 
-// FuzzRead: what is read by hand is what is read by reflection.
+// FuzzRead compares reading by fields with reading by tags.
 func FuzzRead(f *testing.F) {
 	for _, p := range samples() {
-		raw, err := appendPayload(nil, p)
+		raw, err := marshal(p)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(string(p.EventType()), raw)
 	}
 	f.Fuzz(func(t *testing.T, typ string, raw []byte) {
-		m := Message{Envelope: Envelope{Type: Type(typ), SchemaVersion: CurrentVersion(Type(typ))}}
-		if m.SchemaVersion == 0 {
+		p := NewPayload(Type(typ))
+		if p == nil || checkShape(raw) != nil || unmarshal(raw, p, false) != nil {
 			return
 		}
-		quick, ok := readPayload(&m, raw, false)
-		if !ok {
-			return
-		}
-		thorough, err := m.decodeAnyForm(raw)
-		if err != nil {
-			t.Fatalf("read by hand, not by reflection: %v", err)
-		}
-		a, err := marshal(quick)
+		a, err := marshal(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b, err := marshal(thorough); err != nil || !bytes.Equal(a, b) {
-			t.Fatalf("read by hand:\n%q\nby reflection, %v:\n%q", a, err, b)
+		if len(a) != len(raw) {
+			return // fields twice, or not as we write them
+		}
+		q := NewPayload(Type(typ))
+		if err := msgpack.Unmarshal(raw, q); err != nil {
+			t.Fatalf("read by fields, not by tags: %v", err)
+		}
+		if b, err := marshal(q); err != nil || !bytes.Equal(a, b) {
+			t.Fatalf("read by fields:\n%q\nby tags, %v:\n%q", a, err, b)
 		}
 	})
 }
