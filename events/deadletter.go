@@ -9,38 +9,36 @@ import (
 	"time"
 )
 
-// DeadLetters are the messages that a set of consumers gave up on with
-// Delivery.DeadLetter, and that nobody has sent back to it. A dead letter is
-// evidence and a way to try again; that the group has left the pipeline is said
-// by its group.dropped, which the set publishes first.
+// DeadLetters are the messages that a stage gave up on with Delivery.DeadLetter
+// and that were not redelivered. A dead letter is evidence and a way to try
+// again. The group leaves the pipeline by its group.dropped event, which the
+// stage publishes first.
 type DeadLetters interface {
-	// DeadLetters returns the dead letters of a run, oldest first, the oldest
-	// MaxDeadLetters if there are more.
+	// DeadLetters returns the dead letters of a run, oldest first, at most
+	// MaxDeadLetters.
 	DeadLetters(ctx context.Context, run string) ([]DeadLetter, error)
-	// DeadLetter returns one dead letter with the message it is about, or
-	// ErrNoDeadLetter.
+	// DeadLetter returns one dead letter with its message, or ErrNoDeadLetter.
 	DeadLetter(ctx context.Context, run, id string) (DeadLetter, Message, error)
-	// Redeliver sends the message of a dead letter back to its set of
-	// consumers, where its deliveries count from 1 again; the dead letter is gone.
-	// It returns ErrNoDeadLetter when there is none of that ID (any more).
+	// Redeliver removes a dead letter and sends its message to its worker set
+	// again, with deliveries counted from 1. It returns ErrNoDeadLetter when there
+	// is no dead letter of that ID.
 	//
-	// Once the group of a dead letter has ended it returns ErrGroupEnded: a step
-	// was completed without the group, and a second end would contradict the
-	// first.
+	// It returns ErrGroupEnded after the end of the group: a step was completed
+	// without the group, and a second end would contradict the first.
 	Redeliver(ctx context.Context, run, id string) error
 }
 
-// DeadLetter says who gave up on a message, when and why.
+// DeadLetter describes a message that a stage gave up on.
 type DeadLetter struct {
-	ID         string // names it within its run; see DeadLetterID
-	Name       string // the set of consumers
+	ID         string // unique in its run; see DeadLetterID
+	Name       string // the worker set
 	EventID    string // the message, with Type and Group
 	Type       Type
 	Group      string
-	Round      int       // 1 for the first dead letter about the message, 2 for the one after its redelivery
-	Deliveries int       // in this round
-	Reason     string    // why, at most MaxReasonBytes
-	Time       time.Time // when, by the clock of who gave up
+	Round      int       // 1 for the first dead letter of the message, 2 for the one after its redelivery
+	Deliveries int       // deliveries in this round
+	Reason     string    // at most MaxReasonBytes
+	Time       time.Time // by the clock of the replica that gave up
 }
 
 const (
@@ -51,15 +49,15 @@ const (
 )
 
 var (
-	// ErrNoDeadLetter is returned for a dead letter that does not exist, or has
-	// been redelivered.
+	// ErrNoDeadLetter is returned for a dead letter that does not exist or was
+	// redelivered.
 	ErrNoDeadLetter = errors.New("no such dead letter")
 	// ErrGroupEnded is returned for a redelivery into a group that has ended.
 	ErrGroupEnded = errors.New("the group has ended")
 )
 
-// DeadLetterID returns the ID of the dead letter that a set makes in a round of
-// a message: the three joined by dots, which none of them contains.
+// DeadLetterID returns the ID of a dead letter: the worker set, the event ID and
+// the round, joined by dots. None of the three contains a dot.
 func DeadLetterID(name, eventID string, round int) string {
 	return name + "." + eventID + "." + strconv.Itoa(round)
 }
@@ -74,7 +72,7 @@ func ParseDeadLetterID(id string) (name, eventID string, round int, err error) {
 			return parts[0], parts[1], round, nil
 		}
 	}
-	return "", "", 0, fmt.Errorf("%w: %q is not of the form set.event.round", ErrNoDeadLetter, clip(id))
+	return "", "", 0, fmt.Errorf("%w: %q does not have the form SET.EVENT.ROUND", ErrNoDeadLetter, clip(id))
 }
 
 // ClipReason returns the reason as it is stored: valid UTF-8 of at most

@@ -16,12 +16,11 @@ var (
 	ErrMalformed = errors.New("malformed payload")
 	// ErrClosed is returned by every call on a closed Bus, Consumer or Reader.
 	ErrClosed = errors.New("closed")
-	// ErrLineage is returned for an event that contradicts one that stands:
-	// another event of the same type and group, or another payload under its
-	// ID.
-	ErrLineage = errors.New("another event stands in this place")
-	// ErrPosition is returned for a position past the end of what a bus holds:
-	// the stream was replaced, or its server lost what it had confirmed.
+	// ErrLineage is returned for an event that contradicts a stored one: another
+	// event of the same type and group, or another payload under its ID.
+	ErrLineage = errors.New("another event of this type and group is stored already")
+	// ErrPosition is returned for a position past the end of the stream: the
+	// stream was replaced, or its server lost messages that it had confirmed.
 	ErrPosition = errors.New("position is past the end of the stream")
 )
 

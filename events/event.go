@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Envelope says what an event is, where it came from and what caused it. It
-// holds everything a consumer needs to route an event without decoding it.
+// Envelope holds the type, the origin and the cause of an event: all that routing
+// needs without decoding the payload.
 type Envelope struct {
 	ID            string    // 32 hex digits; equal IDs are the same event
 	Type          Type      // for example problem.posed
 	SchemaVersion int       // version of the payload's schema, from 1
 	Run           string    // the run the event belongs to
-	Group         string    // the group, or what else the event is about
-	Source        string    // the stage instance that made it
-	Time          time.Time // when it was made; information, never input
+	Group         string    // the group; in events of no group, their subject
+	Source        string    // the replica that made it, for example execution-0
+	Time          time.Time // when it was made; no decision depends on it
 	CausationID   string    // ID of the event that caused this one; empty for a root
-	CausationHash string    // Hash of that event's payload; empty for a root
+	CausationHash string    // hash of that event's payload; empty for a root
 	TraceParent   string    // W3C trace context; one trace per group
 }
 
@@ -46,7 +46,7 @@ func (e *Envelope) Validate() error {
 		return invalid("time", "is not set")
 	}
 	if e.CausationID == "" != (e.CausationHash == "") {
-		return invalid("causationid", "a cause is named by id and hash together")
+		return invalid("causationid", "want both causationid and causationhash, or neither")
 	}
 	if e.CausationID != "" && !isHex(e.CausationID, 2*idBytes) {
 		return invalid("causationid", "want %d hex digits, have %q", 2*idBytes, clip(e.CausationID))
@@ -66,23 +66,22 @@ type Event struct {
 	Payload Payload
 
 	hash    string
-	encoded *Message // by EncodeOnce
+	encoded *Message // set by EncodeOnce
 }
 
 // Hash returns the SHA-256 of the encoded payload before compression, in hex.
-// It is known once the event has been encoded or decoded and empty before.
+// It is empty until the event is encoded or decoded.
 func (e *Event) Hash() string {
 	hash := e.hash
 	if hash == "" && e.encoded != nil {
-		// What was encoded can be decoded: there is no error to look at.
+		// An encoded message can be decoded: no error is possible.
 		_ = e.encoded.WithRaw(func(_ []byte, of func() string) error { hash = of(); return nil })
 	}
 	return hash
 }
 
-// New makes a root event: one that no other event of the run caused. Its ID
-// follows from run, type and group, so posing the same group twice is posing
-// it once.
+// New makes a root event: an event without a cause. Its ID derives from run, type
+// and group, so a group that is posed twice gives one event.
 func New(run, group, source string, at time.Time, payload Payload) *Event {
 	t := payload.EventType()
 	id := deriveID("root", run, string(t), group)
@@ -95,9 +94,8 @@ func New(run, group, source string, at time.Time, payload Payload) *Event {
 	}
 }
 
-// Caused makes the event of the given payload that cause leads to, in the
-// same run and group. The cause must have been encoded or decoded, which
-// fixes its hash.
+// Caused makes an event that follows from cause, in the same run and group. Encode
+// or decode the cause first, because its hash is needed.
 func Caused(cause *Event, source string, at time.Time, payload Payload) *Event {
 	t := payload.EventType()
 	id := DeriveID(cause.ID, t)
@@ -114,7 +112,7 @@ func Caused(cause *Event, source string, at time.Time, payload Payload) *Event {
 // idBytes is the length of an event ID before hex: 128 bits of SHA-256.
 const idBytes = 16
 
-// DeriveID returns the ID of the event of type t that causeID leads to.
+// DeriveID returns the ID of the event of type t that follows from causeID.
 func DeriveID(causeID string, t Type) string {
 	return deriveID("cause", causeID, string(t))
 }
@@ -122,13 +120,14 @@ func DeriveID(causeID string, t Type) string {
 func deriveID(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
-		// The length keeps ("ab","c") apart from ("a","bc").
+		// The length makes ("ab","c") and ("a","bc") different.
 		fmt.Fprintf(h, "%d:%s", len(p), p)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:idBytes])
 }
 
-// traceParent gives all events of a group one trace id, and each its own span.
+// traceParent returns the W3C trace context of an event: one trace ID for a group,
+// one span ID for an event.
 func traceParent(run, group, id string) string {
 	return "00-" + deriveID("trace", run, group) + "-" + id[:16] + "-01"
 }

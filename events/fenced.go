@@ -5,11 +5,11 @@ import "strings"
 // FencedBlock is one ``` block of a response.
 type FencedBlock struct {
 	Language string // the info string's first word, lower case
-	Text     string // what stands between the fences
+	Text     string // the lines between the fences
 }
 
-// FencedBlocks returns the ``` blocks of a response in order. A block that is
-// never closed, as in a response cut at the token limit, ends with the text.
+// FencedBlocks returns the ``` blocks of a response in order. A block without an
+// end, as in a response cut at the token limit, ends with the response.
 func FencedBlocks(text string) []FencedBlock {
 	var blocks []FencedBlock
 	var body strings.Builder
@@ -40,8 +40,8 @@ func FencedBlocks(text string) []FencedBlock {
 	return blocks
 }
 
-// ExtractCode returns the program in a Code LLM response (design step 2): the
-// first ```python block, else the first fenced block, else the whole text.
+// ExtractCode returns the answer in a response of the Code LLM: the first
+// ```python block, else the first fenced block, else the whole response.
 func ExtractCode(response string) string {
 	blocks := FencedBlocks(response)
 	for _, b := range blocks {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Header names, without the prefix a transport adds: "ce-" on NATS, "ce_" on
-// Kafka (CloudEvents 1.0 binary mode). Content type and encoding carry none.
+// Header names of CloudEvents 1.0 binary mode. A bus adds a prefix, "ce-" on NATS
+// and "ce_" on Kafka, except to content type and content encoding.
 const (
 	attrSpecVersion   = "specversion"
 	attrID            = "id"
@@ -26,8 +26,8 @@ const (
 	cloudEventsVersion    = "1.0"
 )
 
-// Headers calls set for every header of the message, CloudEvents attributes
-// with the transport's prefix.
+// Headers calls set for every header of the message. CloudEvents attributes get
+// the prefix.
 func (m *Message) Headers(prefix string, set func(name, value string)) {
 	attr := func(name, value string) {
 		if value != "" {
@@ -51,8 +51,8 @@ func (m *Message) Headers(prefix string, set func(name, value string)) {
 	}
 }
 
-// ParseMessage is the inverse of Headers: get returns a header's value, or ""
-// where there is none. The error names the header.
+// ParseMessage is the inverse of Headers. get returns the value of a header, or ""
+// for a missing one. The error names the header.
 func ParseMessage(prefix string, get func(name string) string, data []byte) (Message, error) {
 	if v := get(prefix + attrSpecVersion); v != cloudEventsVersion {
 		return Message{}, fmt.Errorf("header %s%s: want %q, have %q", prefix, attrSpecVersion, cloudEventsVersion, clip(v))

@@ -7,52 +7,52 @@ import (
 	"time"
 )
 
-// Leases lets processes agree on who owns something of a run: its log, a
-// trainer. An owner that is not heard of for its TTL may be replaced.
+// Leases lets processes agree on the one replica of a stage. When an owner does
+// not renew its lease for its TTL, another replica may take over.
 //
-// A lease keeps a second owner from starting beside a living one. It does not
-// make data correct: what an owner began while it held the lease may end after
-// another has it, for a process can be stopped at any instruction. That is for
-// the lock of the owner's own store, for event IDs, and for positions that are
-// committed with what they are positions of.
+// A lease prevents a second replica beside a living one. It does not make data
+// correct: an operation that an owner began may end after another one has the
+// lease, because a process can be stopped at any instruction. Correct data relies
+// on the lock of the owner's store, on event IDs, and on positions that are
+// committed together with their state.
 type Leases interface {
-	// Lease makes config.Owner the owner of config.Name. While another owner
-	// lives it returns a *LeasedError or, with config.Wait, waits for its end.
+	// Lease makes config.Owner the owner of config.Name. While another owner is
+	// alive it returns a *LeasedError or, with config.Wait, waits.
 	//
-	// An owner lives as long as it renews: whether it does is watched from here,
-	// by this clock, so clocks need not agree. Lease therefore takes up to a
-	// third of the present owner's TTL to say that it lives, and a whole TTL to
-	// take over from one that has died. From one that has closed its lease it
-	// takes over at once.
+	// An owner is alive while it renews. This process observes the renewals by
+	// its own clock, so clocks need not agree. Lease therefore takes up to a third
+	// of the owner's TTL to find that it is alive, and a whole TTL to take over
+	// from a dead one. It takes over a closed lease at once.
 	Lease(ctx context.Context, config LeaseConfig) (Lease, error)
 }
 
-// Lease is owned from the moment it is made. It renews itself, through outages
-// of the bus, until Close.
+// Lease is owned from its creation. It renews itself until Close, also after
+// outages of the bus.
 type Lease interface {
-	// Confirm returns nil when nobody else can have the lease at this moment. An
-	// owner calls it before an effect that only one may have. Should the last
-	// renewal be older than the TTL, because the process was stopped or the bus
-	// is away, it waits for the next; it returns ctx.Err() when ctx ends first,
-	// ErrLeaseLost when another owner has come, and ErrClosed after Close.
+	// Confirm returns nil when no other process can have the lease now. An owner
+	// calls it before an effect that must happen once. When the last renewal is
+	// older than the TTL, because the process was stopped or the bus is
+	// unreachable, it waits for the next renewal. It returns ctx.Err() when ctx
+	// ends first, ErrLeaseLost when another owner has the lease, and ErrClosed
+	// after Close.
 	Confirm(ctx context.Context) error
-	// Lost is closed when another owner has come, and by Close.
+	// Lost is closed when another owner has the lease, and by Close.
 	Lost() <-chan struct{}
-	// Close gives the lease back. Who waits for it takes over at once.
+	// Close ends the lease. A waiting process takes over at once.
 	Close() error
 }
 
-// LeaseConfig says what is to be owned and by whom.
+// LeaseConfig names a lease and its owner.
 type LeaseConfig struct {
 	Run   string
-	Name  string        // what is owned, for example "log"
-	Owner string        // who asks, for people to read: host and process
-	TTL   time.Duration // without a renewal for this long another may take over; MinLeaseTTL at least
-	Wait  bool          // wait for the end of a present owner
+	Name  string        // the stage, for example StageTrainerCode
+	Owner string        // host and process, for error messages
+	TTL   time.Duration // time without a renewal after which another owner may take over; at least MinLeaseTTL
+	Wait  bool          // wait until the present owner ends
 }
 
-// MinLeaseTTL is the shortest TTL: a third of it, the time between renewals,
-// must be much longer than a request to the bus takes.
+// MinLeaseTTL is the shortest TTL. The time between renewals, a third of it, must
+// be much longer than one request to the bus.
 const MinLeaseTTL = 100 * time.Millisecond
 
 // Validate checks every field; the error names it.
@@ -73,9 +73,9 @@ func (c *LeaseConfig) Validate() error {
 }
 
 var (
-	// ErrLeased is what a *LeasedError is.
+	// ErrLeased is matched by every *LeasedError.
 	ErrLeased = errors.New("lease is held by another owner")
-	// ErrLeaseLost is returned by Confirm once another owner has come.
+	// ErrLeaseLost is returned by Confirm when another owner has the lease.
 	ErrLeaseLost = errors.New("lease was lost to another owner")
 )
 
@@ -84,13 +84,13 @@ type LeasedError struct {
 	Run   string
 	Name  string
 	Owner string
-	Since time.Time // when it became the owner, by its own clock
+	Since time.Time // when it became the owner, by its clock
 }
 
 func (e *LeasedError) Error() string {
-	return fmt.Sprintf("%s of run %s is owned by %s since %s: end it first, or wait for its end",
+	return fmt.Sprintf("%s of run %s is owned by %s since %s: stop that process first, or wait for its end",
 		e.Name, e.Run, e.Owner, e.Since.UTC().Format(time.RFC3339))
 }
 
-// Is makes a *LeasedError an ErrLeased.
+// Is reports true for ErrLeased.
 func (e *LeasedError) Is(target error) bool { return target == ErrLeased }

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Limits on everything that travels. A value over its limit is an error that
-// names the field, never a truncation.
+// Limits of events. A value over its limit is an error that names the field; it is
+// never cut.
 const (
-	// MaxPayloadBytes bounds a payload, both as encoded and as it travels.
+	// MaxPayloadBytes bounds a payload, before and after compression.
 	MaxPayloadBytes = 8 << 20
 	// MaxTokenBytes bounds run, group and source names.
 	MaxTokenBytes = 128
-	// MaxTextBytes bounds one text field: a question, a program, a response.
+	// MaxTextBytes bounds one text field: a question, an answer, a response.
 	MaxTextBytes = 256 << 10
 	// MaxItems bounds every list and map of a payload.
 	MaxItems = 1 << 16
@@ -25,8 +25,8 @@ const (
 	ZstdThreshold = 1 << 10
 )
 
-// checkToken accepts what is safe as one NATS subject token, one Kafka key and
-// one path element.
+// checkToken accepts a text that is safe as a token of a NATS subject, as a Kafka
+// key and as a path element.
 func checkToken(field, s string) error {
 	if s == "" || len(s) > MaxTokenBytes {
 		return invalid(field, "want 1 to %d bytes, have %d", MaxTokenBytes, len(s))
@@ -39,7 +39,7 @@ func checkToken(field, s string) error {
 	return nil
 }
 
-// ValidName reports whether s can name a run or a group.
+// ValidName checks a name of a run or a group.
 func ValidName(s string) error { return checkToken("name", s) }
 
 func checkText(field, s string) error {
@@ -68,8 +68,8 @@ func clip(s string) string {
 	return s[:most] + "..."
 }
 
-// within says which item of a list an error is about. Naming each item before
-// it is known to be wrong would take longer than looking at it.
+// within adds the item of a list to an error. Building the name of every item
+// before checking it would take longer than the check.
 func within(list string, i int, err error) error {
 	var f *FieldError
 	if !errors.As(err, &f) {
@@ -82,5 +82,5 @@ func within(list string, i int, err error) error {
 	return &FieldError{Field: name, Reason: f.Reason}
 }
 
-// at names an item.
+// at returns the name of an item of a list.
 func at(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

@@ -8,7 +8,7 @@ import (
 // Type is the name of an event, as in the ce-type header.
 type Type string
 
-// The events of a run, in the order a group meets them.
+// The event types of a run, in the order in which a group meets them.
 const (
 	TypeRunStarted     Type = "run.started"
 	TypeProblemPosed   Type = "problem.posed"
@@ -23,7 +23,7 @@ const (
 	TypeRunFinished    Type = "run.finished"
 )
 
-// Payload is what an event says.
+// Payload is the content of an event.
 type Payload interface {
 	// EventType returns the type of the event that carries this payload.
 	EventType() Type

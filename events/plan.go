@@ -1,7 +1,6 @@
 package events
 
-// PlanOf returns the plan of the group a payload belongs to; false for events
-// that are not about a group on its way through the pipeline.
+// PlanOf returns the plan in a payload; false for payloads without one.
 func PlanOf(p Payload) (Plan, bool) {
 	switch p := p.(type) {
 	case *ProblemPosed:

@@ -4,7 +4,7 @@ import "math"
 
 // Checkpoint names saved weights.
 type Checkpoint struct {
-	URI    string `msgpack:"uri"`    // where it is, for example file:///runs/r1/checkpoints/code/v000012
+	URI    string `msgpack:"uri"`    // location, for example file:///runs/r1/checkpoints/code/v000012
 	SHA256 string `msgpack:"sha256"` // of model.safetensors, hex
 }
 
@@ -18,8 +18,7 @@ func (c *Checkpoint) validate(field string) error {
 	return nil
 }
 
-// RunStarted opens a run: its configuration and the build that runs it. A
-// resumed run adds another one under the next attempt.
+// RunStarted begins an attempt at a run, with the configuration and the build.
 type RunStarted struct {
 	Attempt    int        `msgpack:"attempt"` // 1 for a new run, one more for each resume
 	Steps      int        `msgpack:"steps"`   // steps planned
@@ -27,16 +26,16 @@ type RunStarted struct {
 	Config     string     `msgpack:"config"`  // the whole configuration, YAML
 	ProblemSet string     `msgpack:"problem_set"`
 	Problems   int        `msgpack:"problems"`         // training problems in the set
-	Code       Checkpoint `msgpack:"code"`             // where the Code LLM starts from, version 0
-	Test       Checkpoint `msgpack:"test"`             // where the Test LLM starts from, version 0
-	Origin     *Origin    `msgpack:"origin,omitempty"` // the run whose beginning this one shares; only in the event that follows it
+	Code       Checkpoint `msgpack:"code"`             // version 0 of the Code LLM
+	Test       Checkpoint `msgpack:"test"`             // version 0 of the Test LLM
+	Origin     *Origin    `msgpack:"origin,omitempty"` // the run whose first events this one shares; only in the event after those
 }
 
-// Origin names the beginning of a run that a fork shares: its events with their
-// run, and the IDs that follow from it, renamed.
+// Origin names the first events of a run that a fork shares. In the fork, their
+// run and the IDs that derive from it are replaced.
 type Origin struct {
 	Run    string `msgpack:"run"`
-	Events uint64 `msgpack:"events"` // shared: the first so many of its log
+	Events uint64 `msgpack:"events"` // number of shared events, from the first of its log
 	Chain  string `msgpack:"chain"`  // chain hash of the last of them in its log, hex
 }
 
@@ -75,17 +74,17 @@ func (r *RunStarted) Validate() error {
 	return checkText("config", r.Config)
 }
 
-// RunFinished closes an attempt at a run.
+// RunFinished ends an attempt at a run.
 type RunFinished struct {
 	Attempt int    `msgpack:"attempt"`
 	Steps   int    `msgpack:"steps"`  // steps trained by both roles
 	Reason  string `msgpack:"reason"` // "completed" or "stopped"
 }
 
-// How an attempt ends.
+// The reasons for the end of an attempt.
 const (
 	RunCompleted = "completed" // every planned step was trained
-	RunStopped   = "stopped"   // the user, a signal or its budget stopped it; it can be resumed
+	RunStopped   = "stopped"   // stopped by the user, a signal or the time budget; it can be resumed
 )
 
 // EventType implements Payload.
@@ -102,8 +101,8 @@ func (r *RunFinished) Validate() error {
 	return nil
 }
 
-// PolicyMetrics describes the update that made a policy version. Means over
-// the version's optimizer steps, each weighted by its response tokens.
+// PolicyMetrics describes the update that made a policy version. The values are
+// means over its optimizer steps, weighted by response tokens.
 type PolicyMetrics struct {
 	Loss         float64 `msgpack:"loss"`
 	KL           float64 `msgpack:"kl"`
@@ -119,10 +118,10 @@ type PolicyMetrics struct {
 	Seconds      float64 `msgpack:"seconds"`        // wall time of the update
 }
 
-// PolicyUpdated says that a role has a new policy version.
+// PolicyUpdated announces a new policy version of a role.
 type PolicyUpdated struct {
 	Role       Role          `msgpack:"role"`
-	Version    int           `msgpack:"version"`          // from 1; version 0 is where the run started
+	Version    int           `msgpack:"version"`          // from 1; version 0 is the checkpoint at the start of the run
 	Step       int           `msgpack:"step"`             // the training step whose groups it consumed
 	Groups     []string      `msgpack:"groups,omitempty"` // groups consumed, in canonical order
 	Dropped    []string      `msgpack:"dropped,omitempty"`
@@ -150,14 +149,14 @@ func (p *PolicyUpdated) Validate() error {
 	return p.Checkpoint.validate("checkpoint")
 }
 
-// EvalScored says how one problem of an evaluation went.
+// EvalScored holds the scores of one problem of an evaluation.
 type EvalScored struct {
 	Plan      Plan   `msgpack:"plan"`
 	ProblemID string `msgpack:"problem"`
 	// Code LLM: an answer is correct when it passes every golden test.
 	CodeVersion int    `msgpack:"code_version"`
 	Correct     []bool `msgpack:"correct,omitempty"` // one per answer that was sampled and not masked
-	// Test LLM: judged on the suites written for the group's answers.
+	// Test LLM: the suites that it wrote for the group's answers.
 	TestVersion int `msgpack:"test_version"`
 	Suites      int `msgpack:"suites"`    // suites scored
 	Wanted      int `msgpack:"wanted"`    // tests wanted: suites x K
@@ -179,20 +178,20 @@ func (e *EvalScored) Validate() error {
 		return invalid("problem", "is empty")
 	}
 	if e.Right > e.Stated || e.Found > e.Defective || e.Defective > e.Suites {
-		return invalid("right", "a part is larger than its whole: right %d of %d tests, found %d of %d of %d suites",
+		return invalid("right", "%d of %d tests, or %d of %d defects of %d suites: a part is larger than its whole",
 			e.Right, e.Stated, e.Found, e.Defective, e.Suites)
 	}
 	return nil
 }
 
-// StageHeartbeat says that a stage instance lives and how far behind it is.
+// StageHeartbeat reports that a replica of a stage is alive, with its counters.
 type StageHeartbeat struct {
 	Stage    string  `msgpack:"stage"`
 	Beat     int     `msgpack:"beat"`      // counts from 1 within a process
 	Handled  int64   `msgpack:"handled"`   // events handled since the process started
-	Failed   int64   `msgpack:"failed"`    // attempts that failed
+	Failed   int64   `msgpack:"failed"`    // tries that failed
 	InFlight int     `msgpack:"in_flight"` // events being handled now
-	Pending  int64   `msgpack:"pending"`   // consumer lag: events not delivered yet
+	Pending  int64   `msgpack:"pending"`   // events not delivered yet to the worker set
 	Busy     float64 `msgpack:"busy"`      // share of the last interval spent handling, 0 to 1 per slot
 }
 

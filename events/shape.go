@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// checkShape walks msgpack bytes without decoding them and accepts exactly one
-// map within MaxDepth and MaxItems whose every length fits in what is left.
-// msgpack's own decoder trusts the lengths it reads: five bytes can make it
-// allocate hundreds of megabytes.
+// checkShape walks msgpack bytes without decoding them. It accepts exactly one map
+// within MaxDepth and MaxItems in which every length fits into the remaining
+// bytes. msgpack's decoder trusts the lengths that it reads: five bytes can make
+// it allocate hundreds of megabytes.
 func checkShape(raw []byte) error {
 	if len(raw) == 0 {
 		return fmt.Errorf("%w: empty", ErrMalformed)
@@ -90,9 +90,8 @@ func (s *shape) counted(width, perItem, depth int) error {
 	return s.list(n*perItem, depth)
 }
 
-// value accepts one value; the cases follow the table of the msgpack
-// specification's "Formats" section. Extension types carry nothing here and
-// are refused.
+// value accepts one value. The cases follow the table "Formats" of the msgpack
+// specification. Extension types are not used and are refused.
 func (s *shape) value(depth int) error {
 	if s.pos >= len(s.raw) {
 		return s.fail("cut off")
