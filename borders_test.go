@@ -25,6 +25,7 @@ const module = "codea1"
 // goPackage is what `go list -json` says of a package, tests included.
 type goPackage struct {
 	ImportPath   string
+	GoFiles      []string
 	Imports      []string
 	TestImports  []string
 	XTestImports []string
@@ -33,7 +34,7 @@ type goPackage struct {
 // packages lists the packages of this module.
 func packages(t *testing.T) []goPackage {
 	t.Helper()
-	list := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	list := exec.Command("go", "list", "-json=ImportPath,GoFiles,Imports,TestImports,XTestImports", "./...")
 	var stderr bytes.Buffer
 	list.Stderr = &stderr
 	out, err := list.Output()
@@ -99,6 +100,36 @@ func TestBorders(t *testing.T) {
 	for _, folder := range []string{"producers", "consumers", "events", "gpuworker", "replay"} {
 		if !joined[folder] {
 			t.Errorf("package main does not join %s: is the listing complete?", folder)
+		}
+	}
+}
+
+// Badger is the event log's: no other package opens a store or knows its files.
+func TestBadgerIsTheEventLogs(t *testing.T) {
+	const badger, owner = "github.com/dgraph-io/badger/", module + "/replay/eventlog"
+	found := false
+	for _, p := range packages(t) {
+		for _, to := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			switch {
+			case !strings.HasPrefix(to, badger):
+			case p.ImportPath == owner || strings.HasPrefix(p.ImportPath, owner+"/"):
+				found = true
+			default:
+				t.Errorf("%s imports %s: read the log through %s", p.ImportPath, to, owner)
+			}
+		}
+	}
+	if !found {
+		t.Errorf("%s does not import Badger: is the listing complete?", owner)
+	}
+}
+
+// A package that outgrows this is two packages.
+func TestPackagesStaySmall(t *testing.T) {
+	const most = 32
+	for _, p := range packages(t) {
+		if len(p.GoFiles) > most {
+			t.Errorf("%s has %d production files, want at most %d: split it", p.ImportPath, len(p.GoFiles), most)
 		}
 	}
 }

@@ -6,13 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/gofrs/flock"
 )
 
 const rootPrefix = "codea1-sandbox-"
 
 // makeRoot makes a private directory that is the pool's while the lock is open,
 // and removes what pools left behind that were killed.
-func makeRoot() (root string, lock *os.File, err error) {
+func makeRoot() (root string, lock *flock.Flock, err error) {
 	left, _ := filepath.Glob(filepath.Join(os.TempDir(), rootPrefix+"*"))
 	for _, directory := range left {
 		removeAbandoned(directory, removeAll)
@@ -22,7 +24,7 @@ func makeRoot() (root string, lock *os.File, err error) {
 
 // ownDirectory makes a directory and locks it. The kernel gives the lock back
 // when the file is closed, or its process ends in whatever way.
-func ownDirectory(make func() (string, error)) (string, *os.File, error) {
+func ownDirectory(make func() (string, error)) (string, *flock.Flock, error) {
 	for tries := 1; ; tries++ {
 		directory, err := make()
 		if err != nil {
@@ -36,13 +38,14 @@ func ownDirectory(make func() (string, error)) (string, *os.File, error) {
 	}
 }
 
-// lockDirectory returns an open file that holds the lock of a directory.
-func lockDirectory(path string) (*os.File, error) {
-	lock, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
+// lockDirectory locks a directory. It returns os.ErrNotExist if another process
+// has replaced or removed the directory meanwhile.
+func lockDirectory(path string) (*flock.Flock, error) {
+	lock := flock.New(path, flock.SetFlag(os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW))
+	locked, err := lock.TryLock()
+	if err == nil && !locked {
+		err = syscall.EWOULDBLOCK
 	}
-	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
 		var there, here os.FileInfo
 		if there, err = os.Lstat(path); err == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -20,7 +21,7 @@ type forkServers struct {
 	version int // of Landlock at LevelConfined; 0: none
 	bounds  bounds
 	root    string        // private directory; the work directories of fork servers are below it
-	lock    *os.File      // of root
+	lock    *flock.Flock  // of root
 	running []*forkServer // by slot; nil where none runs
 }
 

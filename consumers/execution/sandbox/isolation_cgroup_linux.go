@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // The files of the cgroup file systems are written as they are. A library for
@@ -38,7 +40,7 @@ type controlGroups struct {
 // controlGroup holds one fork server and its candidates.
 type controlGroup struct {
 	directories []string
-	locks       []*os.File // of the directories, while the group is in use: see sweep
+	locks       []*flock.Flock // of the directories, while the group is in use: see sweep
 }
 
 var groupNumber atomic.Int64
