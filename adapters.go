@@ -9,11 +9,9 @@ import (
 	"codea1/consumers/execution"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
-	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/settings"
 	"codea1/producers/problems"
-	"codea1/replay/query"
 )
 
 // A ground truth that is checked may take its time: some of HumanEval's need
@@ -57,29 +55,4 @@ func newChecker(ctx context.Context, logger *slog.Logger) (problems.Checker, fun
 		}
 		return opened.Close()
 	}
-}
-
-// recipes hands the reward recipes to package replay.
-type recipes struct{}
-
-// Recipe implements query.Recipes.
-func (recipes) Recipe(name string, alpha float64) (query.Score, error) {
-	recipe, err := rewards.New(name, alpha)
-	if err != nil {
-		return nil, err
-	}
-	return scoreOf(recipe), nil
-}
-
-// File implements query.Recipes.
-func (recipes) File(path string) (string, query.Score, error) {
-	recipe, err := rewards.Load(path, rewards.DefaultAlpha)
-	if err != nil {
-		return "", nil, err
-	}
-	return recipe.Name(), scoreOf(recipe), nil
-}
-
-func scoreOf(recipe rewards.Recipe) query.Score {
-	return func(group *events.CodeExecuted) (*events.GroupRewarded, error) { return rewards.Score(recipe, group) }
 }

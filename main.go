@@ -26,6 +26,7 @@ import (
 	"codea1/consumers/execution/grading"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
+	"codea1/consumers/rewards"
 	"codea1/events/deadletter"
 	"codea1/events/settings"
 	"codea1/gpuworker/tiny/sft"
@@ -75,7 +76,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	var cli CLI
-	cli.Replay.Recipes = recipes{}
+	cli.Replay.Recipes = rewards.Recipes{}
 	cli.Replay.Retrainer = &retrainer{newLogger(stderr, slog.LevelError)}
 	exit := -1
 	parser, err := newParser(&cli,

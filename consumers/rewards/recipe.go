@@ -98,3 +98,33 @@ func Load(nameOrFile string, alpha float64) (Recipe, error) {
 	}
 	return formula, nil
 }
+
+// Scorer computes the rewards of an executed group under a recipe.
+type Scorer = func(*events.CodeExecuted) (*events.GroupRewarded, error)
+
+// Recipes returns recipes as functions. Other packages use it through an
+// interface of their own.
+type Recipes struct{}
+
+// Recipe returns the recipe of a recorded name, as New does. It reads no file,
+// because a log may come from another machine.
+func (Recipes) Recipe(name string, alpha float64) (Scorer, error) {
+	recipe, err := New(name, alpha)
+	if err != nil {
+		return nil, err
+	}
+	return scorer(recipe), nil
+}
+
+// File returns the recipe of a recipe file and its name.
+func (Recipes) File(path string) (name string, score Scorer, err error) {
+	recipe, err := Load(path, DefaultAlpha)
+	if err != nil {
+		return "", nil, err
+	}
+	return recipe.Name(), scorer(recipe), nil
+}
+
+func scorer(recipe Recipe) Scorer {
+	return func(group *events.CodeExecuted) (*events.GroupRewarded, error) { return Score(recipe, group) }
+}
