@@ -79,7 +79,7 @@ func encode(e *Event, take func(raw []byte)) (Message, error) {
 		return nil
 	})
 	if err != nil {
-		return Message{}, fmt.Errorf("%s %s: encode: %w", e.Type, e.Group, err)
+		return Message{}, fmt.Errorf("%s %s: %w", e.Type, e.Group, err)
 	}
 	return m, nil
 }
