@@ -22,7 +22,7 @@ import (
 
 const module = "codea1"
 
-// goPackage is what `go list -json` says of a package, tests included.
+// goPackage is a package as `go list -json` describes it, with its tests.
 type goPackage struct {
 	ImportPath   string
 	GoFiles      []string
@@ -53,9 +53,8 @@ func packages(t *testing.T) []goPackage {
 	}
 }
 
-// territory is the part of the module that a package belongs to and that may
-// not reach into another: a top-level folder, and below producers and
-// consumers each folder by itself. It is empty for package main.
+// territory returns the part of the module that a package belongs to: a top-level
+// folder, or a folder below producers or consumers. It is empty for package main.
 func territory(path string) string {
 	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(path, module), "/"), "/")
 	if (parts[0] == "producers" || parts[0] == "consumers") && len(parts) > 1 {
@@ -64,8 +63,9 @@ func territory(path string) string {
 	return parts[0]
 }
 
-// mayImport is the star: everyone may use events and schemas, events only
-// schemas, and package main everything.
+// mayImport is the star of imports: every package may import events and schemas,
+// events may import schemas, and package main may import everything. All other
+// imports stay within a territory.
 func mayImport(from, to string) bool {
 	f, g := territory(from), territory(to)
 	switch f {
@@ -104,8 +104,8 @@ func TestBorders(t *testing.T) {
 	}
 }
 
-// Badger is the event log's: no other package opens a store or knows its files.
-func TestBadgerIsTheEventLogs(t *testing.T) {
+// Only the event log opens a Badger store or knows its files.
+func TestBadgerIsImportedByTheEventLogOnly(t *testing.T) {
 	const badger, owner = "github.com/dgraph-io/badger/", module + "/replay/eventlog"
 	found := false
 	for _, p := range packages(t) {
@@ -124,7 +124,7 @@ func TestBadgerIsTheEventLogs(t *testing.T) {
 	}
 }
 
-// A package that outgrows this is two packages.
+// A package with more files is two packages.
 func TestPackagesStaySmall(t *testing.T) {
 	const most = 32
 	for _, p := range packages(t) {
@@ -162,7 +162,7 @@ func TestTheRuleItself(t *testing.T) {
 	}
 }
 
-// A newcomer finds the folders of the design and no other.
+// The root has the folders of the design and no others.
 func TestFoldersOfTheRoot(t *testing.T) {
 	known := []string{"producers", "consumers", "events", "gpuworker", "replay", "schemas"}
 	entries, err := os.ReadDir(".")
@@ -176,7 +176,7 @@ func TestFoldersOfTheRoot(t *testing.T) {
 		err := filepath.WalkDir(e.Name(), func(path string, _ os.DirEntry, err error) error {
 			switch filepath.Ext(path) {
 			case ".go", ".py", ".s", ".c", ".js":
-				t.Errorf("%s: code belongs into one of %v", path, known)
+				t.Errorf("%s: code belongs in one of %v", path, known)
 			}
 			return err
 		})

@@ -124,7 +124,7 @@ func TestForkUnderAnotherConfiguration(t *testing.T) {
 	if !strings.Contains(started.Config, "alpha: 0.25") || !strings.Contains(started.Config, "learning-rate: 0.01") || fork.started[1].Origin.Run != "r" {
 		t.Errorf("%+v\n%s", fork.started[1].Origin, started.Config)
 	}
-	for _, change := range []string{"questions=4", "reward=best", "nonsense=1"} {
+	for _, change := range []string{"problems-per-step=4", "reward=best", "nonsense=1"} {
 		if why := refused(t, dir, "replay", "fork", "r", "other", "--set", change); !strings.Contains(why, "--set") {
 			t.Errorf("--set %s: %s", change, why)
 		}

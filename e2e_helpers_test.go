@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"codea1": main})
 }
 
+// thorough reports whether tests repeat themselves for confidence. CI sets the
+// variable; without it each behaviour is tested once.
+func thorough() bool { return os.Getenv("CODEA1_TEST_THOROUGH") == "1" }
+
 // patience bounds every wait for a process. It is long because it decides
 // nothing: a test that gets there has hung.
 const patience = 90 * time.Second
