@@ -26,9 +26,9 @@ func TestEndMakesTheStepUnderWayTheLast(t *testing.T) {
 	cur.ObserveEnded("e-step000000-0001")
 	expect("s000001-q0000", "s000001-q0001")
 	cur.End()
-	expect() // the step goes on
+	expect() // the step continues
 	trained(cur, 1)
-	cur.End() // once more changes nothing
+	cur.End() // a second call changes nothing
 	expect("e-step000001-0000", "e-step000001-0001")
 	cur.ObserveEnded("e-step000001-0000")
 	expect()

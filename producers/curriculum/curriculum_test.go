@@ -166,8 +166,8 @@ func TestStalenessBound(t *testing.T) {
 	})
 }
 
-// A curriculum that restarts from any prefix of the log poses, together with
-// that prefix, exactly what an undisturbed one poses.
+// A curriculum that restarts from any prefix of the log poses exactly the groups
+// that the prefix lacks of an undisturbed run.
 func TestRestartPosesTheSameGroups(t *testing.T) {
 	type step func(*Curriculum)
 	run := func(restartAfter int) map[string]events.ProblemPosed {

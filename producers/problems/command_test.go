@@ -166,7 +166,7 @@ func TestList(t *testing.T) {
 	if diff := cmp.Diff(want, stdout); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
-	// What list prints as JSON is a set again.
+	// The JSON of list is a set again.
 	stdout, _, err = codea1(t, nil, "list", "--json", BuiltinHeldOut)
 	if err != nil {
 		t.Fatal(err)

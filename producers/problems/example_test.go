@@ -8,7 +8,7 @@ import (
 	"codea1/producers/problems"
 )
 
-// A set is read one problem at a time, whatever its format.
+// Load reads a set of any format one problem at a time.
 func ExampleLoad() {
 	tests := 0
 	for p, err := range problems.Load(context.Background(), problems.BuiltinHeldOut, problems.LoadOptions{}) {

@@ -179,7 +179,7 @@ type validationInfo struct {
 }
 
 // The ground truth of a HumanEval+ row is the body of the function that the
-// question opens; that of an MBPP+ row is whole.
+// question opens; the ground truth of an MBPP+ row is whole.
 func TestLoadReferenceValidation(t *testing.T) {
 	path := writeParquet(t,
 		validationRow{"Add.", "    return a + b\n", "def add(a, b):\n    \"\"\"Add.\"\"\"\n", "def check(candidate):\n    assert candidate(1, 2) == 3\n",
@@ -269,7 +269,7 @@ func TestCorruptParquet(t *testing.T) {
 		if err := os.WriteFile(path, broken, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// Whatever comes of it, it is no panic and no invalid problem.
+		// Reading does not panic and returns no invalid problem.
 		set, _, err := ReadAll(t.Context(), path, LoadOptions{OnBadRow: SkipBadRows})
 		for i := range set {
 			if err := set[i].Validate(); err != nil {
