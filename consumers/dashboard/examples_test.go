@@ -6,9 +6,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"codea1/events"
-
 	"github.com/google/go-cmp/cmp"
+
+	"codea1/events"
 )
 
 // executed is the result of a new test on an answer.

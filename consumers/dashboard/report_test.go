@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-
 	"github.com/google/go-cmp/cmp"
+
+	"codea1/events"
 )
 
 // reported returns the state of a run with texts that contain HTML.

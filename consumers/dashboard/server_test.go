@@ -15,9 +15,9 @@ import (
 	"strings"
 	"testing"
 
-	"codea1/events"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"codea1/events"
 )
 
 // serve returns a server of f on a free port, which ends with the test, and a

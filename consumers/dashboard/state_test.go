@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"codea1/events"
 )
 
 func TestNeedsNamesTheTypesThatAreRead(t *testing.T) {

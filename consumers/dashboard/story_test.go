@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-
 	"github.com/cockroachdb/datadriven"
+
+	"codea1/events"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

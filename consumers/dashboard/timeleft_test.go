@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-
 	"pgregory.net/rapid"
+
+	"codea1/events"
 )
 
 // TestTimeLeftOfARecordedRun replays the times of a recorded run and checks the

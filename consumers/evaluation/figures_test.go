@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"codea1/events"
-	"codea1/events/stage"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"codea1/events"
+	"codea1/events/stage"
 )
 
 func TestFigures(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"codea1/events"
-
 	"github.com/google/go-cmp/cmp"
+
+	"codea1/events"
 )
 
 func item(id string, buggy ...string) Item {

@@ -5,10 +5,10 @@ import (
 	"math"
 	"testing"
 
-	"codea1/events"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"codea1/events"
 )
 
 const (

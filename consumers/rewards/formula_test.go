@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"codea1/events"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"codea1/events"
 )
 
 // A formula with the paper's weights is A1, bit by bit.

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"testing"
 
-	"codea1/events"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"codea1/events"
 )
 
 func drawVerdict(t *rapid.T, loads bool) events.Verdict {

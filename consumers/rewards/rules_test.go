@@ -3,9 +3,9 @@ package rewards
 import (
 	"testing"
 
-	"codea1/events"
-
 	"github.com/google/go-cmp/cmp"
+
+	"codea1/events"
 )
 
 // threeAnswers is a group of three answers: the first passes a new test, fails

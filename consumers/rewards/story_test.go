@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"codea1/events"
-
 	"github.com/cockroachdb/datadriven"
+
+	"codea1/events"
 )
 
 // TestStories scores groups written as text. testdata/stories describes the
