@@ -4,26 +4,27 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"codea1/consumers/execution/literal"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
 
-// maxPasses bounds how often a script is run for one program. All calls that do
-// not depend on each other's values come up in the first pass.
+// maxPasses bounds how often a script runs for one program. All calls that do
+// not depend on other calls' values are found in the first pass.
 const maxPasses = 16
 
-// scriptPass is what harness/proxies.py says of one run of a script.
+// scriptPass is the result of one run of a script, as harness/proxies.py writes it.
 type scriptPass struct {
-	Asked  []string `json:"asked"` // calls whose outcome it did not know
+	Asked  []string `json:"asked"` // calls with unknown outcomes
 	End    string   `json:"end"`   // if it asked for none: pass, fail, raised, unfit or how a call ended
 	Detail string   `json:"detail"`
 }
 
 // tryScripts finds out which scripts can run apart from the program and which
-// calls they begin with. No program has a part in it, so none can talk its
-// tests into its own process.
+// calls they make first. No program is involved, so no program can move its tests
+// into its own process.
 func (x *Executor) tryScripts(ctx context.Context, entry string, scripts []goldenScript) error {
 	if len(scripts) == 0 || entry == "" {
 		return nil
@@ -37,7 +38,7 @@ func (x *Executor) tryScripts(ctx context.Context, entry string, scripts []golde
 		return err
 	}
 	for i, pass := range passes {
-		// A value as long as a very long test would not be carried over.
+		// A very long test may hold a value that is too long to be transferred.
 		short := len(scripts[i].source) <= x.config.ValueBytes/2
 		scripts[i].fit = short && pass.End != "unfit" && pass.End != saidTimeout
 		if scripts[i].fit {
@@ -47,30 +48,30 @@ func (x *Executor) tryScripts(ctx context.Context, entry string, scripts []golde
 	return nil
 }
 
-// The ends of a call that returned nothing and raised nothing.
+// The names of outcomes of a call that neither returned nor raised.
 const (
 	saidTimeout = "timeout"
 	saidCrashed = "crashed"
 	saidNotRun  = "not_run"
 )
 
-// passScripts runs the scripts at the given places once, with the outcomes that
-// are known of their calls.
-func (x *Executor) passScripts(ctx context.Context, entry string, scripts []goldenScript, places []int, known map[string]sandbox.Outcome) ([]scriptPass, error) {
-	passes, items, bytes := make([]scriptPass, len(places)), []string(nil), 0
-	first := 0 // of the scripts that the items are of
+// passScripts runs the scripts with the given indices once, with the known
+// outcomes of their calls.
+func (x *Executor) passScripts(ctx context.Context, entry string, scripts []goldenScript, indices []int, known map[string]sandbox.Outcome) ([]scriptPass, error) {
+	passes, items, bytes := make([]scriptPass, len(indices)), []string(nil), 0
+	first := 0 // the script of the first item
 	flush := func(next int) error {
 		err := x.passItems(ctx, entry, items, passes[first:next])
 		first, items, bytes = next, nil, 0
 		return err
 	}
-	for i, place := range places {
-		item, err := scripts[place].item(known)
+	for i, index := range indices {
+		item, err := scripts[index].item(known)
 		if err != nil {
 			return nil, err
 		}
-		if len(item) > maxItemsBytes { // longer than the script alone: PlanGolden saw to that
-			item = overweight
+		if len(item) > maxItemsBytes { // the values, not the script: tryScripts bounds that
+			item = tooLargeItem
 		}
 		if bytes += len(item); bytes > maxItemsBytes {
 			if err := flush(i); err != nil {
@@ -80,18 +81,18 @@ func (x *Executor) passScripts(ctx context.Context, entry string, scripts []gold
 		}
 		items = append(items, item)
 	}
-	return passes, flush(len(places))
+	return passes, flush(len(indices))
 }
 
-// maxItemsBytes bounds what one process is told of scripts and of what calls did:
-// less than it has memory for.
+// maxItemsBytes bounds the scripts and the outcomes of calls that one process gets,
+// so that they fit into its memory.
 const maxItemsBytes = 8 << 20
 
-// overweight stands for a script whose calls returned more than that.
-const overweight = `["raise RuntimeError('the values of the calls are over the size limit of all together')", {"": ["value", "0"]}]`
+// tooLargeItem replaces a script with calls that returned more than that.
+const tooLargeItem = `["raise RuntimeError('the values of the calls are over the size limit of all together')", {"": ["value", "0"]}]`
 
-// item writes the script, with what is known of its calls, as harness/proxies.py
-// reads it.
+// item writes the script with the known outcomes of its calls, as
+// harness/proxies.py reads it.
 func (s *goldenScript) item(known map[string]sandbox.Outcome) (string, error) {
 	facts := map[string][2]string{}
 	for _, call := range s.calls {
@@ -106,7 +107,7 @@ func (s *goldenScript) item(known map[string]sandbox.Outcome) (string, error) {
 	return string(item), nil
 }
 
-// passItems runs some of the scripts and notes what became of them.
+// passItems runs some scripts in one process and stores their results in passes.
 func (x *Executor) passItems(ctx context.Context, entry string, items []string, passes []scriptPass) error {
 	if len(items) == 0 {
 		return nil
@@ -147,10 +148,10 @@ func describeOutcome(o sandbox.Outcome) [2]string {
 	return [2]string{saidNotRun, o.Detail}
 }
 
-// runApart runs the scripts that are fit for it until none asks for a call that
-// has not been run on the program.
+// runApart runs the scripts that can run apart from the program until none asks for
+// a call that has not run on the program.
 func (x *Executor) runApart(ctx context.Context, program sandbox.Program, all []goldenScript, report sandbox.Report, known map[string]sandbox.Outcome, verdicts []events.GoldenVerdict) error {
-	scripts := append([]goldenScript(nil), all...) // their calls grow for this program only
+	scripts := slices.Clone(all) // their calls grow for this program only
 	var open []int
 	for i, s := range scripts {
 		switch {
@@ -168,14 +169,14 @@ func (x *Executor) runApart(ctx context.Context, program sandbox.Program, all []
 		}
 		var again []int
 		asked := newCalls()
-		for i, place := range open {
-			script, said := &scripts[place], passes[i]
+		for i, index := range open {
+			script, said := &scripts[index], passes[i]
 			if len(said.Asked) == 0 || pass == maxPasses {
 				verdicts[script.test] = said.verdict()
 				continue
 			}
-			again = append(again, place)
-			script.calls = append(script.calls[:len(script.calls):len(script.calls)], said.Asked...)
+			again = append(again, index)
+			script.calls = slices.Concat(script.calls, said.Asked)
 			for _, call := range said.Asked {
 				if _, ok := known[call]; !ok {
 					asked.add(call)

@@ -9,17 +9,17 @@ import (
 	"codea1/events"
 )
 
-// GoldenPlan is a problem's golden tests, taken apart once and run on any
-// number of programs.
+// GoldenPlan is a problem's golden tests, parsed once and run on any number of
+// programs.
 type GoldenPlan struct {
 	tests   int
 	checks  []goldenCheck
 	scripts []goldenScript
 }
 
-// goldenCheck is a test of the form `assert entry(...) == answer`.
+// goldenCheck is a test of the form `assert entry(...) == value`.
 type goldenCheck struct {
-	test int // place among the golden tests
+	test int // index among the golden tests
 	expectation
 }
 
@@ -27,20 +27,20 @@ type goldenCheck struct {
 type goldenScript struct {
 	test   int
 	source string
-	fit    bool     // to run apart from the program
-	calls  []string // those it is known to make, if it is fit
+	fit    bool     // it can run apart from the program
+	calls  []string // its known calls, if it is fit
 }
 
-// PlanGolden takes golden tests apart; each is one assert or one stand-alone
-// script. `assert entry(...) == answer` becomes a call whose value is compared
-// outside the program's process. Everything else is a script, which runs in a
-// process of its own and has its calls made for it (harness/proxies.py), or, if
-// it needs more of the program than calls of the entry point with literals,
-// inside the program's process, and its verdicts say so.
+// PlanGolden parses golden tests; each is one assert or one stand-alone script.
+// `assert entry(...) == value` becomes a call whose value is compared outside the
+// program's process. Any other test is a script. It runs in a process of its own
+// and has its calls made for it (harness/proxies.py). If it needs more of the
+// program than calls of the entry point with literals, it runs inside the program's
+// process, and its verdicts say so.
 //
-// truth is the ground truth. Its Code may be empty; with it, a script that it
-// passes only inside, say since a value is too large to be carried over, runs
-// inside whatever the program.
+// truth is the ground truth. Its Code may be empty. If it is not, a script that the
+// ground truth passes only inside its process, for example because a value is too
+// large to be transferred, runs inside for every program.
 func (x *Executor) PlanGolden(ctx context.Context, truth sandbox.Program, tests []string) (*GoldenPlan, error) {
 	entry, plan := truth.EntryPoint, &GoldenPlan{tests: len(tests)}
 	if len(tests) == 0 {
@@ -64,7 +64,7 @@ func (x *Executor) PlanGolden(ctx context.Context, truth sandbox.Program, tests 
 	return plan, x.settle(ctx, truth, plan)
 }
 
-// settle finds the scripts that the ground truth passes only inside its process.
+// settle marks the scripts that the ground truth passes only inside its process.
 func (x *Executor) settle(ctx context.Context, truth sandbox.Program, plan *GoldenPlan) error {
 	isFit := func(s goldenScript) bool { return s.fit }
 	if truth.Code == "" || !slices.ContainsFunc(plan.scripts, isFit) {
@@ -94,7 +94,7 @@ func (x *Executor) settle(ctx context.Context, truth sandbox.Program, plan *Gold
 }
 
 // Grade runs golden tests on a program and returns one verdict per test. The
-// error is ctx's, ErrClosed or a *sandbox.Error.
+// error is ctx's, sandbox.ErrClosed or a *sandbox.Error.
 func (x *Executor) Grade(ctx context.Context, program sandbox.Program, plan *GoldenPlan) ([]events.GoldenVerdict, error) {
 	_, verdicts, err := x.GradeWithReport(ctx, program, plan)
 	return verdicts, err
@@ -112,7 +112,7 @@ func (x *Executor) GradeWithReport(ctx context.Context, program sandbox.Program,
 	return report, verdicts, err
 }
 
-// ask adds the calls that the plan's checks need and its scripts begin with.
+// ask adds the calls of the plan's checks and the known calls of its scripts.
 func (g *GoldenPlan) ask(asked *calls) {
 	for _, c := range g.checks {
 		asked.add(c.call)
@@ -124,8 +124,8 @@ func (g *GoldenPlan) ask(asked *calls) {
 	}
 }
 
-// judgeReport judges the checks by a report on the calls that were asked for,
-// and runs the scripts.
+// judgeReport judges the checks by a report on the asked calls, and runs the
+// scripts.
 func (x *Executor) judgeReport(ctx context.Context, program sandbox.Program, plan *GoldenPlan, asked *calls, report sandbox.Report) ([]events.GoldenVerdict, error) {
 	if plan.tests == 0 {
 		return nil, nil
@@ -145,9 +145,8 @@ func (x *Executor) judgeReport(ctx context.Context, program sandbox.Program, pla
 	return verdicts, x.runInside(ctx, program, plan.scripts, verdicts)
 }
 
-// runInside runs the scripts that are not fit for another way in the program's
-// own process: another child than the checks', because a script holds
-// expectations.
+// runInside runs the scripts that cannot run apart from the program in its
+// process. They have a child of their own, because a script holds expectations.
 func (x *Executor) runInside(ctx context.Context, program sandbox.Program, scripts []goldenScript, verdicts []events.GoldenVerdict) error {
 	var inside []goldenScript
 	var sources []string
@@ -178,8 +177,8 @@ func (x *Executor) runInside(ctx context.Context, program sandbox.Program, scrip
 	return nil
 }
 
-// Check runs golden tests on a program: PlanGolden, without a ground truth, and
-// Grade in one.
+// Check runs golden tests on a program: PlanGolden without a ground truth, then
+// Grade.
 func (x *Executor) Check(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
 	plan, err := x.PlanGolden(ctx, sandbox.Program{EntryPoint: entry}, tests)
 	if err != nil {
@@ -188,8 +187,8 @@ func (x *Executor) Check(ctx context.Context, code, entry string, tests []string
 	return x.Grade(ctx, sandbox.Program{Code: code, EntryPoint: entry}, plan)
 }
 
-// CheckTruth runs golden tests on the ground truth that they were written for:
-// a script that it passes only inside its process is run there.
+// CheckTruth runs golden tests on the ground truth that they were written for. A
+// script that it passes only inside its process runs there.
 func (x *Executor) CheckTruth(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
 	truth := sandbox.Program{Code: code, EntryPoint: entry}
 	plan, err := x.PlanGolden(ctx, truth, tests)

@@ -15,14 +15,13 @@ import (
 	"codea1/events"
 )
 
-// Execute validates a group's suites against its ground truth and runs its
-// answers (design steps 4 and 5): each on its own suites' kept tests, on the
-// historical tests, and on the golden tests if the problem carries some.
+// Execute runs the tests of a group's suites on its ground truth and keeps those
+// that have an expectation. Then it runs each answer on the kept tests of its own
+// suites, on the historical tests, and on the golden tests if the problem has some.
 //
-// An answer that the sandbox failed on has its Failure set; where it failed on
-// the ground truth or on every answer, so does Execute, with a *sandbox.Error:
-// nothing is known of the group then. ErrGroundTruth means that the group can
-// never be executed.
+// An answer has its Failure set if the sandbox failed on it. If the sandbox failed
+// on the ground truth or on every answer, Execute returns a *sandbox.Error: nothing
+// is known of the group. ErrGroundTruth means that the group can never be executed.
 func (x *Executor) Execute(ctx context.Context, in *events.TestsSampled) (*events.CodeExecuted, error) {
 	problem := &in.Posed.Problem
 	historical, err := readHistorical(in.Posed.Historical)
@@ -71,7 +70,7 @@ func (x *Executor) Execute(ctx context.Context, in *events.TestsSampled) (*event
 	return nil, errors.Join(failures...)
 }
 
-// expectation is a call with the value it has to return.
+// expectation is a call with the value that it must return.
 type expectation struct {
 	call string
 	want literal.Value
@@ -89,14 +88,15 @@ func readHistorical(tests []events.HistoricalTest) ([]expectation, error) {
 	return expectations, nil
 }
 
-// groupSuites are all suites of a group, read, and what the ground truth says.
+// groupSuites are the parsed suites of a group and the outcomes of their calls on
+// the ground truth.
 type groupSuites struct {
 	parsed map[string][]statement     // by text
 	truth  map[string]sandbox.Outcome // by call
 }
 
-// validate returns the validated tests of each suite of an answer. Two suites
-// with the same text are validated apart: each has its own verdicts.
+// validate returns the checked tests of each suite of an answer. Two suites with
+// the same text are checked separately: each has its own verdicts.
 func (g *groupSuites) validate(row []events.Completion) [][]checkedTest {
 	suites := make([][]checkedTest, len(row))
 	for i := range row {
@@ -105,8 +105,8 @@ func (g *groupSuites) validate(row []events.Completion) [][]checkedTest {
 	return suites
 }
 
-// readSuites reads the suites of a group and runs all their calls on the ground
-// truth, each once.
+// readSuites reads the suites of a group and runs each of their calls once on the
+// ground truth.
 func (x *Executor) readSuites(ctx context.Context, in *events.TestsSampled) (*groupSuites, error) {
 	problem := &in.Posed.Problem
 	texts := newCalls()
@@ -118,9 +118,9 @@ func (x *Executor) readSuites(ctx context.Context, in *events.TestsSampled) (*gr
 	if len(texts.list) == 0 {
 		return &groupSuites{}, nil
 	}
-	// As much time as the answers have together, and the calls of all suites in
-	// turn, so that the suites of one answer, full of calls that hang, leave time
-	// for those of the others.
+	// As much time as the answers have together. The calls of all suites run in
+	// turn, so that one answer's suites with calls that hang leave time for the
+	// suites of the others.
 	budget := x.config.JobTimeout * time.Duration(len(in.Suites))
 	parsed, err := x.parseSuites(ctx, problem.EntryPoint, texts.list, false, budget)
 	if err != nil {
@@ -143,20 +143,20 @@ func (x *Executor) readSuites(ctx context.Context, in *events.TestsSampled) (*gr
 	return suites, nil
 }
 
-// truthCalls is how many calls of a group one process of the ground truth runs.
-// It is the same everywhere: a ground truth that remembers calls shall not depend
-// on the number of cores.
+// truthCalls is the number of calls that one process of the ground truth runs. It
+// is a constant, so that the values of a ground truth that remembers calls do not
+// depend on the number of cores.
 const truthCalls = 256
 
-// truthValueBytes bounds what the ground truth returns. It counts for more than the
-// text, which has to be within maxStatedBytes: that is seen to later.
+// truthValueBytes bounds the values that the ground truth returns. It bounds more
+// than the text: unusable checks the text against maxStatedBytes later.
 const truthValueBytes = 4 * maxStatedBytes
 
-// askTruth returns what the ground truth does with each call. budget is for all
-// calls together; each part of them has its share.
+// askTruth returns the outcome of each call on the ground truth. budget is for all
+// calls together; each part has its share.
 func (x *Executor) askTruth(ctx context.Context, problem *events.Problem, calls []string, budget time.Duration) (map[string]sandbox.Outcome, error) {
 	program := sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}
-	parts := max(1, (len(calls)+truthCalls-1)/truthCalls) // one without calls shows whether it loads
+	parts := max(1, (len(calls)+truthCalls-1)/truthCalls) // without calls: shows whether it loads
 	outcomes := make([]sandbox.Outcome, len(calls))
 	asking, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
@@ -180,8 +180,8 @@ func (x *Executor) askTruth(ctx context.Context, problem *events.Problem, calls 
 	return truth, nil
 }
 
-// answer runs one answer on everything that is to run on it. A call that
-// several tests share runs once.
+// answer runs one answer on its suites, the historical and the golden tests. A call
+// that several tests share runs once.
 func (x *Executor) answer(ctx context.Context, program sandbox.Program, suites [][]checkedTest, historical []expectation, golden *GoldenPlan) (events.ExecutedAnswer, error) {
 	asked := newCalls()
 	for _, h := range historical {
@@ -216,7 +216,7 @@ func (x *Executor) answer(ctx context.Context, program sandbox.Program, suites [
 	return answer, err
 }
 
-// measure fills in what the reward needs to know of the responses' text.
+// measure fills in the counts of characters that the reward needs.
 func measure(suites []events.ExecutedSuite, responses []events.Completion) {
 	for i := range suites {
 		text := responses[i].Text

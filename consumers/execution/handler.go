@@ -9,16 +9,16 @@ import (
 )
 
 // Handler is the execution stage: it turns a group's answers and suites into
-// what running them showed.
+// verdicts.
 type Handler struct {
 	Executor *Executor
-	Source   string           // the stage instance, as in the envelope
+	Source   string           // the replica, as in the envelope
 	Now      func() time.Time // stamps events; never an input of a verdict
 }
 
-// Handle takes one tests.sampled event and makes one code.executed event. Its
-// error means that nothing is known about the group yet: the sandbox or the
-// ground truth failed.
+// Handle takes one tests.sampled event and makes one code.executed event. An
+// error means that the sandbox or the ground truth failed: nothing is known about
+// the group yet.
 func (h *Handler) Handle(ctx context.Context, e *events.Event) ([]*events.Event, error) {
 	sampled, ok := e.Payload.(*events.TestsSampled)
 	if !ok {

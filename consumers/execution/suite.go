@@ -34,30 +34,30 @@ type statement struct {
 	source     string        // as written, cut at a limit
 	reason     string        // why it is no test
 	call       string        // normalised by Python's ast
-	stated     literal.Value // what the test says the call returns
-	expression string        // of what it says, where that is no literal
+	stated     literal.Value // the stated value
+	expression string        // of the stated value, where that is no literal
 	arguments  string        // expression of a tuple and a dict, where those are no literals
-	function   string        // that the arguments are for
-	bound      string        // why arguments without literal text cannot be left to a program's process
+	function   string        // called with the arguments
+	bound      string        // why a program's process must not compute arguments that have no literal text
 }
 
-// maxStatedBytes bounds the literal text of a value that ends up in an event:
-// what a suite states and what the ground truth returns.
+// maxStatedBytes bounds the literal text of a value that goes into an event: a
+// stated or a true value.
 const maxStatedBytes = 4 << 10
 
-// maxComputedBytes bounds the text of a call whose arguments were computed: a short
-// expression may stand for a long one, and the text ends up in an event, too.
+// maxComputedBytes bounds the text of a call with computed arguments: a short
+// expression may have a long value, and the text goes into an event.
 const maxComputedBytes = 1 << 10
 
-// computePrelude gives what is computed the two names that are no literals.
+// computePrelude defines the two names that a computed expression may use.
 const computePrelude = "from math import inf, nan\n"
 
 // parseSuites reads each text with Python's ast, in children that run no program.
-// What counts as a test is in TESTS.md: `assert call == answer` where the call is
-// the entry point's, and arguments and answer are literals, or expressions of
+// TESTS.md says which statements are tests: `assert call == value` with a call of
+// the entry point, where arguments and value are literals, or expressions of
 // literals and pure built-in functions, which are computed apart from any program.
 // trusted lifts the limits on the call's arguments. budget bounds each child that
-// parses, and again the computing of all texts together.
+// parses, and also the computing for all texts together.
 func (x *Executor) parseSuites(ctx context.Context, entry string, texts []string, trusted bool, budget time.Duration) ([][]statement, error) {
 	limit := maxStatedBytes
 	if trusted {
@@ -71,9 +71,9 @@ func (x *Executor) parseSuites(ctx context.Context, entry string, texts []string
 	return suites, x.compute(ctx, suites, limit, budget)
 }
 
-// compute fills in the answers and arguments that are no literals. To a program
-// under test they are as if the suite had stated literals: a program that has a
-// function `sum` of its own is called with the same arguments as all others.
+// compute fills in the stated values and arguments that are no literals. For a
+// program under test it is as if the suite had literals there: a program with a
+// function `sum` of its own gets the same arguments as all others.
 func (x *Executor) compute(ctx context.Context, suites [][]statement, limit int, budget time.Duration) error {
 	computed := newCalls()
 	inTurn(suites, func(st *statement) {
@@ -101,14 +101,14 @@ func (x *Executor) compute(ctx context.Context, suites [][]statement, limit int,
 	return nil
 }
 
-// inTurn visits the first statement of each suite, then the second of each, and
-// so on. What takes long in one suite then leaves the others their time.
+// inTurn visits the first item of each suite, then the second of each, and so on:
+// a suite with slow tests does not take the time of the others.
 func inTurn[T any](suites [][]T, visit func(*T)) {
-	for place, more := 0, true; more; place++ {
+	for i, more := 0, true; more; i++ {
 		more = false
 		for _, suite := range suites {
-			if place < len(suite) {
-				visit(&suite[place])
+			if i < len(suite) {
+				visit(&suite[i])
 				more = true
 			}
 		}
@@ -117,12 +117,12 @@ func inTurn[T any](suites [][]T, visit func(*T)) {
 
 func (st *statement) setStated(o sandbox.Outcome) {
 	if st.stated = o.Value; o.Value == nil {
-		st.reason = "the stated answer cannot be computed: " + o.Detail
+		st.reason = "the stated value cannot be computed: " + o.Detail
 	}
 }
 
-// setArguments writes the call with the arguments' values. What has no literal
-// text that is short enough, such as a function, stays an expression.
+// setArguments writes the call with the values of its arguments. Arguments without
+// a short literal text, such as a function, stay an expression.
 func (st *statement) setArguments(o sandbox.Outcome) {
 	if o.Kind != sandbox.Returned {
 		st.reason = "the arguments cannot be computed: " + o.Detail
@@ -162,7 +162,7 @@ func callText(function string, arguments literal.Value) (string, bool) {
 	return function + "(" + strings.Join(texts, ", ") + ")", true
 }
 
-// record is what harness/suites.py says of one statement.
+// record is one statement, as harness/suites.py writes it.
 type record struct {
 	Source     string `json:"source"`
 	Reason     string `json:"reason"`
@@ -174,14 +174,14 @@ type record struct {
 	Bound      string `json:"bound"`
 }
 
-// textsAtATime is how many texts are worth a child of their own.
-const textsAtATime = 16
+// textsPerChild is the number of texts that justifies a child of its own.
+const textsPerChild = 16
 
-// readTexts does a job on texts, several at once where there are many: they have
-// nothing to do with each other. It hands the reply for each to read, an empty one
-// where time ran out, several at once, too.
+// readTexts does a job on texts, in several children at once where there are many
+// texts. It calls read with the reply for each, from several goroutines; the reply
+// is empty where time ran out.
 func (x *Executor) readTexts(ctx context.Context, j sandbox.Job, texts []string, read func(i int, r sandbox.Reply)) error {
-	parts := min(x.config.Workers, (len(texts)+textsAtATime-1)/textsAtATime)
+	parts := min(x.config.Workers, (len(texts)+textsPerChild-1)/textsPerChild)
 	reading, ctx := errgroup.WithContext(ctx)
 	for part := range parts {
 		from, to := part*len(texts)/parts, (part+1)*len(texts)/parts
@@ -217,7 +217,7 @@ func readStatements(text string, r sandbox.Reply) []statement {
 		if r.Reason == "" && r.Expression == "" {
 			var err error
 			if st.stated, err = literal.Parse(r.Stated); err != nil {
-				st.reason = "the stated answer is " + err.Error()
+				st.reason = "the stated value is " + err.Error()
 			}
 		}
 		statements[i] = st
@@ -225,7 +225,7 @@ func readStatements(text string, r sandbox.Reply) []statement {
 	return statements
 }
 
-// calls collects expressions, each once, in the order they first come.
+// calls is a list of distinct expressions in the order of their first use.
 type calls struct {
 	list  []string
 	index map[string]int

@@ -6,20 +6,20 @@ import (
 	"codea1/events"
 )
 
-// validate decides what becomes of a suite's statements given what the ground
-// truth did on their calls (design step 4). truth maps a call to its outcome.
+// validate decides which tests of a suite are kept, from the outcomes of their
+// calls on the ground truth. truth maps a call to its outcome.
 //
 //	statement                                              status      wrong
-//	no `assert call == answer`                             unparsable
+//	not `assert call == value`                             unparsable
 //	the ground truth raises, crashes or runs over time     raised
 //	it returns no literal, one too large, or a NaN,        raised
-//	  which no answer could ever equal
+//	  which no answer can equal
 //	same call and true value as an earlier kept test       duplicate
-//	stated answer equals the true value                    kept        no
-//	stated answer differs                                  kept        yes
+//	stated value equals the true value                     kept        no
+//	stated value differs                                   kept        yes
 //
-// A kept test expects the true value, whatever it stated. Verdicts are left at
-// not_run.
+// A kept test always expects the true value. All other tests are discarded. Every
+// verdict is not_run at first.
 func validate(statements []statement, truth map[string]sandbox.Outcome) []checkedTest {
 	tests := make([]checkedTest, len(statements))
 	seen := map[string]bool{}
@@ -71,7 +71,7 @@ func unusable(o sandbox.Outcome) string {
 	return ""
 }
 
-// judge compares what a candidate did with what was expected.
+// judge returns the verdict of an outcome, given the expected value.
 func judge(o sandbox.Outcome, want literal.Value) (verdict events.Verdict, detail string) {
 	switch {
 	case o.Kind == sandbox.NotRun:

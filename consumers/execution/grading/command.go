@@ -25,20 +25,20 @@ type Command struct {
 	Answers  string `help:"Answers: a JSON line each with id and code, any number per problem; .gz is unpacked." required:"" type:"existingfile" placeholder:"FILE"`
 	JSON     bool   `name:"json" help:"Print a JSON line per answer instead of a table."`
 	Tests    bool   `help:"In the table, print every test's verdict below its answer."`
-	Out      string `help:"File to add a JSON line per answer to. Answers that it already has are not graded again, so a grading that was stopped goes on." placeholder:"FILE"`
+	Out      string `help:"File to add a JSON line per answer to. Answers that it already has are not graded again, so a stopped grading can be continued." placeholder:"FILE"`
 	sandbox.Flags
 }
 
-// Run grades the answers in their order. It fails where the sandbox failed on
-// some: nothing is known of those, and grading again with the same --out tries
-// them once more.
+// Run grades the answers in their order. It fails if the sandbox failed on some:
+// nothing is known of those, and the same command with the same --out tries them
+// again.
 func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
 	problems, err := readProblems(c.Problems)
 	if err != nil {
 		return err
 	}
-	// Every row is read before the first is graded: a mistake in the last is
-	// found at once.
+	// All rows are read before the first is graded, so that a mistake in the last
+	// row is found at once.
 	answers := 0
 	if err := c.feed(problems, func(Answer) error { answers++; return nil }); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 			return err
 		}
 		summary.add(grade)
-		if err := bar.Clear(); err != nil { // or a line of the table would go on where it ends
+		if err := bar.Clear(); err != nil { // otherwise the table's line begins at the end of the bar
 			return err
 		}
 		if c.JSON {
@@ -98,17 +98,17 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 		summary.print(out)
 	}
 	if summary.failed > 0 {
-		return fmt.Errorf("the sandbox failed on %d answers: nothing is known of them", summary.failed)
+		return fmt.Errorf("the sandbox failed on %d answers: run the command again to grade them", summary.failed)
 	}
 	return nil
 }
 
-// remedy says how to go on with a grading that was stopped.
+// remedy says how to continue a stopped grading.
 func (c *Command) remedy() string {
 	if c.Out == "" {
-		return "with --out FILE, a grading can go on where it was stopped"
+		return "with --out FILE, a stopped grading can be continued"
 	}
-	return "the same command goes on from there"
+	return "the same command continues there"
 }
 
 func (c *Command) print(out io.Writer, grade *Grade, tests int) error {
@@ -137,8 +137,8 @@ func (c *Command) feed(problems map[string]*Problem, each func(Answer) error) er
 	})
 }
 
-// resume opens the file that grades go to and notes those already in it. A last
-// line that a stopped grading left unfinished is cut off.
+// resume opens the output file and reads its grades. It cuts off an unfinished
+// last line of a stopped grading.
 func (c *Command) resume(done map[string]bool, summary *gradeSummary) (io.WriteCloser, error) {
 	if c.Out == "" {
 		return discard{}, nil

@@ -25,11 +25,11 @@ import (
 // maxLineBytes bounds a line of a file of problems, answers or grades.
 const maxLineBytes = 64 << 20
 
-// Problem is a row of a problem file, as far as grading needs it.
+// Problem is a row of a problem file with the fields that grading needs.
 type Problem struct {
 	ID         string   `json:"id"`
 	EntryPoint string   `json:"entry_point"`
-	Solution   string   `json:"solution"` // the ground truth; empty: not known
+	Solution   string   `json:"solution"` // the ground truth; empty: unknown
 	Tests      []string `json:"tests"`
 }
 
@@ -39,7 +39,7 @@ type Answer struct {
 	Code string `json:"code"`
 }
 
-// Grade is what the tests of a problem said of one answer.
+// Grade is the result of a problem's tests for one answer.
 type Grade struct {
 	ID        string                 `json:"id"`
 	Answer    int                    `json:"answer"`            // counts the answers of this ID from 0
@@ -49,7 +49,7 @@ type Grade struct {
 	Passed    int                    `json:"passed"`            // tests
 	PassRate  float64                `json:"pass_rate"`         // 0 to 1
 	Verdicts  []events.GoldenVerdict `json:"verdicts"`          // one per test
-	Failure   string                 `json:"failure,omitempty"` // of the sandbox: nothing is known of the answer
+	Failure   string                 `json:"failure,omitempty"` // a failure of the sandbox: nothing is known of the answer
 }
 
 // Solved reports whether every test passed.
@@ -109,7 +109,7 @@ func readProblems(path string) (map[string]*Problem, error) {
 		case len(p.Tests) == 0:
 			return fmt.Errorf("problem %s has no tests", p.ID)
 		case problems[p.ID] != nil:
-			return fmt.Errorf("problem %s is there twice", p.ID)
+			return fmt.Errorf("problem %s occurs twice", p.ID)
 		}
 		problems[p.ID] = p
 		return nil
@@ -117,8 +117,7 @@ func readProblems(path string) (map[string]*Problem, error) {
 	return problems, err
 }
 
-// readAnswer decodes a row of an answer file. The error says what is wrong with
-// the row.
+// readAnswer decodes a row of an answer file. The error describes the mistake.
 func readAnswer(line []byte, problems map[string]*Problem) (Answer, error) {
 	var row struct {
 		ID   *string `json:"id"`
@@ -136,19 +135,19 @@ func readAnswer(line []byte, problems map[string]*Problem) (Answer, error) {
 	return Answer{ID: *row.ID, Code: *row.Code}, nil
 }
 
-// grader grades answers in the order they come, several at a time.
+// grader grades answers in their order, several at a time.
 type grader struct {
 	executor *execution.Executor
 	workers  int // answers that run at a time
 	problems map[string]*Problem
-	done     map[string]bool // keys of answers that are not to be graded again
-	counts   map[string]int  // answers seen per ID
+	done     map[string]bool // keys of answers that have a grade already
+	counts   map[string]int  // answers so far, by ID
 
 	mu    sync.Mutex
 	plans map[string]*gradingPlan // by ID
 }
 
-// gradingPlan is a problem's plan once an answer has needed it.
+// gradingPlan is a problem's plan, made for its first answer.
 type gradingPlan struct {
 	mu   sync.Mutex
 	plan *execution.GoldenPlan
@@ -165,7 +164,7 @@ func (g *grader) plan(ctx context.Context, problem *Problem) (*execution.GoldenP
 		g.plans[problem.ID] = one
 	}
 	g.mu.Unlock()
-	one.mu.Lock() // for all answers to this problem
+	one.mu.Lock() // one answer makes the plan, the others wait
 	defer one.mu.Unlock()
 	if one.plan != nil {
 		return one.plan, nil
@@ -177,11 +176,11 @@ func (g *grader) plan(ctx context.Context, problem *Problem) (*execution.GoldenP
 	return plan, err
 }
 
-// key tells an answer from all others of its file.
+// key identifies an answer in its file.
 func (g *Grade) key() string { return fmt.Sprintf("%s\x00%d\x00%s", g.ID, g.Answer, g.Code) }
 
-// run grades each answer that feed hands over, whose problems there are, and hands each grade to emit in
-// the answers' order.
+// run grades each answer of feed and calls emit with the grades in the answers'
+// order. The problem of each answer is known.
 func (g *grader) run(ctx context.Context, feed func(each func(Answer) error) error, emit func(*Grade) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	ordered := make(chan chan *Grade, 2*g.workers)
@@ -196,26 +195,26 @@ func (g *grader) run(ctx context.Context, feed func(each func(Answer) error) err
 			if g.done[grade.key()] {
 				return nil
 			}
-			place := make(chan *Grade, 1)
+			result := make(chan *Grade, 1)
 			select {
-			case ordered <- place:
+			case ordered <- result:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 			working.Go(func() error {
 				g.grade(ctx, g.problems[answer.ID], answer.Code, grade)
-				place <- grade
+				result <- grade
 				return nil
 			})
 			return nil
 		})
 	})
 	group.Go(func() error {
-		for place := range ordered {
+		for result := range ordered {
 			select {
-			case grade := <-place:
+			case grade := <-result:
 				if ctx.Err() != nil {
-					return ctx.Err() // it may be cut short
+					return ctx.Err() // the grade may be incomplete
 				}
 				if err := emit(grade); err != nil {
 					return err
@@ -229,7 +228,7 @@ func (g *grader) run(ctx context.Context, feed func(each func(Answer) error) err
 	return group.Wait()
 }
 
-// grade fills in what the problem's tests say of the code.
+// grade fills in the results of the problem's tests.
 func (g *grader) grade(ctx context.Context, problem *Problem, code string, grade *Grade) {
 	plan, err := g.plan(ctx, problem)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestGradeStops(t *testing.T) {
 		}
 	})
 	err := c.Run(ctx, stopAtOnce, slog.New(slog.DiscardHandler))
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "of 5 answers; the same command goes on from there") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "of 5 answers; the same command continues there") {
 		t.Errorf("got %v", err)
 	}
 	var out bytes.Buffer

@@ -4,7 +4,7 @@
 //
 // It owns the text form (Parse, Text), Python's equality (Equal) and a key
 // under which equal values meet (Key). It must not know where a value comes
-// from or what is decided by comparing it, and it runs no Python.
+// from or how a comparison is used, and it runs no Python.
 //
 // Start reading at value.go, then equal.go.
 package literal

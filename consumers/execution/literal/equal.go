@@ -8,20 +8,20 @@ import (
 	"strconv"
 )
 
-// Equal reports whether a == b in Python, for values that were made apart:
+// Equal reports whether a == b in Python, for values of two processes:
 // 1 == 1.0 == True, a list never equals a tuple, a set equals a frozenset of
-// the same elements, the order of a set or dict does not count. NaN equals
-// nothing, so neither does any container that holds one.
+// the same elements, and the order of a set or dict does not count. NaN equals
+// nothing, and neither does a container that holds one.
 func Equal(a, b Value) bool {
 	return !a.hasNaN() && !b.hasNaN() && Key(a) == Key(b)
 }
 
-// SelfEqual reports whether v equals another copy of itself, which a value
-// that holds NaN does not: no answer could ever return it.
+// SelfEqual reports whether v equals another copy of itself. A value that holds
+// NaN does not, so no answer can match it.
 func SelfEqual(v Value) bool { return !v.hasNaN() }
 
-// Key returns a string that two values share exactly if they are equal, with
-// all NaNs taken as one. It is for maps and duplicates, not for reading.
+// Key returns a string that two values share if and only if they are equal; all
+// NaNs count as equal here. It is for maps and duplicates, not for people.
 func Key(v Value) string {
 	if p, ok := v.(packed); ok {
 		return p.key
@@ -73,8 +73,8 @@ func (c Complex) appendKey(dst []byte) []byte {
 func (s Str) appendKey(dst []byte) []byte   { return appendSized(dst, 's', string(s)) }
 func (b Bytes) appendKey(dst []byte) []byte { return appendSized(dst, 'b', string(b)) }
 
-// appendSized writes the length first, so that no content can look like the
-// end of the value.
+// appendSized writes the length first, so that no content reads as the end of the
+// value.
 func appendSized(dst []byte, tag byte, s string) []byte {
 	dst = binary.AppendUvarint(append(dst, tag), uint64(len(s)))
 	return append(dst, s...)

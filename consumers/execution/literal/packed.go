@@ -1,13 +1,13 @@
 package literal
 
-// packed is a value that is compared and written, and no longer looked into. Its
-// parts are gone: those of a list of small numbers weigh thirty times their text.
+// packed is a value without its parts, which can only be compared and written. The
+// parts of a list of small numbers need thirty times the memory of its text.
 type packed struct {
 	text, key     string
 	nan, hashably bool
 }
 
-// Pack returns a value that equals v and has its text, and holds nothing else.
+// Pack returns a value that equals v and has the same text, without v's parts.
 func Pack(v Value) Value {
 	return packed{Text(v), Key(v), v.hasNaN(), v.hashable()}
 }

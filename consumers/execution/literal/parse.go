@@ -15,19 +15,19 @@ const (
 	MaxTextBytes = 8 << 20
 	// MaxDepth bounds how deep containers nest.
 	MaxDepth = 64
-	// MaxIntDigits bounds a whole number, whose reading takes time that grows
-	// faster than its text: 4 million digits take half a minute.
+	// MaxIntDigits bounds a whole number. The time to read one grows faster than its
+	// text: 4 million digits take half a minute.
 	MaxIntDigits = 1 << 15
 )
 
 // ErrSyntax is returned for text that is not a literal within the limits.
 var ErrSyntax = errors.New("not a Python literal")
 
-// Parse reads one value from Python literal text: what Text writes and what
-// repr prints, with free use of blanks, trailing commas and either quote. It
-// is no Python parser: prefixes other than b, numbers in octal or binary and
-// joined strings are refused. A key or element given twice counts once, as in
-// Python. The error is ErrSyntax with the byte offset.
+// Parse reads one value from Python literal text: the output of Text and of
+// repr, with any blanks, trailing commas and either quote. It is not a Python
+// parser: it refuses prefixes other than b, numbers in octal or binary and joined
+// strings. A key or element given twice counts once, as in Python. The error is
+// ErrSyntax with the byte offset.
 func Parse(text string) (Value, error) {
 	if len(text) > MaxTextBytes {
 		return nil, fmt.Errorf("%w: %d bytes, over the limit of %d", ErrSyntax, len(text), MaxTextBytes)
@@ -109,8 +109,8 @@ func (p *parser) value(depth int) (Value, error) {
 	return p.name(depth)
 }
 
-// names are the words a value can start with; a call's parenthesis is part of
-// the word.
+// name reads a value that begins with a word. A call's parenthesis is part of the
+// word.
 func (p *parser) name(depth int) (Value, error) {
 	switch {
 	case p.take("None"):
@@ -208,7 +208,7 @@ func (p *parser) braces(depth int) (Value, error) {
 		id := Key(key)
 		switch key.(type) {
 		case Tuple, FrozenSet:
-			// Its key goes into those of all that it lies in, and is sorted once.
+			// The keys of all containers around it contain its key; it is sorted once.
 			key = packed{Text(key), id, key.hasNaN(), true}
 		}
 		known, again := seen[id]
@@ -274,7 +274,7 @@ func (p *parser) number() (Value, error) {
 	word := p.text[start:p.pos]
 	if strings.ContainsAny(word, ".eE") {
 		f, err := strconv.ParseFloat(word, 64)
-		// Out of range is what Python reads as infinity too.
+		// Python reads a number out of range as infinity, too.
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
 			return nil, p.fail("%.20q is not a number", word)
 		}

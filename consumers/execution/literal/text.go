@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns v as a Python expression: what repr prints, except that the
-// elements of sets are sorted, so that one value has one text, and that
-// infinities and NaN are written so that Python reads them back.
+// Text returns v as a Python expression: the output of repr, with two differences.
+// The elements of sets are sorted, so that one value has one text, and infinities
+// and NaN are written in a form that Python reads back.
 func Text(v Value) string {
 	if p, ok := v.(packed); ok {
 		return p.text
@@ -31,8 +31,8 @@ func (b Bool) appendText(dst []byte) []byte {
 	return append(dst, "False"...)
 }
 
-// decimalBits is up to where a number is written in decimal: Python reads and
-// writes no more than 4,300 digits, but any number in hexadecimal.
+// decimalBits is the largest size of a number that is written in decimal: Python
+// reads and writes at most 4,300 decimal digits, but any number in hexadecimal.
 const decimalBits = 14_000
 
 func (i *Int) appendText(dst []byte) []byte {
@@ -71,7 +71,7 @@ func (f Float) appendText(dst []byte) []byte {
 	return dst
 }
 
-// appendText writes the parts apart: repr's sum would lose the sign of a zero.
+// appendText writes two parts: the sum that repr writes loses the sign of a zero.
 func (c Complex) appendText(dst []byte) []byte {
 	dst = Float(real(c)).appendText(append(dst, "complex("...))
 	dst = Float(imag(c)).appendText(append(dst, ", "...))
@@ -120,7 +120,7 @@ func (b Bytes) appendText(dst []byte) []byte {
 	return append(dst, quote)
 }
 
-// quoteFor is repr's choice: single quotes unless only they would need escapes.
+// quoteFor chooses like repr: single quotes, unless only they need escapes.
 func quoteFor(s string) byte {
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		return '"'
@@ -144,7 +144,7 @@ func appendASCII(dst []byte, c, quote byte) []byte {
 	return append(dst, c)
 }
 
-// surrogateAt decodes the three bytes a lone surrogate is kept as.
+// surrogateAt decodes the three bytes of a lone surrogate.
 func surrogateAt(s string) (code rune, ok bool) {
 	if len(s) < 3 || s[0] != 0xed || s[1]&0xe0 != 0xa0 || s[2]&0xc0 != 0x80 {
 		return 0, false

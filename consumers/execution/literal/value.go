@@ -3,9 +3,8 @@ package literal
 import "math/big"
 
 // Value is one of None, Bool, Int, Float, Complex, Str, Bytes, List, Tuple,
-// Dict, Set and FrozenSet, or what stands for one of them in Pack's form: so do
-// tuples and frozensets that Parse finds as elements of a set or keys of a dict.
-// Values are immutable once made.
+// Dict, Set and FrozenSet, or the packed form of one (Pack). Parse packs tuples and
+// frozensets that are elements of a set or keys of a dict. Values are immutable.
 type Value interface {
 	appendText(dst []byte) []byte
 	appendKey(dst []byte) []byte
@@ -42,8 +41,8 @@ type Float float64
 // Complex is a Python complex.
 type Complex complex128
 
-// Str is a Python str in UTF-8. A lone surrogate, which Python allows and
-// UTF-8 does not, stands as the three bytes that UTF-8's scheme would give it.
+// Str is a Python str in UTF-8. Python allows a lone surrogate and UTF-8 does not;
+// it is kept as the three bytes of its code point.
 type Str string
 
 // Bytes is a Python bytes object.

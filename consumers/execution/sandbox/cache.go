@@ -13,18 +13,19 @@ import (
 	"codea1/consumers/execution/literal"
 )
 
-// cache answers executions that were done before, found by a hash of all that
-// decides them: program, calls, limits and Python.
+// cache holds the reports of executions, by a hash of everything that decides
+// them: program, calls, limits and Python.
 //
-// A report is trusted once a second run of the same has agreed with it. Where
-// two runs differ, the program is not deterministic: it is marked, and always
-// run. Reports that depend on how busy the machine was are not kept.
+// A report is returned without running only after a second run has agreed with it.
+// If two runs differ, the program is not deterministic: its entry is marked, and it
+// always runs. A report with a timeout or a crash is not kept, because it may
+// depend on the load of the machine.
 type cache struct {
 	mu       sync.Mutex
 	most     int64 // bytes
 	bytes    int64
 	entries  map[cacheKey]*list.Element
-	recent   list.List // of *cached, the most recently used first
+	recent   list.List // of *cached, most recently used first
 	hits     uint64
 	misses   uint64
 	unstable uint64
@@ -53,8 +54,9 @@ func newCache(most int64) *cache {
 	return &cache{most: max(0, most), entries: map[cacheKey]*list.Element{}}
 }
 
-// executionKey hashes what decides the outcome of an execution. Every part is
-// preceded by its length, so that no two executions run into each other.
+// executionKey hashes everything that decides the outcome of an execution. The
+// length of each part comes before it, so different executions have different
+// input.
 func (p *Pool) executionKey(j *Job) cacheKey {
 	hash := sha256.New()
 	var size [8]byte
@@ -100,7 +102,7 @@ func (c *cache) get(key cacheKey) (Report, bool) {
 	return report, true
 }
 
-// put notes a run and returns its report, marked if an earlier run differed.
+// put stores the report of a run and returns it, marked if an earlier run differed.
 func (c *cache) put(key cacheKey, report Report) Report {
 	if !repeatable(report) {
 		return report
@@ -138,7 +140,7 @@ func (c *cache) put(key cacheKey, report Report) Report {
 	return report
 }
 
-// repeatable reports whether the same report is to be expected of another run.
+// repeatable reports whether another run should give the same report.
 func repeatable(r Report) bool {
 	return r.Loads && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Kind != Returned && o.Kind != Raised })
 }
@@ -153,7 +155,7 @@ func sameReport(a, b Report) bool {
 	})
 }
 
-// minEntryBytes is about what an entry weighs without its report.
+// minEntryBytes is roughly the size of an entry without its report.
 const minEntryBytes = 256
 
 func reportBytes(r Report) int64 {
@@ -161,17 +163,17 @@ func reportBytes(r Report) int64 {
 	for _, o := range r.Outcomes {
 		size += 64 + int64(len(o.Detail))
 		if o.Value != nil {
-			size += 4 * int64(len(literal.Text(o.Value))) // a value's parts weigh more than its text
+			size += 4 * int64(len(literal.Text(o.Value))) // a value needs more memory than its text
 		}
 	}
 	return size
 }
 
-// CacheStats counts what became of executions.
+// CacheStats counts executions.
 type CacheStats struct {
-	Hits     uint64 // answered without running
-	Misses   uint64 // run
-	Unstable uint64 // programs that gave different answers to the same calls
+	Hits     uint64 // executions answered from the cache
+	Misses   uint64 // executions that ran
+	Unstable uint64 // programs whose runs differed
 }
 
 // CacheStats returns the counts since the pool was opened.
@@ -187,9 +189,9 @@ func (p *Pool) Register(metrics prometheus.Registerer) error {
 		name, help string
 		count      func(CacheStats) uint64
 	}{
-		{"codea1_execution_cache_hits_total", "Executions answered without running them.", func(s CacheStats) uint64 { return s.Hits }},
-		{"codea1_execution_cache_misses_total", "Executions that were run.", func(s CacheStats) uint64 { return s.Misses }},
-		{"codea1_execution_unstable_total", "Programs that gave different answers to the same calls.", func(s CacheStats) uint64 { return s.Unstable }},
+		{"codea1_execution_cache_hits_total", "Executions answered from the cache.", func(s CacheStats) uint64 { return s.Hits }},
+		{"codea1_execution_cache_misses_total", "Executions that ran.", func(s CacheStats) uint64 { return s.Misses }},
+		{"codea1_execution_unstable_total", "Programs whose runs returned different values for the same calls.", func(s CacheStats) uint64 { return s.Unstable }},
 	} {
 		counter := prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help}, func() float64 { return float64(c.count(p.CacheStats())) })
 		if err := metrics.Register(counter); err != nil {

@@ -9,22 +9,23 @@ import (
 	"strings"
 )
 
-// Most calls are an entry point with literals for arguments. To compile one costs
-// its child several times what it takes to make them, so such a call goes by value:
-// the marshal data of a pair, a tuple of its positional arguments and a dict of the
-// others. All other calls go as text.
+// Most calls are an entry point with literals for arguments. To compile such a call
+// costs the child several times as much as to make the arguments. So such a call goes
+// by value: the marshal data of a pair, a tuple of its positional arguments and a dict
+// of the named ones. All other calls go as text.
 //
-// No program can tell the two apart by what it computes. Hence only what ast.unparse
-// writes for plain literals goes by value, and only where the compiler would not make
-// one object of two that are equal: programs do compare with `is`.
+// A program must not be able to tell the two apart. So a call goes by value only if
+// its arguments are written as ast.unparse writes plain literals, and only if the
+// compiler would not make one object of two equal constants: programs do compare
+// with `is`.
 
 var (
-	// plainEntry is what stands before any arguments as it is.
+	// plainEntry matches an entry point that a call can begin with as it is.
 	plainEntry = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\(\))?(\.[A-Za-z_][A-Za-z0-9_]*(\(\))?)*$`)
 	floats     = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?$`)
 )
 
-// notArguments are names that Python refuses for one.
+// notArguments are words that Python refuses as the name of an argument.
 var notArguments = strings.Fields(`__debug__ False None True and as assert async await break class continue def del elif else
 	except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield`)
 
@@ -41,11 +42,11 @@ const (
 )
 
 // valueWriter reads Python text and writes marshal data. Its methods report
-// whether what they read can go by value.
+// whether the text that they read can go by value.
 type valueWriter struct {
-	text string // what is left
+	text string // the rest
 	data []byte
-	once map[string]bool // constants so far, as data
+	once map[string]bool // the constants so far, as data
 }
 
 // appendCall appends the arguments of a call of the entry point to data. It
@@ -67,7 +68,7 @@ func (w *valueWriter) take(text string) (ok bool) {
 	return ok
 }
 
-// arguments reads those of a call up to its closing bracket.
+// arguments reads the arguments of a call up to the closing bracket.
 func (w *valueWriter) arguments() bool {
 	w.data = append(w.data, '(', 2, 0, 0, 0, '(')
 	positional := w.count()
@@ -100,7 +101,8 @@ func (w *valueWriter) arguments() bool {
 	return true
 }
 
-// name reads the name of an argument with its equals sign, if one comes next.
+// name reads the name of an argument with its equals sign. It returns "" if the
+// next argument has no name.
 func (w *valueWriter) name() string {
 	end := 0
 	for end < len(w.text) && isWordByte(w.text[end]) {
@@ -118,19 +120,19 @@ func isWordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// count leaves room for a count and returns where that is.
+// count leaves room for a count and returns its position.
 func (w *valueWriter) count() int {
 	w.data = append(w.data, 0, 0, 0, 0)
 	return len(w.data) - 4
 }
 
-// one counts one more.
+// one adds 1 to the count at a position.
 func (w *valueWriter) one(count int) {
 	field := w.data[count:]
 	binary.LittleEndian.PutUint32(field, binary.LittleEndian.Uint32(field)+1)
 }
 
-// value reads one value and reports, too, whether it is a constant to Python.
+// value reads one value. It also reports whether Python takes it for a constant.
 func (w *valueWriter) value(depth int) (constant, ok bool) {
 	start := len(w.data)
 	switch {
@@ -164,7 +166,7 @@ func (w *valueWriter) value(depth int) (constant, ok bool) {
 	return true, w.number()
 }
 
-// items reads those of a list or tuple and reports whether all are constants.
+// items reads the items of a list or tuple and reports whether all are constants.
 func (w *valueWriter) items(closing string, depth int) (constants, ok bool) {
 	count, constants := w.count(), true
 	for items := 0; !w.take(closing); items++ {
@@ -178,13 +180,13 @@ func (w *valueWriter) items(closing string, depth int) (constants, ok bool) {
 		w.one(count)
 		constants = constants && constant
 		if closing == ")" && items == 0 && !strings.HasPrefix(w.text, ", ") && !w.take(",") {
-			return false, false // only a bracket around a value
+			return false, false // a value in brackets is no tuple
 		}
 	}
 	return constants, true
 }
 
-// pairs reads those of a dict.
+// pairs reads the items of a dict.
 func (w *valueWriter) pairs(depth int) bool {
 	for first := true; !w.take("}"); first = false {
 		if !first && !w.take(", ") {
@@ -217,7 +219,8 @@ func (w *valueWriter) quoted(quote string) bool {
 	return w.string(text) || w.unlike(start)
 }
 
-// string writes a string. It reports whether Python keeps only one of its kind.
+// string writes a string. It reports whether Python keeps one object for all
+// equal strings of its kind.
 func (w *valueWriter) string(text string) (interned bool) {
 	interned = true
 	for i := range len(text) {
@@ -255,7 +258,7 @@ func (w *valueWriter) number() bool {
 		return false
 	}
 	w.int(n)
-	return n >= -5 && n <= 256 || w.unlike(start) // of small ones Python keeps one each
+	return n >= -5 && n <= 256 || w.unlike(start) // Python keeps one object of each small int
 }
 
 func (w *valueWriter) int(n int64) {
@@ -277,8 +280,7 @@ func (w *valueWriter) int(n int64) {
 	binary.LittleEndian.PutUint32(w.data[count:], uint32(digits))
 }
 
-// unlike reports whether the constant whose data begins at start is the first
-// like it.
+// unlike reports whether no earlier constant equals the one that begins at start.
 func (w *valueWriter) unlike(start int) bool {
 	if w.once == nil {
 		w.once = map[string]bool{}

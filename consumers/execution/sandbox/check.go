@@ -7,14 +7,14 @@ import (
 	"codea1/consumers/execution/literal"
 )
 
-// Attempt is one try to get out of the sandbox.
+// Attempt is one try to break out of the sandbox.
 type Attempt struct {
-	Means  string // what its success would mean
-	Failed bool   // it did not get out
-	Detail string // what stopped it, or what it got hold of
+	Means  string // the harm that a success would do
+	Failed bool   // the sandbox stopped it
+	Detail string // the error that stopped it, or the proof of its success
 }
 
-// BreakOut tries to get out of the sandbox in every way of harness/breakout.py,
+// BreakOut tries to break out of the sandbox in every way of harness/breakout.py,
 // each in a candidate of its own.
 func (p *Pool) BreakOut(ctx context.Context) ([]Attempt, error) {
 	program := Program{Code: readHarness("breakout.py"), EntryPoint: "names"}

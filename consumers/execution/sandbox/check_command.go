@@ -9,13 +9,13 @@ import (
 	"text/tabwriter"
 )
 
-// CheckCommand prints what isolation this machine gives.
+// CheckCommand prints how this machine isolates candidates.
 type CheckCommand struct {
 	Flags
 }
 
-// Run prints the level and what came of trying to break out. It fails where the
-// level is LevelIsolated and an attempt succeeded.
+// Run prints the level and the results of all attempts to break out. It fails if
+// an attempt succeeds at LevelIsolated.
 func (c *CheckCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
 	if c.Sandbox != "" {
 		return fmt.Errorf("--sandbox: %w", ErrThisMachineOnly)

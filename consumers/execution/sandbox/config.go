@@ -18,11 +18,11 @@ type Config struct {
 	// Default: GOMAXPROCS, because more than there are cores only adds latency.
 	Workers int
 	// CallTimeout bounds loading a program and each of its calls, in wall-clock
-	// time less what the machine kept them waiting for a core (on Linux, and not
-	// with a Server that runs elsewhere). Default: 1 s.
+	// time. On Linux the time for which the candidate waits for a core does not
+	// count (job_time.go). Default: 1 s.
 	CallTimeout time.Duration
-	// JobTimeout bounds all calls on one program together, in the same time; the
-	// calls it leaves out are not run. Default: 10 s.
+	// JobTimeout bounds all calls on one program together, in the same time. Calls
+	// beyond it are not run. Default: 10 s.
 	JobTimeout time.Duration
 	// MemoryBytes bounds a child's address space. Default: 512 MiB.
 	MemoryBytes int64
@@ -30,19 +30,19 @@ type Config struct {
 	FileBytes int64
 	// ValueBytes bounds the literal text of one value. Default: 1 MiB.
 	ValueBytes int
-	// Level is the least isolation to run candidates in. Default: LevelIsolated.
-	// A machine that gives less is refused.
+	// Level is the weakest level to accept. A machine that gives only weaker ones
+	// is refused. Default: LevelIsolated.
 	Level Level
-	// CacheBytes bounds what is remembered of executions, about. Default: 64 MiB;
-	// negative: nothing is remembered.
+	// CacheBytes bounds the memory of the cache of executions, roughly. Default:
+	// 64 MiB; negative: no cache.
 	CacheBytes int64
 	// Retries is how often a job is tried again, each time in a fresh fork
 	// server, after the sandbox itself failed. Default: 2; negative: none.
 	Retries int
-	// Logger hears of fork servers that had to be replaced. Default: none.
+	// Logger reports fork servers that were replaced. Default: no log.
 	Logger *slog.Logger
 
-	watchOnly bool // make no control groups: what other machines have to do with
+	watchOnly bool // for tests: use no control groups
 }
 
 // Complete returns the configuration with defaults in place of zeros. The error

@@ -18,8 +18,8 @@ type conversation struct {
 	in     *bufio.Reader
 	most   int // bytes of one frame's text
 	time   *jobTime
-	large  []byte // a frame of which a part has come, too large for in
-	have   int    // of large, bytes
+	large  []byte // a frame that does not fit into in and has come in part
+	have   int    // bytes of large that have come
 }
 
 func (c *conversation) send(j Job) error {
@@ -33,14 +33,14 @@ func (c *conversation) send(j Job) error {
 	return err
 }
 
-// next reads a frame. A frame that does not come in time, or not at all, or is
-// no frame, is a reply too.
+// next reads a frame. A frame that comes late, never, or in a wrong form makes a
+// reply, too.
 func (c *conversation) next(deadline time.Time) (Reply, error) {
 	if err := c.socket.setReadDeadline(deadline); err != nil {
 		return Reply{}, err
 	}
-	// After the deadline is set: a cancellation that came first is seen here,
-	// one that comes later moves the deadline.
+	// The deadline is set first: a cancellation before that shows here, and a later
+	// one moves the deadline.
 	if c.ctx.Err() != nil {
 		return Reply{}, errEnded
 	}
@@ -58,20 +58,19 @@ func (c *conversation) next(deadline time.Time) (Reply, error) {
 	return Reply{}, err
 }
 
-// nextInTime reads the frame of what the child does next, which has the time of
-// one item for it.
+// nextInTime reads the next frame within the time of one item.
 func (c *conversation) nextInTime() (Reply, error) {
 	c.time.begin()
 	for {
 		r, err := c.next(c.time.limit())
-		if err != nil || r.Tag != TagOvertime || !c.time.prolong() {
+		if err != nil || r.Tag != TagOvertime || !c.time.extend() {
 			return r, err
 		}
 	}
 }
 
-// frame reads a frame. After an error that is no more than a deadline, it can be
-// called again.
+// frame reads a frame. After a deadline it can be called again and goes on with
+// the same frame.
 func (c *conversation) frame() (Reply, error) {
 	if c.large == nil {
 		header, err := c.in.Peek(frameHeader)

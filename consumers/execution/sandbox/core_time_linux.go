@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// coreTimeOf returns for how long processes, with what they waited for, were
-// running, and for how long they were ready to and had no core. ok is false where
-// the kernel does not say.
+// coreTimeOf returns how long processes have run, including the ended children
+// that they waited for, and how long they were ready to run but had no core. ok is
+// false where the kernel does not count that.
 func coreTimeOf(pids []int) (used, waited time.Duration, ok bool) {
 	for _, pid := range pids {
 		used += ranFor(pid)
@@ -29,17 +29,17 @@ func coreTimeOf(pids []int) (used, waited time.Duration, ok bool) {
 	return used, waited, ok
 }
 
-// ranFor returns the time of a core that a process and those that it has waited
-// for have used; 0 where it has ended.
+// ranFor returns the core time of a process and of the ended children that it
+// waited for; 0 if it has ended.
 func ranFor(pid int) time.Duration {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	// A program may call itself what it likes, brackets and all.
+	// The name of a process is in brackets, and a program can put a bracket into it.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 15 {
 		return 0
 	}
 	const tick = 10 * time.Millisecond // of /proc, on every Linux
-	var ticks [4]int64                 // in user mode, in the kernel, and those of who was waited for
+	var ticks [4]int64                 // user, system, and both of the children
 	if _, err := fmt.Sscan(strings.Join(fields[11:15], " "), &ticks[0], &ticks[1], &ticks[2], &ticks[3]); err != nil {
 		return 0
 	}

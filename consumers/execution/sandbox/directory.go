@@ -12,8 +12,8 @@ import (
 
 const rootPrefix = "codea1-sandbox-"
 
-// makeRoot makes a private directory that is the pool's while the lock is open,
-// and removes what pools left behind that were killed.
+// makeRoot makes a private directory that belongs to the pool while the lock is
+// open. It removes the directories of pools that were killed.
 func makeRoot() (root string, lock *flock.Flock, err error) {
 	left, _ := filepath.Glob(filepath.Join(os.TempDir(), rootPrefix+"*"))
 	for _, directory := range left {
@@ -22,8 +22,8 @@ func makeRoot() (root string, lock *flock.Flock, err error) {
 	return ownDirectory(func() (string, error) { return os.MkdirTemp("", rootPrefix) })
 }
 
-// ownDirectory makes a directory and locks it. The kernel gives the lock back
-// when the file is closed, or its process ends in whatever way.
+// ownDirectory makes a directory and locks it. The kernel releases the lock when
+// the file is closed or the process ends.
 func ownDirectory(make func() (string, error)) (string, *flock.Flock, error) {
 	for tries := 1; ; tries++ {
 		directory, err := make()
@@ -34,7 +34,7 @@ func ownDirectory(make func() (string, error)) (string, *flock.Flock, error) {
 		if err == nil || tries == 10 {
 			return directory, lock, err
 		}
-		// Another process took it for abandoned before the lock was on it.
+		// Another process removed it as abandoned before it was locked.
 	}
 }
 
@@ -60,10 +60,10 @@ func lockDirectory(path string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// removeAbandoned removes a directory of this user that belongs to no process.
-// It holds the directory's lock meanwhile, so that who has only just made it
-// does not take it for its own any more. What cannot be removed is in nobody's
-// way.
+// removeAbandoned removes a directory of this user that belongs to no process. It
+// holds the directory's lock meanwhile: a process that has just made the directory
+// then fails to lock it and makes another one. A directory that cannot be removed
+// does no harm.
 func removeAbandoned(path string, remove func(path string) error) {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {
@@ -80,12 +80,12 @@ func removeAbandoned(path string, remove func(path string) error) {
 	_ = lock.Close()
 }
 
-// removeAll is os.RemoveAll for a tree whose directories may be locked: a
-// candidate can end its fork server before that has tidied up.
+// removeAll is os.RemoveAll for a tree with directories that may not be readable:
+// a candidate can kill its fork server before that has tidied up.
 func removeAll(root string) error {
 	unlock := func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700) // what fails here fails again below
+			_ = os.Chmod(path, 0o700) // a failure shows again in RemoveAll
 		}
 		return nil
 	}

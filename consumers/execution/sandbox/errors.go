@@ -8,8 +8,8 @@ import (
 var (
 	// ErrClosed is returned by every call on a closed Pool.
 	ErrClosed = errors.New("sandbox pool is closed")
-	// ErrNotIsolated is returned where the machine does not give the least level
-	// of isolation that was asked for.
+	// ErrNotIsolated is returned where the machine gives none of the levels that
+	// the configuration accepts.
 	ErrNotIsolated = errors.New("this machine does not isolate candidates as asked")
 	// ErrNoPython is returned when there is no Python to run.
 	ErrNoPython = errors.New("no usable Python 3")
@@ -18,8 +18,8 @@ var (
 // Error is a failure of the sandbox itself: it says nothing about the
 // program that was to run.
 type Error struct {
-	Op     string // what the pool was doing
-	Stderr string // what the fork server last wrote to standard error
+	Op     string // the work that failed
+	Stderr string // the end of the fork server's standard error
 	Err    error
 }
 

@@ -32,9 +32,9 @@ const (
 	scratchFiles = 16
 )
 
-// zygote is one Python fork server. It has at most one child at a time,
-// which may have been forked before there is a job for it, and serves one
-// goroutine at a time; harness/forkserver.py describes its protocol.
+// forkServer is one Python fork server. It has at most one child at a time, which
+// it forks before there is a job for it. It serves one goroutine at a time.
+// harness/forkserver.py describes its protocol.
 type forkServer struct {
 	command *exec.Cmd
 	control *net.UnixConn
@@ -42,17 +42,17 @@ type forkServer struct {
 	bounds  bounds
 	group   *controlGroup // nil where there are no control groups
 	next    *jobSocket    // of the child that waits for the next job; nil if there is none
-	frames  *bufio.Reader // of the child that runs
-	owing   bool          // the fork server has not yet answered how the last child ended
+	frames  *bufio.Reader // of the running child
+	owing   bool          // the fork server has not yet sent the status of the last child
 
-	landlock int // version that its children live under; 0: none
+	landlock int // version of Landlock for the children; 0: none
 }
 
-// setup is what a fork server reads from its standard input.
+// setup is the input that a fork server reads from standard input.
 type setup struct {
 	// Name and source of modules, in the order of their imports.
-	FirstModules [][2]string `json:"first_modules"` // what isolates
-	Modules      [][2]string `json:"modules"`       // what serves
+	FirstModules [][2]string `json:"first_modules"` // for isolation
+	Modules      [][2]string `json:"modules"`       // for serving
 
 	Preload   []string         `json:"preload"`
 	Path      []string         `json:"path"`
@@ -61,7 +61,7 @@ type setup struct {
 
 	Level        Level    `json:"level"`
 	Filter       string   `json:"filter"`  // struct sock_filter in hexadecimal
-	Visible      []string `json:"visible"` // what the private root shows of the machine's
+	Visible      []string `json:"visible"` // paths of the machine that the private root shows
 	Scratch      string   `json:"scratch"` // the private directory for files, in that root
 	ScratchBytes int64    `json:"scratch_bytes"`
 	Grouped      bool     `json:"grouped"` // the memory limit is the fork server's and its children's together
@@ -69,7 +69,7 @@ type setup struct {
 }
 
 // startForkServer starts a fork server that works in the given directory. The error
-// is an errNotGiven where the machine does not give the level.
+// is a *notGivenError where the machine does not give the level.
 func startForkServer(python interpreter, directory string, level Level, config Config, bounds bounds) (_ *forkServer, err error) {
 	control, theirs, err := controlSocket()
 	if err != nil {
@@ -87,8 +87,8 @@ func startForkServer(python interpreter, directory string, level Level, config C
 	}
 	f := &forkServer{control: control, stderr: new(tail), bounds: bounds, frames: bufio.NewReaderSize(nil, 16<<10)}
 	f.command = exec.Command(python.Executable, "-S", "-B", "-c", readHarness("forkserver.py"))
-	// Not the work directory: Python imports from where it starts, and a
-	// candidate may have left a module there.
+	// Not the work directory: Python imports from the directory that it starts in,
+	// and a candidate may have left a module there.
 	f.command.Dir = "/"
 	scratch := directory
 	if level == LevelIsolated {
@@ -96,10 +96,10 @@ func startForkServer(python interpreter, directory string, level Level, config C
 	}
 	f.command.Env = []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + scratch, "TMPDIR=" + scratch,
-		// One order of sets in every process: a program's answers repeat.
+		// Sets have the same order in every process, so programs are repeatable.
 		"PYTHONHASHSEED=0", "PYTHONSAFEPATH=1", "PYTHONUTF8=1",
 		"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
-		// Or every child would look the same symbols up again.
+		// Otherwise every child resolves the same symbols again.
 		"LD_BIND_NOW=1",
 	}
 	f.command.Stdin = strings.NewReader(string(input))
@@ -108,7 +108,8 @@ func startForkServer(python interpreter, directory string, level Level, config C
 	f.command.WaitDelay = time.Second
 	f.command.SysProcAttr = processAttributes(level)
 	if bounds.groups != nil {
-		if f.group, err = bounds.groups.create(bounds.memory, candidateProcesses+2); err != nil { // it and a child that waits
+		// The fork server and a waiting child are in the group, too.
+		if f.group, err = bounds.groups.create(bounds.memory, candidateProcesses+2); err != nil {
 			return nil, errors.Join(fmt.Errorf("control group: %w", err), control.Close())
 		}
 	}
@@ -119,8 +120,8 @@ func startForkServer(python interpreter, directory string, level Level, config C
 		}
 		return nil, err
 	}
-	_ = theirs.Close()  // or its end would never look closed
-	if f.group != nil { // before it has a child
+	_ = theirs.Close()  // otherwise the end of the fork server does not show
+	if f.group != nil { // before the first child
 		err = f.group.admit(f.command.Process.Pid)
 	}
 	if err := errors.Join(err, f.greet(level), f.prepare()); err != nil {
@@ -133,7 +134,8 @@ func startForkServer(python interpreter, directory string, level Level, config C
 	return f, nil
 }
 
-// greet waits until the fork server is ready, or says what the machine refused.
+// greet waits until the fork server is ready. The error says what the machine
+// refused.
 func (f *forkServer) greet(level Level) error {
 	var greeting, version [1]byte
 	if err := f.read(greeting[:], startTimeout); err != nil {
@@ -167,13 +169,13 @@ func newSetup(python interpreter, directory string, level Level, config Config) 
 	s.Modules = append(JobModules(), readModules("children", "serving")...)
 	s.Limits = map[string]int64{
 		"RLIMIT_AS":     config.MemoryBytes,
-		"RLIMIT_CORE":   1, // not 0: with that the kernel still runs a helper that collects cores
+		"RLIMIT_CORE":   1, // with 0 the kernel still runs a helper that collects core dumps
 		"RLIMIT_FSIZE":  config.FileBytes,
 		"RLIMIT_NOFILE": 64,
-		"RLIMIT_NPROC":  4096, // counts all of the user's processes; root's are not counted
+		"RLIMIT_NPROC":  4096, // counts all processes of the user, except root's
 	}
 	if level == LevelIsolated {
-		s.Limits["RLIMIT_NPROC"] = candidateProcesses // counts those of the fork server's user namespace
+		s.Limits["RLIMIT_NPROC"] = candidateProcesses // counts the processes of the fork server's user namespace
 	}
 	return s, nil
 }
@@ -189,15 +191,15 @@ func readModules(names ...string) (modules [][2]string) {
 func readHarness(name string) string {
 	source, err := harness.ReadFile("harness/" + name)
 	if err != nil {
-		panic(err) // the file is embedded: only a build without it gets here
+		panic(err) // the file is embedded
 	}
 	return string(source)
 }
 
-// fork returns the pool's end of the job socket of a child that has run
-// nothing. The child must be ended with end.
+// fork returns the pool's end of the job socket of a fresh child. The caller ends
+// the child with end.
 func (f *forkServer) fork() (*jobSocket, error) {
-	if f.owing { // before a job is risked on it
+	if f.owing { // a broken fork server shows here, before it has a job
 		if _, err := f.ended(); err != nil {
 			return nil, err
 		}
@@ -207,17 +209,17 @@ func (f *forkServer) fork() (*jobSocket, error) {
 	return socket, nil
 }
 
-// prepare has the first child forked.
+// prepare requests the first child.
 func (f *forkServer) prepare() error { return f.request('F') }
 
-// end has the child killed with everything it started and the next one forked.
-// Both happen while the pool goes on; ended waits for the first.
+// end requests that the child is killed with all that it started, and that the
+// next child is forked. It does not wait; ended waits for the end of the child.
 func (f *forkServer) end() error {
 	f.owing = true
 	return f.request('N')
 }
 
-// request asks for a child, with the socket for its job.
+// request sends a request with the socket for the next child's job.
 func (f *forkServer) request(what byte) error {
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -234,8 +236,8 @@ func (f *forkServer) request(what byte) error {
 	return nil
 }
 
-// ended waits until the child that end was called on is no more, and returns
-// how it ended.
+// ended waits until the child of the last call of end has ended, and returns its
+// status.
 func (f *forkServer) ended() (syscall.WaitStatus, error) {
 	var answer [4]byte
 	if err := f.read(answer[:], endTimeout); err != nil {
@@ -260,8 +262,8 @@ func (f *forkServer) read(answer []byte, within time.Duration) error {
 	return err
 }
 
-// watch looks after the memory of the next child, where no control group does.
-// The caller calls what it returns before it ends the child.
+// watch limits the memory of the running child where no control group does. The
+// caller calls the returned function before it ends the child.
 func (f *forkServer) watch() (stop func()) {
 	if f.group != nil || !canWatch() {
 		return func() {}
@@ -269,24 +271,24 @@ func (f *forkServer) watch() (stop func()) {
 	return startWatch(f.command.Process.Pid, f.bounds.memory).stop
 }
 
-// stop lets the fork server end its child and leave, and waits for it.
+// stop makes the fork server end its child and exit, and waits for that.
 func (f *forkServer) stop() {
 	f.hangUp()
 	overdue := time.AfterFunc(endTimeout, func() { _ = f.command.Process.Kill() })
 	defer overdue.Stop()
-	f.bury()
+	f.wait()
 }
 
 // kill ends the fork server at once; its child dies with it.
 func (f *forkServer) kill() {
 	f.hangUp()
 	_ = f.command.Process.Kill()
-	f.bury()
+	f.wait()
 }
 
-func (f *forkServer) bury() {
-	_ = f.command.Wait() // its exit status says nothing any more
-	_ = f.group.remove() // what stays is swept by the next pool
+func (f *forkServer) wait() {
+	_ = f.command.Wait() // the exit status is not needed
+	_ = f.group.remove() // the next pool removes a group that stays
 }
 
 func (f *forkServer) hangUp() {
@@ -297,8 +299,8 @@ func (f *forkServer) hangUp() {
 	}
 }
 
-// socketPair returns two connected sockets that no other child inherits. The
-// first does not block; the second does, as Python expects.
+// socketPair returns two connected sockets that no other child inherits. The first
+// is non-blocking; the second blocks, as Python expects.
 func socketPair() (ours, theirs int, err error) {
 	syscall.ForkLock.RLock()
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -316,8 +318,8 @@ func socketPair() (ours, theirs int, err error) {
 	return pair[0], pair[1], nil
 }
 
-// controlSocket returns a connection that can carry descriptors, and its other
-// end.
+// controlSocket returns a connection that can carry descriptors, and the other end
+// of it.
 func controlSocket() (*net.UnixConn, *os.File, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {

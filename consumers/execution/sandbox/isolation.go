@@ -2,11 +2,11 @@ package sandbox
 
 import "fmt"
 
-// Level names how far a candidate is shut off from the machine.
+// Level says how strongly a candidate is isolated from the machine.
 type Level string
 
-// The levels, strongest first. At each, a child has limits on memory, files,
-// processes and time, and inherits no descriptor but its job's.
+// The levels, strongest first. At each level, a child has limits on memory, files,
+// processes and time, and inherits no descriptor except its job socket.
 const (
 	// LevelIsolated: namespaces for users, mounts, processes, network, IPC,
 	// host name and cgroups; a root directory in memory with Python read-only
@@ -14,17 +14,17 @@ const (
 	// capabilities; a system call filter; a pid namespace per child.
 	LevelIsolated Level = "isolated"
 	// LevelConfined: the system call filter, and Landlock where the kernel has
-	// it. No network, no other program, no look into other processes' memory.
-	// With Landlock a candidate reads Python and nothing else, writes in its own
-	// directory only and, from version 6 on (Linux 6.12), signals only itself and
-	// what it starts. Without, it runs as the pool's user: it may read and write
-	// that user's files and signal its processes.
+	// it. A candidate has no network, starts no other program and cannot read
+	// other processes' memory. With Landlock it reads Python's files only, writes
+	// in its own directory only and, from version 6 on (Linux 6.12), signals only
+	// itself and the processes that it starts. Without Landlock it may read and
+	// write the files of the pool's user and signal that user's processes.
 	LevelConfined Level = "confined"
-	// LevelOpen: nothing more. For code that is trusted.
+	// LevelOpen: the limits only. For code that is trusted.
 	LevelOpen Level = "open"
 )
 
-// landlockSignals is the version of Landlock that keeps signals in.
+// landlockSignals is the first version of Landlock that restricts signals.
 const landlockSignals = 6
 
 func (l Level) describe(landlock int) string {
@@ -45,11 +45,11 @@ var levels = []Level{LevelIsolated, LevelConfined, LevelOpen}
 
 const levelRemedy = "run as root, or allow unprivileged user namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces, AppArmor's apparmor_restrict_unprivileged_userns); or accept a weaker level with --sandbox-level (CODEA1_SANDBOX_LEVEL): confined or open"
 
-// unprivilegedID is user and group inside, and outside where the pool runs as
-// root.
+// unprivilegedID is the user and group of an isolated candidate: inside its
+// namespace, and also outside where the pool runs as root.
 const unprivilegedID = 65534
 
-// notGivenError is a level that the machine does not give.
+// notGivenError says why the machine does not give a level.
 type notGivenError struct {
 	level  Level
 	reason string

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// What all processes of a candidate may hold together. The limits of harness's
-// set_limits hold for each process, and there may be many.
+// Limits of all processes of a candidate together. The limits that the harness
+// sets with set_limits hold for each process, and there may be many.
 const (
 	// candidateProcesses is how many processes and threads a candidate may have.
 	candidateProcesses = 64
-	// forkServerMemory is what a fork server holds itself; it shares a control group
-	// with its candidates.
+	// forkServerMemory is the memory of a fork server itself, which shares a control
+	// group with its candidates.
 	forkServerMemory = 64 << 20
-	// watchInterval is how often a candidate is looked at where there are no
-	// control groups. Most candidates are done before the first look.
+	// watchInterval is the time between two checks of a candidate's memory where
+	// there are no control groups. Most candidates end before the first check.
 	watchInterval = 20 * time.Millisecond
 )
 
 var errWatchOnly = errors.New("none wanted")
 
-// bounds says how a pool keeps candidates within their memory, the processes
-// of one taken together. It holds for the pool's whole life.
+// bounds is how a pool limits the memory of all processes of a candidate
+// together. It stays the same for the pool's whole life.
 type bounds struct {
 	memory int64 // bytes: the candidate's own limit, its files, its fork server
 	groups *controlGroups
-	// ungrouped is why there are no groups. Then the pool looks at a candidate
-	// every watchInterval, where the machine lets it.
+	// ungrouped is why there are no groups. Then the pool checks a candidate's
+	// memory every watchInterval, where the machine allows it.
 	ungrouped error
 }
 
@@ -41,7 +41,7 @@ func newBounds(config Config) bounds {
 	return b
 }
 
-// String says what is in force, for people.
+// String describes the limits that are in force.
 func (b bounds) String() string {
 	most := fmt.Sprintf("%d MiB with its fork server", b.memory>>20)
 	switch {

@@ -19,22 +19,22 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// The files of the cgroup file systems are written as they are. A library for
-// them (containerd/cgroups) brings ten modules, eBPF and D-Bus among them, for
-// the four files that matter here.
+// This file writes the cgroup file systems directly. A library for them
+// (containerd/cgroups) brings ten modules, eBPF and D-Bus among them, for the
+// four files that are needed here.
 
 const (
 	groupPrefix = "codea1-"
-	// ownGroup is where the pool's process goes, in the second version: a group
-	// that has processes of its own cannot hand its controllers down.
+	// ownGroup is the group of the pool's process in version 2: a group with
+	// processes of its own cannot pass controllers to groups below it.
 	ownGroup = groupPrefix + "pool"
 )
 
-// controlGroups is where this process may make control groups: below its own,
-// so that whatever limits that has stay in force.
+// controlGroups is where this process may make control groups: below its own
+// group, so that the limits of that group stay in force.
 type controlGroups struct {
 	version int
-	parents []string // one directory in the second version; one for each controller in the first
+	parents []string // version 2: one directory; version 1: one for each controller
 }
 
 // controlGroup holds one fork server and its candidates.
@@ -45,7 +45,8 @@ type controlGroup struct {
 
 var groupNumber atomic.Int64
 
-// findControlGroups returns why there are none, where there are none.
+// findControlGroups returns where to make groups. The error says why there are
+// none.
 func findControlGroups() (*controlGroups, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -65,7 +66,7 @@ func findControlGroups() (*controlGroups, error) {
 		}
 	}
 	groups.sweep()
-	// Permission, read-only mounts and what else can be wrong show in a try.
+	// A try shows missing permissions and read-only mounts.
 	probe, err := groups.create(1<<30, candidateProcesses)
 	if err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func findControlGroups() (*controlGroups, error) {
 // parseControlGroups finds the directories of this process's own groups in the
 // kernel's tables of mounts (proc_pid_mountinfo(5)) and groups (cgroups(7)).
 func parseControlGroups(mounts, own []byte) (*controlGroups, error) {
-	paths := map[string]string{} // by controller; "" is the second version
+	paths := map[string]string{} // by controller; "" is version 2
 	for line := range strings.Lines(string(own)) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(fields) != 3 {
@@ -109,10 +110,10 @@ func parseControlGroups(mounts, own []byte) (*controlGroups, error) {
 			}
 		}
 	}
-	// Where both are mounted, a controller is in one of them.
+	// Where both versions are mounted, a controller is in one of them.
 	if first["memory"] != "" && first["pids"] != "" {
-		// A group gets the processor time of one, however many processes it has:
-		// a candidate cannot make others late by starting many.
+		// With the cpu controller each group gets the same share of the processor:
+		// a candidate with many processes cannot slow down the others.
 		parents := slices.Sorted(maps.Values(first))
 		return &controlGroups{version: 1, parents: slices.Compact(parents)}, nil
 	}
@@ -122,7 +123,7 @@ func parseControlGroups(mounts, own []byte) (*controlGroups, error) {
 	return nil, errors.New("no cgroup file system with memory and pids is mounted")
 }
 
-// below returns where a mount of a hierarchy's root shows path.
+// below returns the directory of path where the mount at point shows root.
 func below(point, root, path string) string {
 	if rest, ok := strings.CutPrefix(path, root); ok {
 		path = rest
@@ -130,9 +131,9 @@ func below(point, root, path string) string {
 	return filepath.Join(point, path)
 }
 
-// delegate returns the group below which groups can be made, after it has the
-// controllers handed down: own, where it can, or the one above, where this
-// process has been moved out of its way before.
+// delegate passes the controllers on to the groups below a group and returns that
+// group. It is own, or the group above if an earlier call has moved this process
+// to ownGroup.
 func delegate(own string, pid int) (string, error) {
 	if filepath.Base(own) == ownGroup {
 		own = filepath.Dir(own)
@@ -165,7 +166,7 @@ func delegate(own string, pid int) (string, error) {
 	if err := write(own, "cgroup.subtree_control", "+memory +pids"); err != nil {
 		return "", err
 	}
-	_ = write(own, "cgroup.subtree_control", "+cpu") // fair shares of time, where they are to be had
+	_ = write(own, "cgroup.subtree_control", "+cpu") // fair shares of the processor, where the machine has the controller
 	return own, nil
 }
 
@@ -205,7 +206,7 @@ func (g *controlGroups) create(memory int64, processes int) (made *controlGroup,
 	}
 	for _, l := range limits {
 		err := fs.ErrNotExist
-		for _, directory := range made.directories { // the one that has the file
+		for _, directory := range made.directories { // one of them has the file
 			if e := writeExisting(directory, l.file, l.limit); !errors.Is(e, fs.ErrNotExist) {
 				err = e
 			}
@@ -226,7 +227,8 @@ func writeExisting(directory, file string, limit int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// admit puts a process into the group, and so what it starts from then on.
+// admit puts a process into the group. Processes that it starts later are in the
+// group, too.
 func (g *controlGroup) admit(pid int) error {
 	for _, directory := range g.directories {
 		if err := write(directory, "cgroup.procs", strconv.Itoa(pid)); err != nil {
@@ -263,8 +265,8 @@ func (g *controlGroup) remove() error {
 	return errors.Join(failed...)
 }
 
-// removeGroup ends what a dead fork server left in the group, where no pid
-// namespace has, and waits until it is gone.
+// removeGroup kills the processes that a dead fork server left in the group, which
+// happens without a pid namespace, and removes the group when they have ended.
 func removeGroup(directory string) error {
 	var err error
 	for give := time.Now().Add(endTimeout); time.Now().Before(give); time.Sleep(time.Millisecond) {
@@ -284,7 +286,7 @@ func removeGroup(directory string) error {
 	return err
 }
 
-// sweep removes the groups of pools that ended without.
+// sweep removes the groups that killed pools left behind.
 func (g *controlGroups) sweep() {
 	for _, parent := range g.parents {
 		left, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*"))

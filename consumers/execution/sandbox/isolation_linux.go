@@ -7,11 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processAttributes starts a fork server as process 1 of its namespaces, able
-// to arrange them: harness/isolation.py gives up what it does not need after.
+// processAttributes starts a fork server as process 1 of its namespaces, with the
+// privileges to set them up: harness/isolation.py drops those that are not needed
+// later.
 //
-// A session of its own: Ctrl-C in the terminal stops the stage, which then ends
-// its fork servers in order.
+// The fork server has a session of its own: Ctrl-C in the terminal stops the
+// stage, which then ends its fork servers in order.
 func processAttributes(level Level) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setsid: true}
 	if level != LevelIsolated {
@@ -20,9 +21,9 @@ func processAttributes(level Level) *syscall.SysProcAttr {
 	attributes.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	if os.Geteuid() == 0 {
-		// Root inside is root outside while it arranges the file system, because
-		// Python may lie below a directory that only root can enter; then it
-		// becomes the other user for good.
+		// Root inside is root outside while the file system is set up, because
+		// Python may be below a directory that only root can enter. Then the fork
+		// server becomes the other user for good.
 		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: unprivilegedID, HostID: unprivilegedID, Size: 1}}
 		attributes.UidMappings, attributes.GidMappings = ids, ids
 		attributes.GidMappingsEnableSetgroups = true

@@ -12,8 +12,7 @@ import (
 // terminal stops the stage, which then ends its fork servers in order.
 func processAttributes(Level) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// There are no control groups, and no table of processes to watch: each process
-// of a candidate has its limits, and no more.
+// Without control groups and /proc, only the limits of each process hold.
 
 type controlGroups struct{ version int }
 

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// watch looks at a fork server's candidates from time to time and kills them
-// when they hold too much memory together: the second best, after a control
-// group. Between two looks a candidate can take what the cores fill in that
-// time, and never more than candidateProcesses times Config.MemoryBytes.
+// watch checks the memory of a fork server's candidates at intervals and kills
+// them when they hold too much together. It is weaker than a control group:
+// between two checks a candidate can take as much as the cores fill in that time,
+// but never more than candidateProcesses times Config.MemoryBytes.
 //
-// No memory hides from it: what belongs to no process (shared memory without a
-// file, memfd, System V segments) is refused by the system call filter.
+// A candidate cannot hide memory: the system call filter refuses memory that
+// belongs to no process (shared memory without a file, memfd, System V segments).
 type watch struct {
 	timer *time.Timer
 	quit  chan struct{}
@@ -27,18 +27,19 @@ func canWatch() bool {
 	return err == nil
 }
 
-// startWatch begins to watch the children of a fork server. Stop ends it.
-func startWatch(zygote int, most int64) *watch {
+// startWatch watches the children of a fork server until stop.
+func startWatch(forkServer int, most int64) *watch {
 	w := &watch{quit: make(chan struct{}), done: make(chan struct{})}
 	w.timer = time.AfterFunc(watchInterval, func() {
 		defer close(w.done)
 		again := time.NewTicker(watchInterval)
 		defer again.Stop()
 		for {
-			// The fork server's own children only: their numbers are theirs until
-			// it waits for them, after stop. It ends what is below them.
-			if heldTogether(descendantsOf(zygote), most) > most {
-				for _, pid := range childrenOf(zygote) {
+			// Only the fork server's own children are killed: it waits for them
+			// after stop, so until then no other process gets their numbers. The
+			// fork server ends the processes below them.
+			if heldTogether(descendantsOf(forkServer), most) > most {
+				for _, pid := range childrenOf(forkServer) {
 					_ = syscall.Kill(pid, syscall.SIGKILL)
 				}
 			}
@@ -52,7 +53,7 @@ func startWatch(zygote int, most int64) *watch {
 	return w
 }
 
-// stop waits until a look that has begun is over.
+// stop ends the watch. A check that has begun is over when it returns.
 func (w *watch) stop() {
 	if w == nil {
 		return
@@ -63,8 +64,8 @@ func (w *watch) stop() {
 	}
 }
 
-// descendantsOf returns the processes below one. A process that forks
-// meanwhile may be missed, until the next look.
+// descendantsOf returns the processes below one. It may miss a process that is
+// forked meanwhile.
 func descendantsOf(pid int) []int {
 	var found []int
 	for at := []int{pid}; len(at) > 0; at = at[1:] {
@@ -92,9 +93,9 @@ func childrenOf(pid int) []int {
 	return found
 }
 
-// heldTogether returns the bytes of memory that processes hold. Pages that
-// several share count once, but only where counting them for each comes to more
-// than most: the exact way costs a walk through all their pages.
+// heldTogether returns the bytes of memory that processes hold. It counts shared
+// pages for each process as long as the sum is within most, and once otherwise:
+// the exact count reads all pages of all processes.
 func heldTogether(pids []int, most int64) int64 {
 	total := int64(0)
 	for _, pid := range pids {

@@ -2,47 +2,48 @@ package sandbox
 
 import "time"
 
-// jobTime is how long a job's child is waited for.
+// jobTime is the time limits of a job and its items.
 //
-// The limits are those of Config, in wall-clock time, less the time for which the
-// machine kept the child waiting for a core. That is measured where a limit has
-// passed, and put on top: what others do to the machine is no candidate's fault.
-// A candidate with many processes keeps itself waiting; so what is put on top of
-// an item's time ends when the candidate has used that time of a core once more.
+// The limits are those of Config, in wall-clock time. The time for which the
+// child waited for a core does not count, because load on the machine is not the
+// candidate's fault: when a limit has passed, that time is measured and added to
+// the limit. A candidate with many processes makes itself wait. So the limit of an
+// item is no longer extended once the candidate has used that much core time since
+// the first extension.
 type jobTime struct {
 	each  time.Duration
 	end   time.Time     // of the job
-	left  time.Duration // most that the end may still be put off
-	short bool          // the item has less time than each: the job's ends first
+	left  time.Duration // by which the end may still be extended
+	short bool          // the job ends before the item has had its time
 
-	began, until time.Time // the item's
+	began, until time.Time // of the item
 	usedBefore   time.Duration
-	prolonged    bool // once at least
+	extended     bool // the item's limit, at least once
 
 	measure  func() (used, waited time.Duration, ok bool) // by the child so far
 	waited   time.Duration                                // at the last measurement
 	measured time.Time
 }
 
-// On a machine that many others want, an item may take mostLoad times its limit and
-// a whole job, of which most items take a small part of theirs, mostPutOff times its
-// own on top: a candidate can hide some of the time that it uses.
+// Limits of the extensions, because a candidate can hide some of the time that it
+// uses: an item may take mostLoad times its limit, and a job's limit is extended
+// by at most mostExtension times itself.
 const (
-	mostLoad   = 20
-	mostPutOff = 5
+	mostLoad      = 20
+	mostExtension = 5
 )
 
 func newJobTime(each, budget time.Duration) *jobTime {
-	return &jobTime{each: each, end: time.Now().Add(budget), left: mostPutOff * budget}
+	return &jobTime{each: each, end: time.Now().Add(budget), left: mostExtension * budget}
 }
 
-// follow turns to a new child of a fork server.
-func (t *jobTime) follow(zygote int) {
-	t.measure = func() (used, waited time.Duration, ok bool) { return coreTimeOf(descendantsOf(zygote)) }
+// follow measures a new child of a fork server from now on.
+func (t *jobTime) follow(forkServer int) {
+	t.measure = func() (used, waited time.Duration, ok bool) { return coreTimeOf(descendantsOf(forkServer)) }
 	t.waited, t.measured = 0, time.Now()
 }
 
-// started ends what counts for nobody: the time that a child took to be there.
+// started notes that the child has begun. The time until then does not count.
 func (t *jobTime) started() {
 	now := time.Now()
 	t.end, t.measured = t.end.Add(now.Sub(t.measured)), now
@@ -50,12 +51,12 @@ func (t *jobTime) started() {
 
 // begin starts the time of an item, or of loading.
 func (t *jobTime) begin() {
-	t.began, t.prolonged = time.Now(), false
+	t.began, t.extended = time.Now(), false
 	t.until = t.began.Add(t.each)
 	t.short = t.end.Before(t.until)
 }
 
-// limit is when the item's time is up.
+// limit returns the time at which the item's time is up.
 func (t *jobTime) limit() time.Time {
 	if t.short {
 		return t.end
@@ -63,9 +64,9 @@ func (t *jobTime) limit() time.Time {
 	return t.until
 }
 
-// prolong puts off the limits for as long as the child waited for a core, and
-// reports whether that is worth while.
-func (t *jobTime) prolong() bool {
+// extend adds the time for which the child waited for a core to the limits. It
+// reports whether there was enough of it.
+func (t *jobTime) extend() bool {
 	used, waited, ok := t.measure()
 	if !ok {
 		return false
@@ -73,8 +74,8 @@ func (t *jobTime) prolong() bool {
 	now := time.Now()
 	more := min(waited-t.waited, now.Sub(t.measured), t.left)
 	t.waited, t.measured = waited, now
-	if !t.prolonged {
-		t.usedBefore, t.prolonged = used, true
+	if !t.extended {
+		t.usedBefore, t.extended = used, true
 	}
 	if more < max(t.each/50, time.Millisecond) || used-t.usedBefore >= t.each || now.Sub(t.began) > mostLoad*t.each {
 		return false
@@ -89,5 +90,5 @@ func (t *jobTime) over() bool {
 		return false
 	}
 	t.begin()
-	return !t.prolong()
+	return !t.extend()
 }

@@ -9,13 +9,13 @@ import (
 	"codea1/consumers/execution/literal"
 )
 
-// Program is Python source with the function its tests call.
+// Program is Python source with the function that its tests call.
 type Program struct {
 	Code       string
 	EntryPoint string // an expression such as `solve` or `Solution().solve`; empty: not checked
 }
 
-// Kind says what became of a call.
+// Kind says how a call ended.
 type Kind int
 
 // The kinds of an Outcome.
@@ -24,29 +24,29 @@ const (
 	Returned             // it returned a value
 	Raised               // it raised an exception
 	TimedOut             // it ran over the call timeout
-	Crashed              // it ended its process, or left the protocol
+	Crashed              // it ended its process, or broke the protocol
 )
 
-// String returns the kind in words.
+// String returns the kind as words.
 func (k Kind) String() string {
 	return [...]string{"not run", "returned", "raised", "timed out", "crashed"}[k]
 }
 
-// Outcome is what one call did.
+// Outcome is the result of one call.
 type Outcome struct {
 	Kind Kind
-	// Value is what a call that Returned returned; nil if that is no literal,
-	// and then Detail says what it is. No literal equals it.
+	// Value is the value of a call that Returned. It is nil if no literal
+	// expresses the value; then Detail describes it, and no literal equals it.
 	Value  literal.Value
 	Detail string
 }
 
-// Report is what running calls on a program showed.
+// Report holds the results of running calls on a program.
 type Report struct {
 	Loads     bool
 	LoadError string    // empty if it loads
 	Outcomes  []Outcome // one per call
-	Unstable  bool      // an earlier run of the same gave other outcomes
+	Unstable  bool      // an earlier run had other outcomes
 }
 
 // Run evaluates each call, an expression, in the program's namespace. The
@@ -98,7 +98,7 @@ func (p *Pool) Outcome(r Reply) Outcome {
 	case TagValue:
 		v, err := literal.Parse(r.Text)
 		if err != nil {
-			return Outcome{Kind: Crashed, Detail: "it sent what is " + err.Error()}
+			return Outcome{Kind: Crashed, Detail: "it sent text that is " + err.Error()}
 		}
 		if len(r.Text) > packedBytes {
 			v = literal.Pack(v)
@@ -113,10 +113,10 @@ func (p *Pool) Outcome(r Reply) Outcome {
 	case TagMissing:
 		return Outcome{Kind: Crashed, Detail: r.Text}
 	}
-	return Outcome{Kind: Crashed, Detail: "it sent a frame of no known kind"}
+	return Outcome{Kind: Crashed, Detail: "it sent a frame of an unknown kind"}
 }
 
-// packedBytes is up to where a value is kept in its parts.
+// packedBytes is the longest text of a value that is kept unpacked.
 const packedBytes = 4 << 10
 
 const maxDetailBytes = 300

@@ -22,20 +22,19 @@ func SupportsPython(version [2]int) bool {
 	return version[0] == 3 && version[1] >= OldestPythonMinor
 }
 
-// interpreter is a Python to run.
+// interpreter is a Python that can run the harness.
 type interpreter struct {
 	Executable string   `json:"executable"` // the binary itself, not a shim
 	Version    [2]int   `json:"version"`
-	Build      string   `json:"build"`    // what it is if it is not CPython as usual, in words
+	Build      string   `json:"build"`    // describes a build that is not the usual CPython; else empty
 	Path       []string `json:"path"`     // where it finds modules, site-packages included
 	Prefixes   []string `json:"prefixes"` // where it is installed; two for a virtual environment
 }
 
-// visible returns what an isolated fork server sees of the machine's files:
-// Python, shared libraries, and devices that hold nothing (/dev/zero, mapped
-// shared, does). An entry of Path
-// elsewhere, such as a project installed for editing, is none of a candidate's
-// business.
+// visible returns the paths of the machine that an isolated fork server sees:
+// Python, shared libraries, and devices that cannot hold memory (/dev/zero, mapped
+// shared, can). Other entries of Path, such as a project installed for editing, are
+// not visible.
 func (i interpreter) visible() []string {
 	paths := []string{
 		"/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives",
@@ -49,8 +48,8 @@ func (i interpreter) visible() []string {
 	return paths
 }
 
-// scratch returns where an isolated candidate's private directory is: /tmp, or
-// another place where Python itself is installed below that.
+// scratch returns the private directory of an isolated candidate: /tmp, or
+// /scratch where Python itself is installed below /tmp.
 func (i interpreter) scratch() string {
 	for _, p := range i.Prefixes {
 		if p == "/tmp" || strings.HasPrefix(p, "/tmp/") {
@@ -60,9 +59,9 @@ func (i interpreter) scratch() string {
 	return "/tmp"
 }
 
-// Behind a shim such as pyenv's, which costs tens of milliseconds at every
-// start, and with the paths that the site module adds, which costs more.
-// It is read by Python 2 as well.
+// askScript finds the binary behind a shim such as pyenv's, which costs tens of
+// milliseconds at every start, and the paths that the site module adds, which
+// costs more. Python 2 can run it, too.
 const askScript = `import json, platform, sys
 build = platform.python_implementation()
 if build == "CPython":
@@ -70,8 +69,8 @@ if build == "CPython":
 print(json.dumps({"executable": sys.executable, "version": sys.version_info[:2], "build": build, "path": [p for p in sys.path if p],
     "prefixes": [getattr(sys, "base_prefix", sys.prefix), sys.prefix]}))`
 
-// findPython asks the interpreter that name stands for, or python3 or python
-// if name is empty, what it is.
+// findPython returns the interpreter of a name, or python3 or python if the name
+// is empty.
 func findPython(ctx context.Context, name string) (interpreter, error) {
 	names := []string{"python3", "python"}
 	if name != "" {
@@ -98,7 +97,7 @@ func askPython(ctx context.Context, name string) (interpreter, error) {
 		return python, errors.New("is not on PATH")
 	}
 	if err != nil {
-		return python, errors.New("is no program that can be run")
+		return python, errors.New("cannot be run as a program")
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -107,7 +106,7 @@ func askPython(ctx context.Context, name string) (interpreter, error) {
 	out, err := ask.Output()
 	if err != nil {
 		var exit *exec.ExitError
-		if errors.As(err, &exit) && len(exit.Stderr) > 0 { // such as what a part of Python's library lacks
+		if errors.As(err, &exit) && len(exit.Stderr) > 0 { // for example an incomplete standard library
 			wrote := strings.TrimSpace(string(exit.Stderr))
 			err = fmt.Errorf("%w: %s", err, wrote[strings.LastIndexByte(wrote, '\n')+1:])
 		}
@@ -117,15 +116,14 @@ func askPython(ctx context.Context, name string) (interpreter, error) {
 		return python, errors.New("does not answer like Python")
 	}
 	for i, p := range python.Prefixes {
-		python.Prefixes[i] = filepath.Clean(p) // of one that may be moved: "/where/it/is/bin/.."
+		python.Prefixes[i] = filepath.Clean(p) // a relocatable Python has "/path/bin/.."
 	}
 	if !SupportsPython(python.Version) {
 		return python, fmt.Errorf("is Python %d.%d", python.Version[0], python.Version[1])
 	}
-	// The fork server's memory is laid out as CPython's own allocator lays it
-	// out, which these do without.
+	// harness/pages.py depends on CPython's own allocator, which these builds lack.
 	if python.Build != "" {
-		return python, fmt.Errorf("is Python %d.%d, but %s, not CPython as usual", python.Version[0], python.Version[1], python.Build)
+		return python, fmt.Errorf("is Python %d.%d, but %s, not the usual CPython", python.Version[0], python.Version[1], python.Build)
 	}
 	return python, nil
 }

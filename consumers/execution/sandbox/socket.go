@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// quietTime is how long the pool lets a child work before it looks at what came.
+// quietTime is the time between two reads while a child sends frames.
 const quietTime = 2 * time.Millisecond
 
 // jobSocket is the pool's end of a child's job socket.
 //
-// A frame wakes who waits for it, which costs as much as the small call that it
-// answers. So the pool waits for the end of the conversation alone, and looks at
-// what came every quietTime; the frames stay in the socket meanwhile, whatever
-// happens to the child. After a quietTime in which none came, it waits for each:
-// the child may hang, and its time limit is near or far.
+// To wake a reader for each frame costs as much as the small call that the frame
+// answers. So the reader waits only for the end of the conversation and reads every
+// quietTime what has come; the frames stay in the socket even if the child dies.
+// After a quietTime without a frame, the reader waits for each frame, because the
+// child may hang until its time limit.
 type jobSocket struct {
 	fd       int
-	file     *os.File  // the same, waited for; nil at first
-	heard    bool      // something since the last wait
+	file     *os.File  // the same socket once frames are waited for; nil before
+	active   bool      // a frame has come since the last wait
 	deadline time.Time // of reading
-	late     bool      // read from after it, once
+	late     bool      // one read has been tried after the deadline
 	ctx      context.Context
-	stop     func() bool // does not watch ctx any more
+	stop     func() bool // stops watching ctx
 }
 
 // send writes a job.
 func (s *jobSocket) send(ctx context.Context, data []byte) error {
-	s.ctx, s.heard = ctx, true // that it may begin to work
+	s.ctx, s.active = ctx, true // the child gets time to begin
 	n, err := retried(func() (int, error) { return syscall.Write(s.fd, data) })
 	if err != nil && !errors.Is(err, syscall.EAGAIN) {
 		return os.NewSyscallError("write", err)
@@ -43,7 +43,7 @@ func (s *jobSocket) send(ctx context.Context, data []byte) error {
 		if err := s.file.SetWriteDeadline(time.Now().Add(startTimeout)); err != nil {
 			return err
 		}
-		if ctx.Err() != nil { // only now: later it moves the deadline
+		if ctx.Err() != nil { // a later cancellation moves the deadline
 			return ctx.Err()
 		}
 		_, err := s.file.Write(rest)
@@ -56,7 +56,7 @@ func (s *jobSocket) send(ctx context.Context, data []byte) error {
 func (s *jobSocket) setReadDeadline(deadline time.Time) error {
 	s.deadline, s.late = deadline, false
 	if s.file == nil {
-		return nil // what can be read without waiting is in time
+		return nil // data that is there already is in time
 	}
 	return s.file.SetReadDeadline(deadline)
 }
@@ -69,13 +69,13 @@ func (s *jobSocket) Read(p []byte) (int, error) {
 		case err == nil && n == 0:
 			return 0, io.EOF
 		case !errors.Is(err, syscall.EAGAIN):
-			s.heard = true
+			s.active = true
 			return n, err
 		case s.ctx.Err() != nil:
 			return 0, s.ctx.Err()
 		}
-		if wait := min(quietTime, time.Until(s.deadline)); s.heard && wait > 0 {
-			s.heard = false
+		if wait := min(quietTime, time.Until(s.deadline)); s.active && wait > 0 {
+			s.active = false
 			awaitHangUp(s.fd, wait)
 		} else if err := s.attend(); err != nil {
 			return 0, err
@@ -83,7 +83,7 @@ func (s *jobSocket) Read(p []byte) (int, error) {
 	}
 	n, err := s.file.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) && s.ctx.Err() == nil && !s.late {
-		// The pool may have been late itself: what is there by now is in time.
+		// The pool itself may be late: data that is there now is in time.
 		s.late = true
 		if m, late := retried(func() (int, error) { return syscall.Read(s.fd, p) }); m > 0 && late == nil {
 			return m, nil
@@ -92,7 +92,7 @@ func (s *jobSocket) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// attend begins to wait for what comes.
+// attend makes later reads wait for each frame.
 func (s *jobSocket) attend() error {
 	s.file = os.NewFile(uintptr(s.fd), "socket")
 	if err := s.file.SetReadDeadline(s.deadline); err != nil {

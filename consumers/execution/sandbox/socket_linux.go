@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitHangUp waits until the other end of a socket is closed, at most so long.
-// Data that comes does not wake it.
+// awaitHangUp waits until the other end of a socket is closed, up to a limit. Data
+// does not wake it.
 func awaitHangUp(fd int, limit time.Duration) {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.EPOLLRDHUP}}
 	deadline := time.Now().Add(limit)
@@ -17,7 +17,7 @@ func awaitHangUp(fd int, limit time.Duration) {
 		if left <= 0 {
 			return
 		}
-		// An error is one that reading shows again.
+		// Reading returns the error again.
 		if _, err := unix.Poll(fds, int((left+time.Millisecond-1)/time.Millisecond)); !errors.Is(err, unix.EINTR) {
 			return
 		}

@@ -4,5 +4,5 @@ package sandbox
 
 import "time"
 
-// awaitHangUp does not wait: not every system tells the end from data.
+// awaitHangUp does not wait: not every system can wait for the end alone.
 func awaitHangUp(int, time.Duration) {}

@@ -16,21 +16,21 @@ import (
 //go:embed remote.py
 var remoteProgram string
 
-// What a request to a server says and how its reply is read. The other side is
-// remote.py, which lists the tags.
+// This file writes a job as a whole program and reads the output of that program.
+// The other side is remote.py, which lists the tags.
 
 const (
-	// stdoutBytes is what of an answer goes to standard output: a server may
-	// read it only when the program has ended, and a pipe holds 64 KiB.
+	// stdoutBytes is the part of the output that goes to standard output: a server
+	// may read it only when the program has ended, and a pipe holds 64 KiB.
 	stdoutBytes = 48 << 10
-	// answerBytes is when an answer ends early, to go on in another request: it
-	// and one more frame are less than what a server lets a program write.
+	// answerBytes is the size at which the output ends early and goes on in another
+	// request. It and one more frame are within the limits of a server.
 	answerBytes = 8 << 20
 	// stderrBytes bounds the end of standard error that an error quotes.
 	stderrBytes = 2 << 10
 )
 
-// remoteSetup is what remote.py reads.
+// remoteSetup is the input of remote.py.
 type remoteSetup struct {
 	Nonce       string           `json:"nonce"`
 	Modules     [][2]string      `json:"modules"`
@@ -71,21 +71,21 @@ func (c *client) request(j sandbox.Job, nonce string) *RunCodeRequest {
 	}
 }
 
-// serverAnswer is what a server's reply says of a job.
+// serverAnswer is the result of a job in a server's reply.
 type serverAnswer struct {
 	sandbox.Session
 	ran    time.Duration
-	more   bool   // the answer got too long for the rest of the items
-	stderr string // the end of what the program wrote there
+	more   bool   // the output got too long for the rest of the items
+	stderr string // the end of the program's standard error
 }
 
-// readServerAnswer reads a reply in full or returns an error. With errNoEnd
-// comes what there is of the answer.
+// readServerAnswer reads a reply. With errNoEnd it also returns the part of the
+// output that came.
 func readServerAnswer(j sandbox.Job, nonce string, text []byte) (serverAnswer, error) {
 	var a serverAnswer
 	var response RunCodeResponse
 	if err := json.Unmarshal(text, &response); err != nil {
-		return a, fmt.Errorf("the reply is not what POST /run_code returns: %w", err)
+		return a, fmt.Errorf("the reply is no JSON of POST /run_code: %w", err)
 	}
 	run := response.RunResult
 	if run == nil || response.Status == statusSandboxError || run.Status == resultError {
@@ -103,7 +103,7 @@ func readServerAnswer(j sandbox.Job, nonce string, text []byte) (serverAnswer, e
 	return a, nil
 }
 
-// read goes through the lines of an answer, up to its end.
+// read reads the lines of the output up to its end.
 func (a *serverAnswer) read(j sandbox.Job, nonce, text string) error {
 	begun, loaded := false, false
 	for line := range strings.Lines(text) {
@@ -119,7 +119,7 @@ func (a *serverAnswer) read(j sandbox.Job, nonce, text string) error {
 		switch {
 		case !begun:
 			if tag != sandbox.TagBegun {
-				return errors.New("it does not begin")
+				return errors.New("the first line does not begin the output")
 			}
 			begun = true
 		case tag == 'E':
@@ -129,7 +129,7 @@ func (a *serverAnswer) read(j sandbox.Job, nonce, text string) error {
 			loaded = true
 			a.load(tag, detail, j.Each)
 		case len(a.Replies) == len(j.Items):
-			return errors.New("it has more lines than the job has items")
+			return errors.New("there are more lines than the job has items")
 		default:
 			a.Add(&j, itemReply(tag, detail))
 		}
@@ -160,7 +160,7 @@ func itemReply(tag byte, detail string) sandbox.Reply {
 	return sandbox.Reply{Tag: tag, Text: detail}
 }
 
-// takenAway completes the answer of a program that keeps its own from arriving.
+// takenAway completes the replies of a program that prevented its own output.
 func (a serverAnswer) takenAway(j sandbox.Job) serverAnswer {
 	const reason = "the program ended its run, or took its answers away"
 	if !a.Loads && a.LoadError == "" {

@@ -20,19 +20,18 @@ import (
 	"codea1/consumers/execution/sandbox"
 )
 
-// client does jobs on a SandboxFusion server, each in a request of its own:
-// code in, standard output and files out.
+// client does jobs on a SandboxFusion server, each in a request of its own: it
+// sends code and receives standard output and files.
 //
-// A request carries one program and its calls, or one test script, or the text
-// of suites, and never an expectation: there is nothing to steal there. The
-// answers come on standard output, which every such server returns. That is
-// acceptable here, and would not be where expectations are compared in the
-// program's process: whoever forges the lines of an answer chooses what the
-// calls return, as a program does anyway. Each is compared here, as always.
+// A request holds one program and its calls, or one test script, or the text of
+// suites. It never holds an expectation, so there is none to steal. The values come
+// back on standard output, which every such server returns. A program that forges
+// them only chooses its return values, as every program does; they are compared
+// in this process.
 //
-// How well programs are kept from the machine and from each other is the
-// server's own affair. SandboxFusion's default is not at all: a program there
-// can look for those that run beside it, and for their answers.
+// The server isolates programs from its machine and from each other.
+// SandboxFusion's default is no isolation: a program there can look for the
+// programs that run beside it and for their output.
 type client struct {
 	config  sandbox.Config
 	address string // of POST /run_code
@@ -46,16 +45,16 @@ const levelElsewhere sandbox.Level = "remote"
 
 const (
 	requestsAtATime  = 16               // to one server
-	startSlack       = 10 * time.Second // for Python, the harness and its children to start on a busy server
+	startSlack       = 10 * time.Second // for the start of Python, the harness and its children on a busy server
 	maxResponseBytes = 64 << 20
 )
 
-// pace says how long a server is waited for.
+// pace is how long the client waits for a server.
 type pace struct {
-	pause    time.Duration // before the second try; it doubles with each
-	longest  time.Duration // a pause
-	patience time.Duration // with a server that is full
-	queue    time.Duration // of a request in the server, on top of the time it may run
+	pause    time.Duration // before the second try; it doubles with each try
+	longest  time.Duration // limit of a pause
+	patience time.Duration // limit of all waiting for a busy server
+	queue    time.Duration // a request may wait in the server, in addition to its running time
 }
 
 var defaultPace = pace{pause: 200 * time.Millisecond, longest: 10 * time.Second, patience: 5 * time.Minute, queue: time.Minute}
@@ -165,25 +164,25 @@ func (c *client) Do(ctx context.Context, slot sandbox.Slot, j sandbox.Job) (sand
 	}
 }
 
-// Ways in which a request comes to nothing, besides a connection's own errors.
+// Errors of a request, besides those of the connection.
 var (
-	// errNoEnd is a reply without all of a job's lines. Either the server lost
-	// some, or the program kept them from being written.
-	errNoEnd = errors.New("the answer has no end")
-	// errRefused is a request that this server will never take.
+	// errNoEnd is a reply without all lines of a job: either the server lost some,
+	// or the program prevented them.
+	errNoEnd = errors.New("the output has no end")
+	// errRefused is a request that this server never accepts.
 	errRefused = errors.New("the server refuses the request")
 )
 
-// busyError is a server that has no place at the moment.
+// busyError is a server that accepts no more requests for now.
 type busyError struct {
 	status string
-	after  time.Duration // as it asks; 0: it does not say
+	after  time.Duration // the pause that the server asks for; 0: it does not say
 }
 
 func (e *busyError) Error() string { return "the server is busy: " + e.status }
 
-// persist asks until there is an answer. A server that is full is asked again
-// for as long as patience lasts; one that fails, as often as the pool retries.
+// persist sends a job until there is an answer. It asks a busy server again until
+// its patience ends, and a failing one as often as the pool retries.
 func (c *client) persist(ctx context.Context, closed <-chan struct{}, j sandbox.Job) (serverAnswer, error) {
 	began, pause := time.Now(), c.pace.pause
 	for failures := 0; ; {
@@ -218,8 +217,8 @@ func (c *client) persist(ctx context.Context, closed <-chan struct{}, j sandbox.
 	}
 }
 
-// blames reports whether answers that have no end are the program's doing: an
-// empty program gets an answer with one.
+// blames reports whether the program causes output without an end: the output of
+// an empty program has one.
 func (c *client) blames(ctx context.Context) bool {
 	_, err := c.ask(ctx, sandbox.Job{Kind: sandbox.JobCalls, Items: []string{"0"}, Each: startSlack, Budget: startSlack, ValueBytes: c.config.ValueBytes})
 	return err == nil
@@ -243,7 +242,7 @@ func (c *client) ask(ctx context.Context, j sandbox.Job) (serverAnswer, error) {
 	if err != nil {
 		var inner *url.Error
 		if errors.As(err, &inner) {
-			err = inner.Err // the address may hold a password, and stands in the error anyway
+			err = inner.Err // the address may hold a password; the error names the server anyway
 		}
 		return serverAnswer{}, err
 	}
@@ -257,14 +256,14 @@ func (c *client) ask(ctx context.Context, j sandbox.Job) (serverAnswer, error) {
 	case response.StatusCode >= 400 && response.StatusCode < 500 && response.StatusCode != http.StatusRequestTimeout:
 		return serverAnswer{}, fmt.Errorf("%w: %s: %s", errRefused, response.Status, sandbox.Clip(string(text)))
 	case response.StatusCode != http.StatusOK:
-		return serverAnswer{}, fmt.Errorf("the server answers %s: %s", response.Status, sandbox.Clip(string(text)))
+		return serverAnswer{}, fmt.Errorf("the server returned %s: %s", response.Status, sandbox.Clip(string(text)))
 	case len(text) > maxResponseBytes:
 		return serverAnswer{}, fmt.Errorf("%w within %d bytes", errNoEnd, maxResponseBytes)
 	}
 	return readServerAnswer(j, nonce, text)
 }
 
-// retryAfter reads the header in seconds, the form that servers under load send.
+// retryAfter reads the header in seconds, the form that busy servers send.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(strings.TrimSpace(header.Get("Retry-After")))
 	if err != nil || seconds < 0 || seconds > int(time.Hour/time.Second) {

@@ -15,17 +15,17 @@ import (
 	"codea1/consumers/execution/sandbox"
 )
 
-// ServeCommand runs programs for others over HTTP.
+// ServeCommand runs programs for HTTP clients.
 type ServeCommand struct {
-	Address string        `help:"Address to listen on. Whoever reaches it can run programs here." default:"127.0.0.1:8080"`
-	Waiting int           `help:"Requests that may wait while others run; with more, the server answers 503." default:"64"`
+	Address string        `help:"Address to listen on. Every client that reaches it can run programs here." default:"127.0.0.1:8080"`
+	Waiting int           `help:"Requests that may wait while others run; the server answers 503 to more." default:"64"`
 	BodyMiB int64         `name:"body-mib" help:"Largest request and largest file of a program, in MiB." default:"16"`
-	Drain   time.Duration `help:"How long a stopped server lets programs run on." default:"30s"`
+	Drain   time.Duration `help:"Time that running programs have after the server is stopped." default:"30s"`
 	sandbox.Flags
 }
 
-// headerTimeout bounds how long a client may take for a request's header, and
-// bodyTimeout for all of it.
+// headerTimeout is the time that a client has to send a request's header;
+// bodyTimeout is the time for the whole request.
 const (
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = time.Minute
@@ -42,7 +42,7 @@ func (c *ServeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 		return fmt.Errorf("--body-mib is %d; want 1 to 256", c.BodyMiB)
 	}
 	config := c.Config(logger)
-	config.FileBytes = c.BodyMiB << 20 // or a program could not be given what a request may hold
+	config.FileBytes = c.BodyMiB << 20 // a program must be able to write each file of a request
 	pool, err := sandbox.Open(ctx, config)
 	if err != nil {
 		return err
@@ -58,8 +58,8 @@ func (c *ServeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 	return serve(ctx, listener, Handler(pool, ServeLimits{Waiting: c.Waiting, BodyBytes: c.BodyMiB << 20}), c.Drain)
 }
 
-// serve answers requests until ctx ends, and then for as long as drain those
-// that are under way.
+// serve answers requests until ctx ends. Then the running requests have the time
+// drain to end.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler, drain time.Duration) error {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -80,7 +80,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, dra
 		defer cancelClosing()
 		err := server.Shutdown(closing)
 		if errors.Is(err, context.DeadlineExceeded) {
-			cancel() // programs that are still running, which their clients hear of
+			cancel() // ends the running programs; their clients get a SandboxError
 			last, cancelLast := context.WithTimeout(context.WithoutCancel(working), headerTimeout)
 			defer cancelLast()
 			if err = server.Shutdown(last); err != nil {

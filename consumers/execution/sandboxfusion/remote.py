@@ -132,7 +132,7 @@ def run(setup, answer):
                 tag, text = child.frame(until)
                 if tag == "O" and until == deadline:
                     break  # it is the job that ran out of time
-                answer.say(*(tag, text) if tag in ITEM_TAGS else ("M", "it sent a frame of no known kind"))
+                answer.say(*(tag, text) if tag in ITEM_TAGS else ("M", "it sent a frame of an unknown kind"))
                 done += 1
                 if answer.left <= 0 and done < len(items):
                     answer.say("E", "more")

@@ -12,10 +12,10 @@ import (
 	"codea1/consumers/execution/sandbox"
 )
 
-// The protocol of SandboxFusion's POST /run_code, as far as it is about Python.
+// This file is the part of SandboxFusion's POST /run_code that is about Python.
 
-// RunCodeRequest asks for a program to be run. A field that is missing or null
-// has its zero value.
+// RunCodeRequest is a program to run. A field that is missing or null has its zero
+// value.
 type RunCodeRequest struct {
 	Code           string             `json:"code"`
 	Language       string             `json:"language"`        // python or pytest
@@ -27,19 +27,19 @@ type RunCodeRequest struct {
 	FetchFiles     []string           `json:"fetch_files"` // relative paths to return
 }
 
-// RunCodeResponse says what became of a program.
+// RunCodeResponse says how a program ended.
 type RunCodeResponse struct {
 	Status          string            `json:"status"` // Success (exit status 0), Failed or SandboxError
 	Message         string            `json:"message"`
 	CompileResult   *CommandResult    `json:"compile_result"` // always null
 	RunResult       *CommandResult    `json:"run_result"`     // null with SandboxError
 	ExecutorPodName *string           `json:"executor_pod_name"`
-	Files           map[string]string `json:"files"` // the fetched ones that are there, base64
+	Files           map[string]string `json:"files"` // the fetched files that exist, base64
 }
 
 // CommandResult is how one command ended.
 type CommandResult struct {
-	Status        string  `json:"status"`         // Finished or TimeLimitExceeded; another server's also Error
+	Status        string  `json:"status"`         // Finished or TimeLimitExceeded; from other servers also Error
 	ExecutionTime float64 `json:"execution_time"` // seconds
 	ReturnCode    *int    `json:"return_code"`    // minus the signal that ended it; null where it ran over its time
 	Stdout        string  `json:"stdout"`
@@ -65,21 +65,21 @@ const (
 	defaultRunTimeout = 10 * time.Second
 	// maxStreamBytes bounds each output of a program; the rest is dropped.
 	maxStreamBytes = 1 << 20
-	// minMemoryMiB is what Python needs for itself.
+	// minMemoryMiB is the memory of Python itself.
 	minMemoryMiB = 64
 )
 
-// requestError is a field of a request that this server does not take.
+// requestError is a field of a request that this server does not accept.
 type requestError struct {
 	field  string
-	kind   string // in the words of the protocol, such as missing
+	kind   string // a word of the protocol, such as missing
 	reason string
 }
 
 func (e *requestError) Error() string { return e.field + ": " + e.reason }
 
-// validate returns the time that the program has. memoryMiB is what the server
-// has to give. The error is a *requestError.
+// validate returns the time limit of the program. memoryMiB is the largest memory
+// limit. The error is a *requestError.
 func (r *RunCodeRequest) validate(memoryMiB int64) (time.Duration, error) {
 	switch {
 	case r.Language == "":
@@ -87,7 +87,7 @@ func (r *RunCodeRequest) validate(memoryMiB int64) (time.Duration, error) {
 	case r.Language != languagePython && r.Language != languagePytest:
 		return 0, &requestError{"language", "literal_error", fmt.Sprintf("%q: this sandbox runs python and pytest", r.Language)}
 	case r.MemoryLimitMB > memoryMiB:
-		return 0, &requestError{"memory_limit_MB", "less_than_equal", fmt.Sprintf("%d is more than the %d that this sandbox gives a program (--memory-mib)", r.MemoryLimitMB, memoryMiB)}
+		return 0, &requestError{"memory_limit_MB", "less_than_equal", fmt.Sprintf("%d is more than %d, the limit of this sandbox (--memory-mib)", r.MemoryLimitMB, memoryMiB)}
 	case r.MemoryLimitMB > 0 && r.MemoryLimitMB < minMemoryMiB:
 		return 0, &requestError{"memory_limit_MB", "greater_than_equal", fmt.Sprintf("%d is less than the %d that Python needs", r.MemoryLimitMB, minMemoryMiB)}
 	case !(r.CompileTimeout >= 0):
@@ -95,12 +95,12 @@ func (r *RunCodeRequest) validate(memoryMiB int64) (time.Duration, error) {
 	}
 	for name := range r.Files {
 		if !localPath(name) {
-			return 0, &requestError{"files", "value_error", fmt.Sprintf("%q is no relative path", name)}
+			return 0, &requestError{"files", "value_error", fmt.Sprintf("%q is not a relative path", name)}
 		}
 	}
 	for _, name := range r.FetchFiles {
 		if !localPath(name) {
-			return 0, &requestError{"fetch_files", "value_error", fmt.Sprintf("%q is no relative path", name)}
+			return 0, &requestError{"fetch_files", "value_error", fmt.Sprintf("%q is not a relative path", name)}
 		}
 	}
 	switch {

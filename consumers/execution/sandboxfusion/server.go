@@ -12,13 +12,13 @@ import (
 	"codea1/consumers/execution/sandbox"
 )
 
-// ServeLimits bounds what a server takes on.
+// ServeLimits bounds the load of a server.
 type ServeLimits struct {
-	// Waiting is how many requests may wait while others run; with more, the
-	// server is full. 0: none.
+	// Waiting is the number of requests that may wait while others run; the server
+	// refuses more. 0: none.
 	Waiting int
-	// BodyBytes bounds a request's body. Default: 16 MiB. Files larger than the
-	// pool's FileBytes cannot be written whatever this says.
+	// BodyBytes bounds a request's body. Default: 16 MiB. The pool's FileBytes
+	// bounds each file in addition.
 	BodyBytes int64
 }
 
@@ -27,12 +27,12 @@ type ServeLimits struct {
 //	200  the program ran, or the sandbox failed: then status is SandboxError
 //	413  the body is too large
 //	422  the request is wrong; detail is a list of {loc, msg, type}
-//	503  the server is full; Retry-After says when to ask again
+//	503  the server is busy; Retry-After says when to ask again
 func Handler(pool *sandbox.Pool, limits ServeLimits) http.Handler {
 	if limits.BodyBytes == 0 {
 		limits.BodyBytes = defaultBodyBytes
 	}
-	s := &codeServer{pool: pool, limits: limits, places: make(chan struct{}, pool.Config().Workers+limits.Waiting)}
+	s := &codeServer{pool: pool, limits: limits, slots: make(chan struct{}, pool.Config().Workers+limits.Waiting)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/ping", only(http.MethodGet, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, "pong") }))
 	mux.HandleFunc("/run_code", only(http.MethodPost, s.runCode))
@@ -43,19 +43,19 @@ func Handler(pool *sandbox.Pool, limits ServeLimits) http.Handler {
 type codeServer struct {
 	pool   *sandbox.Pool
 	limits ServeLimits
-	places chan struct{} // one per request that runs or waits
+	slots  chan struct{} // one per request that runs or waits
 }
 
 const retrySeconds = "1"
 
 func (s *codeServer) runCode(w http.ResponseWriter, r *http.Request) {
-	// Before the body is read: what is in memory is bounded, too.
+	// Before the body is read, which bounds the memory of all bodies.
 	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
 	default:
 		w.Header().Set("Retry-After", retrySeconds)
-		writeDetail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d requests run or wait already", cap(s.places)))
+		writeDetail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d requests run or wait already", cap(s.slots)))
 		return
 	}
 	request, err := readRequest(http.MaxBytesReader(w, r.Body, s.limits.BodyBytes))
@@ -78,7 +78,7 @@ func (s *codeServer) runCode(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readRequest decodes a body. The error is a *requestError, or of the reading.
+// readRequest decodes a body. The error is a *requestError or an error of reading.
 func readRequest(body io.Reader) (*RunCodeRequest, error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
@@ -86,7 +86,7 @@ func readRequest(body io.Reader) (*RunCodeRequest, error) {
 	}
 	var request struct {
 		RunCodeRequest
-		Code *string `json:"code"` // which alone has no default
+		Code *string `json:"code"` // the only field without a default
 	}
 	err = json.Unmarshal(text, &request)
 	var mistyped *json.UnmarshalTypeError

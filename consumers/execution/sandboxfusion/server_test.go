@@ -109,9 +109,9 @@ func TestRunCodeRefuses(t *testing.T) {
 		`{"code": "", "language": "python", "run_timeout": 301}`:                  "value_error [body run_timeout] 301 is outside 0 to 300 seconds",
 		`{"code": "", "language": "python", "compile_timeout": -1}`:               "greater_than_equal [body compile_timeout] -1 is less than 0",
 		`{"code": "", "language": "python", "memory_limit_MB": 16}`:               "greater_than_equal [body memory_limit_MB] 16 is less than the 64 that Python needs",
-		`{"code": "", "language": "python", "memory_limit_MB": 4096}`:             "less_than_equal [body memory_limit_MB] 4096 is more than the 512 that this sandbox gives a program (--memory-mib)",
-		`{"code": "", "language": "python", "files": {"../x": ""}}`:               `value_error [body files] "../x" is no relative path`,
-		`{"code": "", "language": "python", "fetch_files": ["/etc/passwd"]}`:      `value_error [body fetch_files] "/etc/passwd" is no relative path`,
+		`{"code": "", "language": "python", "memory_limit_MB": 4096}`:             "less_than_equal [body memory_limit_MB] 4096 is more than 512, the limit of this sandbox (--memory-mib)",
+		`{"code": "", "language": "python", "files": {"../x": ""}}`:               `value_error [body files] "../x" is not a relative path`,
+		`{"code": "", "language": "python", "fetch_files": ["/etc/passwd"]}`:      `value_error [body fetch_files] "/etc/passwd" is not a relative path`,
 		`{"code": "", "language": "python", "files": {"x": "not base64 at all"}}`: "",
 	} {
 		status, got := post(t, server.URL, request)

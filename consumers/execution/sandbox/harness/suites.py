@@ -201,7 +201,7 @@ def test(node, target, names, trusted, max_value_bytes):
     try:
         record["stated"] = values.encode(ast.literal_eval(stated), max_value_bytes)
     except values.Uncomparable as error:
-        raise Refused("the stated answer is " + str(error))
+        raise Refused("the stated value is " + str(error))
     except (ValueError, TypeError):
         check_pure(stated)
         record["expression"] = ast.unparse(stated)

@@ -4,11 +4,11 @@ package seccomp
 
 import "golang.org/x/sys/unix"
 
-// clone3 aside, these are the flags that make a namespace.
+// namespaceFlags are the flags of clone that make a namespace.
 const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP
 
-// What package unix leaves out of asm-generic/ioctls.h.
+// Numbers of asm-generic/ioctls.h that package unix lacks.
 const (
 	fionbio  = 0x5421
 	fionclex = 0x5450
@@ -16,27 +16,27 @@ const (
 )
 
 // conditions are the calls that are allowed with some arguments only. unshare
-// and setns are the fork server's, which gives every child a pid namespace; a
-// candidate lacks the capability.
+// and setns are for the fork server, which gives every child a pid namespace; a
+// candidate lacks the capability for them.
 var conditions = []condition{
 	{number: unix.SYS_CLONE, argument: 0, without: namespaceFlags},
-	// Shared memory without a file outlives its mapping and is in no process's
-	// account: a candidate could hide any amount there.
+	// Shared memory without a file outlives its mapping and counts for no process: a
+	// candidate could hide any amount of memory there.
 	{number: unix.SYS_MMAP, argument: 3, notAll: unix.MAP_SHARED | unix.MAP_ANONYMOUS},
 	{number: unix.SYS_UNSHARE, argument: 0, values: []uint32{unix.CLONE_NEWPID}},
 	{number: unix.SYS_SETNS, argument: 1, values: []uint32{unix.CLONE_NEWPID}},
-	// A pair is a pipe in both directions; asyncio needs one. Nothing else of a
-	// socket is allowed: no address can be named.
+	// A pair is a pipe in both directions; asyncio needs one. All other calls on
+	// sockets that name an address are refused.
 	{number: unix.SYS_SOCKETPAIR, argument: 0, values: []uint32{unix.AF_UNIX}},
 	{number: unix.SYS_PRCTL, argument: 0, values: []uint32{unix.PR_SET_PDEATHSIG, unix.PR_SET_NAME, unix.PR_GET_NAME}},
-	// What Python asks of files: whether they are terminals, and to block or not.
+	// Python asks whether a file is a terminal, and sets whether it blocks.
 	{number: unix.SYS_IOCTL, argument: 1, values: []uint32{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, fionbio, fioclex, fionclex}},
 }
 
-// allowed are the calls of every architecture that need no condition. Among
-// those left out on purpose: execve (a function has no program to run), socket
-// and what names an address, ptrace and what reaches into other processes,
-// SysV and POSIX message queues, memory outside a process's own limits
+// allowed are the calls of every architecture that need no condition. These are
+// left out on purpose, among others: execve (a function starts no program), socket
+// and the calls that name an address, ptrace and the calls that reach into other
+// processes, SysV and POSIX message queues, memory outside a process's own limits
 // (memfd_create, shmget, mlock), mounts, keys, bpf, perf, io_uring, userfaultfd.
 var allowed = []uint32{
 	// memory
@@ -58,10 +58,10 @@ var allowed = []uint32{
 	unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_RT_SIGSUSPEND,
 	unix.SYS_RT_SIGPENDING, unix.SYS_RT_SIGTIMEDWAIT, unix.SYS_SIGALTSTACK, unix.SYS_RESTART_SYSCALL, unix.SYS_SETITIMER, unix.SYS_GETITIMER,
 	unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_GETPARAM, unix.SYS_SCHED_GETSCHEDULER, unix.SYS_GETCPU, unix.SYS_GETPRIORITY,
-	// who, when, how much
+	// users, time, resources
 	unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_GETRESUID, unix.SYS_GETRESGID, unix.SYS_GETGROUPS, unix.SYS_CAPGET,
-	// All can only give up: the permitted set never grows, and only the fork
-	// server has another uid to go to, and a Landlock ruleset.
+	// These calls only reduce rights: the permitted set never grows, and only the
+	// fork server has another uid to change to and a Landlock ruleset.
 	unix.SYS_CAPSET, unix.SYS_SETRESUID, unix.SYS_LANDLOCK_RESTRICT_SELF,
 	unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_GETRUSAGE, unix.SYS_GETRLIMIT, unix.SYS_SETRLIMIT, unix.SYS_PRLIMIT64, unix.SYS_TIMES, unix.SYS_GETRANDOM,
 	unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_GETTIMEOFDAY, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,

@@ -12,8 +12,8 @@ import (
 )
 
 // Offsets in the kernel's struct seccomp_data. An argument's low half comes
-// first on the little-endian machines that are supported; the calls whose
-// arguments are looked at ignore the high half.
+// first on the little-endian machines that are supported. The filter reads the
+// arguments of calls that ignore the high half only.
 const (
 	offsetNumber   = 0
 	offsetArch     = 4
@@ -32,8 +32,8 @@ type condition struct {
 // Program returns the filter as the kernel's array of struct sock_filter, in
 // the machine's byte order.
 //
-// What is not allowed fails with EPERM. clone3 fails with ENOSYS: its flags lie
-// in memory, where no filter sees them, and libc falls back to clone. A call
+// A call that is not allowed fails with EPERM. clone3 fails with ENOSYS: its flags
+// are in memory, which no filter can read, and libc falls back to clone. A call
 // made for another architecture (32 bit code, x32) kills the process.
 func Program() ([]byte, error) {
 	raw, err := bpf.Assemble(instructions())
