@@ -20,7 +20,7 @@ func TestPassAtK(t *testing.T) {
 		{8, 3, 4, 1 - 5.0/70},   // 1 - C(5,4)/C(8,4)
 		{8, 5, 4, 1},            // only three are wrong, so four cannot all be
 		{8, 1, 8, 1},            //
-		{200, 1, 100, 0.5},      // one winner among half the tickets
+		{200, 1, 100, 0.5},      // half of the subsets hold the correct one
 		{3, 1, 4, math.NaN()},   //
 		{3, 4, 1, math.NaN()},   //
 		{3, 1, 0, math.NaN()},   //
@@ -70,7 +70,7 @@ func TestIntervalIsDeterministicAndHoldsTheMean(t *testing.T) {
 	})
 }
 
-// TestIntervalWidth: for many values the interval is that of the normal
+// TestIntervalWidth compares the interval of many values with that of the normal
 // approximation, 1.96 standard errors to each side.
 func TestIntervalWidth(t *testing.T) {
 	values := make([]float64, 400)

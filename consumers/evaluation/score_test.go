@@ -66,12 +66,12 @@ func TestScoreJudgesSuitesOnGivenAnswers(t *testing.T) {
 	g := group(true, 4,
 		events.ExecutedAnswer{Loads: true, Golden: golden(pass, fail), Suites: []events.ExecutedSuite{
 			suite(kept(pass, false), kept(fail, false), unparsable), // finds it
-			suite(kept(fail, true), kept(pass, false)),              // fails only by a wrong value: proves nothing
+			suite(kept(fail, true), kept(pass, false)),              // its failing test is wrong as stated: does not find it
 			suite(kept(events.VerdictRaised, false)),                // finds it
 			{Failure: "the sandbox died"},                           // counts nowhere
 		}},
 		events.ExecutedAnswer{Loads: true, Golden: golden(pass, pass), Suites: []events.ExecutedSuite{
-			suite(kept(fail, false)), suite(), suite(), suite(), // no golden test fails: not known to be defective
+			suite(kept(fail, false)), suite(), suite(), suite(), // no golden test fails: not defective
 		}},
 		events.ExecutedAnswer{Golden: golden(notRun, notRun), Suites: []events.ExecutedSuite{
 			suite(kept(notRun, false)), suite(), suite(), suite(), // does not load: no defect to find

@@ -31,7 +31,7 @@ func wrong(v events.Verdict) events.ExecutedTest {
 	return t
 }
 
-func refused(s events.TestStatus) events.ExecutedTest {
+func discarded(s events.TestStatus) events.ExecutedTest {
 	return events.ExecutedTest{Status: s, Verdict: notRun}
 }
 
@@ -50,7 +50,7 @@ func TestA1Suite(t *testing.T) {
 			name: "only new tests", k: 8, alpha: 0.5,
 			answer: events.ExecutedAnswer{Loads: true},
 			suite: events.ExecutedSuite{Chars: 400, Tests: []events.ExecutedTest{
-				kept(pass), kept(fail), kept(raised), kept(pass), wrong(timeout), refused(events.StatusUnparsable),
+				kept(pass), kept(fail), kept(raised), kept(pass), wrong(timeout), discarded(events.StatusUnparsable),
 			}},
 			// valid 5, invalid 1 unparsable + 1 wrong = 2
 			// R_val = min(5/8, 1 - 2/8) = 0.625
@@ -76,7 +76,7 @@ func TestA1Suite(t *testing.T) {
 		{
 			name: "only historical tests", k: 4, alpha: 0.5,
 			answer: events.ExecutedAnswer{Loads: true, Historical: []events.Verdict{pass, fail, fail, fail}},
-			suite:  events.ExecutedSuite{Chars: 40, Tests: []events.ExecutedTest{refused(events.StatusRaised)}},
+			suite:  events.ExecutedSuite{Chars: 40, Tests: []events.ExecutedTest{discarded(events.StatusRaised)}},
 			// valid 0: R_val = min(0, 1 - 1/4) = 0; R_adv = 0 although fail_hist = 0.75; pass = 1/4
 			want: events.SuiteReward{Pass: 0.25, PassHist: 0.25, FailHist: 0.75, Invalid: 1},
 		},
@@ -90,8 +90,8 @@ func TestA1Suite(t *testing.T) {
 			name: "more invalid tests than wanted", k: 4, alpha: 1,
 			answer: events.ExecutedAnswer{Loads: true},
 			suite: events.ExecutedSuite{Chars: 10, Tests: []events.ExecutedTest{
-				kept(pass), refused(events.StatusUnparsable), refused(events.StatusUnparsable),
-				refused(events.StatusDuplicate), refused(events.StatusDuplicate), refused(events.StatusRaised),
+				kept(pass), discarded(events.StatusUnparsable), discarded(events.StatusUnparsable),
+				discarded(events.StatusDuplicate), discarded(events.StatusDuplicate), discarded(events.StatusRaised),
 			}},
 			// R_val = min(1/4, 1 - 5/4) = -0.25, clamped to 0; pass_new = 1/1
 			want: events.SuiteReward{Pass: 1, PassNew: 1, Valid: 1, Invalid: 5},
@@ -100,9 +100,9 @@ func TestA1Suite(t *testing.T) {
 			name: "only the first K failures pay", k: 2, alpha: 0.25,
 			answer: events.ExecutedAnswer{Loads: true},
 			suite: events.ExecutedSuite{Chars: 10, Tests: []events.ExecutedTest{
-				refused(events.StatusUnparsable), kept(pass), kept(fail), kept(fail), kept(fail),
+				discarded(events.StatusUnparsable), kept(pass), kept(fail), kept(fail), kept(fail),
 			}},
-			// the refused test is not among the first 2 kept ones
+			// the discarded test is not among the first 2 kept ones
 			// valid 4, invalid 1: R_val = min(4/2, 1 - 1/2) = 0.5; fail_new = 1/2; pass_new = 1/4
 			// R_test = 0.25*0.5 + 0.75*0.5 = 0.5
 			want: events.SuiteReward{Reward: 0.5, RVal: 0.5, RAdv: 0.5, Pass: 0.25, PassNew: 0.25, FailNew: 0.5, Valid: 4, Invalid: 1},

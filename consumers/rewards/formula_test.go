@@ -14,7 +14,7 @@ import (
 	"codea1/events"
 )
 
-// A formula with the paper's weights is A1, bit by bit.
+// The formula with the weights of the paper is A1, bit by bit.
 func TestFormulaOfThePaperIsA1(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGroup(t)

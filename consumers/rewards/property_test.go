@@ -28,7 +28,7 @@ func drawSuite(t *rapid.T, loads bool) events.ExecutedSuite {
 		s.Failure = "the sandbox died"
 	}
 	for range rapid.IntRange(0, 6).Draw(t, "tests") {
-		test := refused(rapid.SampledFrom([]events.TestStatus{
+		test := discarded(rapid.SampledFrom([]events.TestStatus{
 			events.StatusKept, events.StatusKept, events.StatusKept,
 			events.StatusUnparsable, events.StatusRaised, events.StatusDuplicate,
 		}).Draw(t, "status"))
