@@ -6,45 +6,46 @@ import (
 	"codea1/events"
 )
 
-// maxOpenGroups bounds what a collector holds. The curriculum's staleness bound
-// keeps far below it; only a misconfigured run comes near.
+// maxOpenGroups limits the groups of a collector. The staleness bound of the
+// curriculum keeps their number far below it; only a misconfigured run reaches
+// it.
 const maxOpenGroups = 1 << 16
 
-// collector gathers what one role learns from, step by step, out of the events
-// of a run. It is pure: the same events give the same steps, in whatever order
+// collector collects from the events of a run what one role is trained on, step
+// by step. It does no I/O. The same events give the same steps, in whatever order
 // the groups of a step arrive.
 type collector struct {
 	role    events.Role
-	trained int // the last step that was trained; earlier ones are ignored
+	trained int // the last trained step; events of earlier steps are ignored
 	steps   map[int]*openStep
-	places  map[string]place // of every open group, by name
-	read    int              // messages applied
+	groups  map[string]*openGroup // of all open steps, by name
+	read    int                   // number of messages applied
 }
-
-type place struct{ step, slot int }
 
 // openStep is a step that is being collected.
 type openStep struct {
-	groups  int // how many it has; 0 while only a drop without a plan was seen
+	groups  int // number of its groups; 0 while only a drop without a plan was read
 	slots   map[int]*openGroup
 	settled int
-	// The position before the step's first message, and how many messages had
-	// been read there: positions themselves cannot be compared.
+	// from is the position before the step's first message. Positions cannot be
+	// compared, so fromAt counts the messages that were read before it.
 	from   events.Position
 	fromAt int
 }
 
+// openGroup is a group of an open step. It is settled when its outcome is known.
 type openGroup struct {
 	name        string
+	step, slot  int
 	temperature float64
 	rollout     *rollout
 	rewards     *events.GroupRewarded
 	settled     bool
-	lost        string // why nothing can be learnt from the group
+	lost        string // why the group cannot be trained on
 }
 
-// rollout is what was sampled for a group in the collector's role: one row for
-// role code, one row per answer for role test. Texts are not kept.
+// rollout holds the completions of a group in the collector's role: one row for
+// role code, one row per answer for role test. The texts are not kept.
 type rollout struct {
 	version int
 	prompts []events.Int32s
@@ -52,11 +53,10 @@ type rollout struct {
 }
 
 func newCollector(role events.Role, trained int) *collector {
-	return &collector{role: role, trained: trained, steps: map[int]*openStep{}, places: map[string]place{}}
+	return &collector{role: role, trained: trained, steps: map[int]*openStep{}, groups: map[string]*openGroup{}}
 }
 
-// apply takes in what an event says of a group; before is the position that
-// precedes it.
+// apply adds an event of a group. before is the position before the event.
 func (c *collector) apply(group string, payload events.Payload, before events.Position) error {
 	c.read++
 	switch p := payload.(type) {
@@ -75,7 +75,7 @@ func (c *collector) apply(group string, payload events.Payload, before events.Po
 		g, err := c.group(group, &p.Plan, before)
 		if g != nil && g.rewards == nil {
 			g.rewards = p
-			c.settle(group, g)
+			c.settle(g)
 		}
 		return err
 	case *events.GroupDropped:
@@ -84,15 +84,15 @@ func (c *collector) apply(group string, payload events.Payload, before events.Po
 	return nil
 }
 
-// malformed takes in a message that cannot be decoded: its group is lost to
-// training, the same way for every reader.
+// malformed adds a message that cannot be decoded. Its group cannot be trained
+// on; every reader of the run decides the same.
 func (c *collector) malformed(envelope *events.Envelope) {
 	c.read++
-	at, ok := c.places[envelope.Group]
-	if !ok {
-		return // the stage that should have handled it says so in group.dropped
+	// If the group is not open, the stage that handles the message publishes
+	// group.dropped.
+	if g := c.groups[envelope.Group]; g != nil {
+		c.lose(g, "malformed "+string(envelope.Type))
 	}
-	c.lose(envelope.Group, c.steps[at.step].slots[at.slot], "malformed "+string(envelope.Type))
 }
 
 func (c *collector) sampled(name string, plan *events.Plan, before events.Position, r *rollout) error {
@@ -106,54 +106,54 @@ func (c *collector) sampled(name string, plan *events.Plan, before events.Positi
 		}
 	}
 	g.rollout = r
-	c.settle(name, g)
+	c.settle(g)
 	return nil
 }
 
 func (c *collector) dropped(name string, p *events.GroupDropped, before events.Position) error {
-	// Where the posed problem itself could not be decoded, this is the first
-	// that is seen of the group.
-	if _, ok := c.places[name]; !ok {
+	g := c.groups[name]
+	// The drop is the group's first event if problem.posed could not be decoded.
+	if g == nil {
 		if p.Purpose != events.PurposeTrain || p.Step <= c.trained {
 			return nil
 		}
-		if err := c.open(name, p.Step, p.Slot, p.Groups, before); err != nil {
+		var err error
+		if g, err = c.open(name, p.Step, p.Slot, p.Groups, before); err != nil {
 			return err
 		}
 	}
-	at := c.places[name]
-	c.lose(name, c.steps[at.step].slots[at.slot], string(p.Reason))
+	c.lose(g, string(p.Reason))
 	return nil
 }
 
-// group returns the open group of a training plan, opening it at its first
-// event; nil for a group that is not trained on, or no longer.
+// group returns the open group of a plan. It opens the group at its first event.
+// It returns nil if the group is not for training or its step is trained.
 func (c *collector) group(name string, plan *events.Plan, before events.Position) (*openGroup, error) {
 	if plan.Purpose != events.PurposeTrain || plan.Step <= c.trained {
 		return nil, nil
 	}
-	if _, ok := c.places[name]; !ok {
-		if err := c.open(name, plan.Step, plan.Slot, plan.Groups, before); err != nil {
+	g := c.groups[name]
+	if g == nil {
+		var err error
+		if g, err = c.open(name, plan.Step, plan.Slot, plan.Groups, before); err != nil {
 			return nil, err
 		}
 	}
-	at := c.places[name]
-	step := c.steps[at.step]
+	step := c.steps[g.step]
 	if step.groups == 0 {
 		step.groups = plan.Groups
 	}
-	if at != (place{plan.Step, plan.Slot}) || step.groups != plan.Groups {
-		return nil, fmt.Errorf("group %s: its plan says step %d, slot %d of %d, others say step %d, slot %d of %d",
-			name, plan.Step, plan.Slot, plan.Groups, at.step, at.slot, step.groups)
+	if g.step != plan.Step || g.slot != plan.Slot || step.groups != plan.Groups {
+		return nil, fmt.Errorf("group %s: its plan says step %d, slot %d of %d, but an earlier event says step %d, slot %d of %d",
+			name, plan.Step, plan.Slot, plan.Groups, g.step, g.slot, step.groups)
 	}
-	g := step.slots[at.slot]
 	g.temperature = plan.Temperature
 	return g, nil
 }
 
-func (c *collector) open(name string, number, slot, groups int, before events.Position) error {
-	if len(c.places) >= maxOpenGroups {
-		return fmt.Errorf("group %s: %d groups are waiting to be trained on, the limit; is max_staleness too high?", name, maxOpenGroups)
+func (c *collector) open(name string, number, slot, groups int, before events.Position) (*openGroup, error) {
+	if len(c.groups) >= maxOpenGroups {
+		return nil, fmt.Errorf("group %s: %d groups wait for training, which is the limit; lower max-staleness", name, maxOpenGroups)
 	}
 	step := c.steps[number]
 	if step == nil {
@@ -161,38 +161,38 @@ func (c *collector) open(name string, number, slot, groups int, before events.Po
 		c.steps[number] = step
 	}
 	if other := step.slots[slot]; other != nil {
-		return fmt.Errorf("groups %s and %s both claim slot %d of step %d", other.name, name, slot, number)
+		return nil, fmt.Errorf("groups %s and %s both claim slot %d of step %d", other.name, name, slot, number)
 	}
-	step.slots[slot] = &openGroup{name: name}
-	c.places[name] = place{number, slot}
-	return nil
+	g := &openGroup{name: name, step: number, slot: slot}
+	step.slots[slot], c.groups[name] = g, g
+	return g, nil
 }
 
-func (c *collector) lose(name string, g *openGroup, reason string) {
-	if g.settled {
-		return // the first outcome in the order of reading stands
+// lose settles a group that cannot be trained on. The first outcome that is read
+// counts.
+func (c *collector) lose(g *openGroup, reason string) {
+	if !g.settled {
+		g.lost = reason
+		c.settle(g)
 	}
-	g.lost = reason
-	c.settle(name, g)
 }
 
-// settle counts a group whose outcome is known.
-func (c *collector) settle(name string, g *openGroup) {
+// settle marks a group as settled if its outcome is known.
+func (c *collector) settle(g *openGroup) {
 	if g.settled || g.lost == "" && (g.rollout == nil || g.rewards == nil) {
 		return
 	}
 	g.settled = true
-	c.steps[c.places[name].step].settled++
+	c.steps[g.step].settled++
 }
 
-// collectedStep is a complete step: its groups in slot order.
+// collectedStep is a complete step with its groups in slot order.
 type collectedStep struct {
 	number int
 	groups []*openGroup
 }
 
-// next returns the step after the last trained one when every slot of it is
-// settled.
+// next returns the step after the last trained one if all its slots are settled.
 func (c *collector) next() (collectedStep, bool) {
 	number := c.trained + 1
 	step := c.steps[number]
@@ -203,21 +203,20 @@ func (c *collector) next() (collectedStep, bool) {
 	for slot := range step.groups {
 		g := step.slots[slot]
 		if g == nil || !g.settled {
-			return collectedStep{}, false // a drop without a plan has claimed a slot that the step does not have
+			return collectedStep{}, false // a drop without a plan claims a slot outside the step
 		}
 		out.groups = append(out.groups, g)
 	}
 	return out, true
 }
 
-// finish forgets the step after the last trained one, which now is trained,
-// and returns the low-water mark: the position from which every event of the
-// steps to come is read again. current is the position after the last message
-// applied.
+// finish marks the next step as trained and forgets it. It returns the low-water
+// mark: a trainer that reads from this position reads every event of the later
+// steps. current is the position after the last message.
 func (c *collector) finish(current events.Position) events.Position {
 	c.trained++
 	for _, g := range c.steps[c.trained].slots {
-		delete(c.places, g.name)
+		delete(c.groups, g.name)
 	}
 	delete(c.steps, c.trained)
 	low, lowAt := current, c.read+1

@@ -14,25 +14,25 @@ type Message struct {
 
 // Sampler generates completions from one policy.
 //
-// A completion depends on the weights, its prompt, its seed and the sampling
-// parameters alone: never on what else shares the batch, so that a group
-// sampled again after a crash comes out the same.
+// A completion depends only on the weights, its prompt, its seed and the
+// sampling parameters, not on the other requests of the call. A group that is
+// sampled again after a crash therefore gives the same completions.
 type Sampler interface {
-	// EncodePrompt renders messages through the checkpoint's chat template,
-	// ending with the header that opens the assistant's turn.
+	// EncodePrompt renders messages with the checkpoint's chat template and
+	// adds the header of the assistant's turn.
 	EncodePrompt(messages []Message) ([]int32, error)
-	// Sample returns, for each request, one completion per seed, in the order
-	// of the seeds.
+	// Sample returns one completion per seed of each request, in the order of
+	// the seeds.
 	Sample(ctx context.Context, requests []SampleRequest, params SamplingParams) ([][]events.Completion, error)
-	// LoadWeights replaces the weights by those of a checkpoint directory of
-	// the same architecture and tokenizer.
+	// LoadWeights replaces the weights with those of a checkpoint directory that
+	// has the same architecture and tokenizer.
 	LoadWeights(ctx context.Context, dir string) error
 	// Close frees the engine's resources.
 	Close() error
 }
 
-// SampleRequest asks for len(Seeds) completions of one prompt, which is
-// prefilled once.
+// SampleRequest asks for len(Seeds) completions of one prompt. The engine
+// prefills the prompt once.
 type SampleRequest struct {
 	Prompt []int32  // token ids, from EncodePrompt
 	Seeds  []uint64 // one per completion
@@ -43,14 +43,14 @@ type SamplingParams struct {
 	Temperature float64 // > 0; log-probs are those of the tempered distribution
 	TopP        float64 // (0, 1]; 1 keeps every token
 	TopK        int     // 0 keeps every token
-	MaxTokens   int     // per completion, the end token included
+	MaxTokens   int     // per completion, with the end token
 }
 
-// Policy names one of the two sets of weights a Learner holds.
+// Policy names one of the two sets of weights of a Learner.
 type Policy int
 
 const (
-	// Current is the policy being trained.
+	// Current is the policy in training.
 	Current Policy = iota
 	// Reference is the frozen policy of the KL term.
 	Reference
@@ -58,34 +58,35 @@ const (
 
 // Learner computes log-probs and takes optimizer steps.
 //
-// The same checkpoint and the same sequence of calls give the same weights,
-// bit for bit, on the same kernels.
+// With the same kernels, the same checkpoint and the same sequence of calls give
+// the same weights bit for bit.
 type Learner interface {
-	// LogProbs returns log p(token) for each response token of each sequence,
-	// in nats, shape [len(sequences)][len(Tokens)], at the given temperature.
+	// LogProbs returns log p(token) in nats for each response token of each
+	// sequence at the given temperature. The shape is
+	// [len(sequences)][len(Tokens)].
 	LogProbs(ctx context.Context, policy Policy, sequences []Sequence, temperature float64) ([][]float32, error)
-	// Update accumulates the gradient of the loss over all sequences and takes
-	// one AdamW step.
+	// Update computes the gradient of the loss over all sequences and takes one
+	// AdamW step.
 	Update(ctx context.Context, sequences []Sequence, config UpdateConfig) (UpdateStats, error)
 	// Save writes weights, tokenizer, configuration and optimizer state into
-	// dir, which exists and is empty; the caller renames it into place.
+	// dir, which exists and is empty. The caller renames dir afterwards.
 	Save(ctx context.Context, dir string) error
-	// Load restores what Save wrote; a directory without optimizer state (a
-	// plain Hugging Face checkpoint) starts with a fresh one.
+	// Load reads a directory that Save wrote. If it has no optimizer state, as
+	// a plain Hugging Face checkpoint, the optimizer starts fresh.
 	Load(ctx context.Context, dir string) error
-	// LoadReference loads the frozen weights of the KL term.
+	// LoadReference loads the weights of the Reference policy.
 	LoadReference(ctx context.Context, dir string) error
 	// Close frees the engine's resources.
 	Close() error
 }
 
-// Sequence is one training example: a prompt and the response that is scored.
+// Sequence is one training example: a prompt and a response.
 type Sequence struct {
 	Prompt    []int32
-	Tokens    []int32   // response token ids; the loss covers exactly these
+	Tokens    []int32   // response token ids; the loss covers only these
 	OldProbs  []float32 // log-probs recorded when the response was sampled; len(Tokens); unused by LossSFT
 	RefProbs  []float32 // reference log-probs; len(Tokens), or nil when KLCoef is 0
-	Advantage float64   // one value for the whole response; unused by LossSFT
+	Advantage float64   // of the whole response; unused by LossSFT
 }
 
 // Loss selects the objective of an Update.
@@ -104,15 +105,15 @@ type UpdateConfig struct {
 	Loss          Loss
 	ClipLow       float64 // lower clip of the ratio: 1 - ClipLow
 	ClipHigh      float64 // upper clip of the ratio: 1 + ClipHigh
-	DualClip      float64 // c: for a negative advantage the loss is at most -c*A; 0 disables
-	LogRatioClamp float64 // log-ratio is clamped to +-LogRatioClamp before exp
-	KLCoef        float64 // weight of the KL to the reference
-	Temperature   float64 // temperature the responses were sampled at
+	DualClip      float64 // c: for a negative advantage A the loss is at most -c*A; 0 disables it
+	LogRatioClamp float64 // the log-ratio is clamped to +-LogRatioClamp before exp
+	KLCoef        float64 // weight of the KL divergence to the reference
+	Temperature   float64 // at which the responses were sampled
 	LearningRate  float64 // after the schedule
 	WeightDecay   float64 // decoupled (AdamW), on matrices only
 	Beta1, Beta2  float64
 	Epsilon       float64
-	GradClip      float64 // global norm; 0 disables
+	GradClip      float64 // largest global norm of the gradient; 0 disables it
 }
 
 // UpdateStats reports one optimizer step; means are over response tokens.

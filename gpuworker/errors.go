@@ -3,15 +3,15 @@ package gpuworker
 import "errors"
 
 var (
-	// ErrPromptTooLong is returned by an engine for a prompt that does not fit
-	// the model. The group is dropped; the worker goes on.
+	// ErrPromptTooLong is returned by an engine for a prompt that exceeds the
+	// model's context. The rollout drops the group.
 	ErrPromptTooLong = errors.New("prompt is longer than the model's context")
-	// ErrDiverged is returned when an update gives a loss or a gradient that is
-	// not a finite number. Nothing is saved.
+	// ErrDiverged is returned if an update gives a loss or a gradient that is
+	// not finite. The trainer saves no checkpoint.
 	ErrDiverged = errors.New("training diverged")
 )
 
-// EngineError says which operation of an engine failed.
+// EngineError is a failed operation of an engine.
 type EngineError struct {
 	Op  string // "encode prompt", "sample", "load weights", ...
 	Err error

@@ -15,38 +15,38 @@ import (
 	"codea1/gpuworker/checkpoint"
 )
 
-// FollowerConfig says which policy a Follower keeps up with.
+// FollowerConfig is the configuration of a Follower.
 type FollowerConfig struct {
 	Bus     events.Bus
 	Run     string
 	Role    events.Role
-	Sampler Sampler // holds version 0 of the policy: where the run started
-	// Checkpoints is the folder of the role's checkpoints in this run's
-	// directory, where one is looked for that is no longer where policy.updated
-	// says: a run directory can be moved. Empty for none.
+	Sampler Sampler // with version 0 of the policy
+	// Checkpoints is the folder of the role's checkpoints in the run directory.
+	// The Follower looks there if a checkpoint is not at the URI of
+	// policy.updated, because the run directory was moved. Empty disables this.
 	Checkpoints string
-	// CheckpointWait is how long a checkpoint that policy.updated names may be
-	// missing: a trainer that was set back one checkpoint makes it again.
-	// Default 2 minutes.
+	// CheckpointWait is how long the Follower waits for a missing checkpoint: a
+	// trainer that restarts from an older checkpoint makes it again. Default
+	// 2 minutes.
 	CheckpointWait time.Duration
-	Logger         *slog.Logger // default: none
+	Logger         *slog.Logger // default: discard
 }
 
-// Follower is a Sampler that always samples from the newest policy version it
-// could load, and says from which.
+// Follower samples from the newest policy version that it has loaded and reports
+// that version.
 //
-// It is safe for concurrent use; calls of the engine take turns, so weights
-// are never replaced under a running Sample.
+// It is safe for concurrent use. It calls the engine from one goroutine at a
+// time, so it never replaces weights during a Sample.
 type Follower struct {
 	config FollowerConfig
 
-	// engine holds one token: who takes it may call the Sampler. A mutex would
-	// not let go when a context ends.
+	// engine is a lock of the Sampler: it holds one token, and a caller takes
+	// it. Unlike a mutex it can be waited for until a context ends.
 	engine chan struct{}
 
 	mu      sync.Mutex
-	version int           // loaded into the Sampler
-	changed chan struct{} // closed when version rises
+	version int           // of the weights in the Sampler
+	changed chan struct{} // closed when version increases
 }
 
 // NewFollower returns a Follower at version 0.
@@ -68,14 +68,14 @@ func NewFollower(config FollowerConfig) (*Follower, error) {
 	return f, nil
 }
 
-// Version returns the policy version that is loaded.
+// Version returns the loaded policy version.
 func (f *Follower) Version() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.version
 }
 
-// WaitVersion waits until the loaded version is least or above.
+// WaitVersion waits until the loaded version is at least least.
 func (f *Follower) WaitVersion(ctx context.Context, least int) error {
 	for {
 		f.mu.Lock()
@@ -92,7 +92,7 @@ func (f *Follower) WaitVersion(ctx context.Context, least int) error {
 	}
 }
 
-// EncodePrompt is Sampler.EncodePrompt. It waits while a Sample is running.
+// EncodePrompt calls Sampler.EncodePrompt. It waits for a running Sample.
 func (f *Follower) EncodePrompt(ctx context.Context, messages []Message) ([]int32, error) {
 	if err := f.acquire(ctx); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (f *Follower) EncodePrompt(ctx context.Context, messages []Message) ([]int3
 	return tokens, engineError("encode prompt", err)
 }
 
-// Sample is Sampler.Sample, and returns the policy version sampled from.
+// Sample calls Sampler.Sample and also returns the policy version.
 func (f *Follower) Sample(ctx context.Context, requests []SampleRequest, params SamplingParams) ([][]events.Completion, int, error) {
 	if err := f.acquire(ctx); err != nil {
 		return nil, 0, err
@@ -112,7 +112,7 @@ func (f *Follower) Sample(ctx context.Context, requests []SampleRequest, params 
 	if err == nil {
 		err = checkCompletions(requests, completions)
 	}
-	// The version cannot change here: loading needs the engine.
+	// The version cannot change here because loading needs the engine lock.
 	return completions, f.Version(), engineError("sample", err)
 }
 
@@ -128,9 +128,9 @@ func checkCompletions(requests []SampleRequest, completions [][]events.Completio
 	return nil
 }
 
-// Run follows policy.updated from the start of the run and loads the newest
-// version, skipping those that newer ones have overtaken. It returns nil when
-// ctx ends, and an error when a checkpoint cannot be used.
+// Run reads policy.updated from the start of the run and loads the newest
+// version. It skips a version if a newer one arrives before it is loaded. It
+// returns nil when ctx ends, and an error if a checkpoint cannot be loaded.
 func (f *Follower) Run(ctx context.Context) error {
 	reader, err := f.config.Bus.Read(ctx, events.ReadConfig{
 		Run: f.config.Run, Types: []events.Type{events.TypePolicyUpdated}, From: events.Start,
@@ -138,8 +138,8 @@ func (f *Follower) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("policy follower %s: %w", f.config.Role, err)
 	}
-	// Reading goes on while a checkpoint loads, so that the mailbox always
-	// holds the newest version.
+	// read continues while load loads a checkpoint, so newest always holds the
+	// newest version.
 	newest := make(chan *events.PolicyUpdated, 1)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.read(groupCtx, reader, newest) })
@@ -157,7 +157,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return nil
 }
 
-// read puts the newest version of the role into the mailbox.
+// read sends the newest version of the role to newest.
 func (f *Follower) read(ctx context.Context, reader events.Reader, newest chan *events.PolicyUpdated) error {
 	seen := 0
 	for {
@@ -175,7 +175,7 @@ func (f *Follower) read(ctx context.Context, reader events.Reader, newest chan *
 		}
 		seen = p.Version
 		select {
-		case <-newest: // overtaken before it was loaded
+		case <-newest: // a newer version replaces it before it is loaded
 		default:
 		}
 		newest <- p
@@ -195,12 +195,12 @@ func (f *Follower) load(ctx context.Context, newest <-chan *events.PolicyUpdated
 	}
 }
 
-// loadOrSkip loads a version. Where its directory is missing, it waits for it
-// to come, or for a newer version: the trainer's retention deletes old ones.
+// loadOrSkip loads a version. If its directory is missing, loadOrSkip waits for
+// the directory or for a newer version: the trainer deletes old versions.
 func (f *Follower) loadOrSkip(ctx context.Context, p *events.PolicyUpdated, newest <-chan *events.PolicyUpdated) error {
 	const retryEvery = 200 * time.Millisecond
-	// A resumed run reads the names of long retired versions first; the newest
-	// one follows within moments and is no news.
+	// A resumed run first reads updates of versions that are deleted. The newest
+	// version follows soon, so these are not worth a warning.
 	const warnAfter = 10 // retries
 	deadline := time.NewTimer(f.config.CheckpointWait)
 	defer deadline.Stop()
@@ -212,7 +212,7 @@ func (f *Follower) loadOrSkip(ctx context.Context, p *events.PolicyUpdated, newe
 			return err
 		}
 		if retries == warnAfter {
-			f.config.Logger.Warn("policy checkpoint is missing, waiting for it",
+			f.config.Logger.Warn("policy checkpoint is missing, waiting",
 				"version", p.Version, "uri", p.Checkpoint.URI, "at_most", f.config.CheckpointWait)
 		}
 		select {
@@ -228,8 +228,8 @@ func (f *Follower) loadOrSkip(ctx context.Context, p *events.PolicyUpdated, newe
 	}
 }
 
-// loadVersion loads a checkpoint after checking that it is the one the event
-// names.
+// loadVersion checks that a checkpoint has the SHA-256 of the event and loads
+// it.
 func (f *Follower) loadVersion(ctx context.Context, p *events.PolicyUpdated) error {
 	dir, err := checkpoint.Find(ctx, p.Checkpoint, f.config.Checkpoints)
 	if err != nil {

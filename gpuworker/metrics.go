@@ -6,10 +6,10 @@ import (
 	"codea1/gpuworker/checkpoint"
 )
 
-// metricsMean averages the statistics of a version's optimizer steps, each
-// weighted by its response tokens.
+// metricsMean averages the statistics of a version's optimizer steps, weighted
+// by response tokens.
 type metricsMean struct {
-	sum    UpdateStats // each mean times its tokens; Tokens is their sum
+	sum    UpdateStats // sums of mean times tokens; Tokens is the sum of the tokens
 	rate   float64     // learning rate of the last optimizer step
 	weight float64
 }
@@ -28,7 +28,7 @@ func (m *metricsMean) add(s *UpdateStats, rate float64) {
 }
 
 func (m *metricsMean) record(l *lesson, optimizerSteps int, took time.Duration) checkpoint.Metrics {
-	w := max(m.weight, 1) // without an optimizer step all sums are 0
+	w := max(m.weight, 1) // 0 without an optimizer step
 	return checkpoint.Metrics{
 		Loss: m.sum.Loss / w, KL: m.sum.KL / w, ClipFraction: m.sum.ClipFraction / w,
 		RatioMean: m.sum.RatioMean / w, Entropy: m.sum.Entropy / w, GradNorm: m.sum.GradNorm / w,

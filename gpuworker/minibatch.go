@@ -6,26 +6,26 @@ import (
 	"codea1/events"
 )
 
-// lesson is what a step teaches one role: its mini-batches in canonical order.
+// lesson is the training data of one step for one role, in slot order.
 type lesson struct {
-	batches     []miniBatch // those without a sequence left out
-	groups      []string    // consumed, in slot order
-	dropped     []string    // left out, in slot order
-	stale       int         // of those, sampled by too old a version
-	temperature float64     // the responses were sampled at
+	batches     []miniBatch // without empty ones
+	groups      []string    // groups that are trained on
+	dropped     []string    // groups that are not
+	stale       int         // dropped groups that were sampled by a version that is too old
+	temperature float64     // at which the responses were sampled
 	rewardMean  float64     // over the sequences
 	sequences   int
 }
 
-// miniBatch is what one optimizer step learns from.
+// miniBatch holds the sequences of one optimizer step.
 type miniBatch struct{ sequences []Sequence }
 
-// newLesson turns a complete step into mini-batches of groupsPerBatch slots
-// each (the last may have fewer). Dropped groups leave their mini-batch
-// smaller, so the others stay together whatever was lost.
+// newLesson divides a complete step into mini-batches of groupsPerBatch slots;
+// the last one may have fewer. A dropped group makes its mini-batch smaller and
+// does not move other groups into it.
 //
-// Role code learns from the M answers of a group, role test from the N suites
-// of the answer TOPVAR chose (design step 8); masked ones are left out.
+// Role code trains on the M answers of a group, role test on the N suites of the
+// answer that TOPVAR chose (design step 8). Masked completions are left out.
 func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStaleness int) (*lesson, error) {
 	l := &lesson{temperature: 1}
 	temperatureOf := ""
@@ -33,8 +33,8 @@ func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStalenes
 	for first := 0; first < len(step.groups); first += groupsPerBatch {
 		var batch miniBatch
 		for _, g := range step.groups[first:min(first+groupsPerBatch, len(step.groups))] {
-			// Version v was trained on step v, so a step's groups are sampled by
-			// step-1 when nothing is stale.
+			// Version v was trained on step v, so the newest version that can
+			// sample for a step is step-1.
 			stale := g.lost == "" && g.rollout.version < step.number-1-maxStaleness
 			if stale {
 				l.stale++
@@ -99,7 +99,7 @@ func sequencesOf(role events.Role, g *openGroup) ([]example, error) {
 		return nil, nil
 	}
 	if chosen >= len(g.rollout.rows) || len(g.rollout.rows[chosen]) != len(g.rewards.Test[chosen]) {
-		return nil, fmt.Errorf("the rewards of answer %d do not fit its suites", chosen)
+		return nil, fmt.Errorf("answer %d has a different number of rewards and suites", chosen)
 	}
 	for i := range g.rollout.rows[chosen] {
 		r := &g.rewards.Test[chosen][i]

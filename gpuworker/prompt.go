@@ -11,22 +11,22 @@ import (
 type Style string
 
 const (
-	// StylePlain is the question, and for the Test LLM the program, without a
-	// word more: what the embedded models were brought up on.
+	// StylePlain is the question and, for the Test LLM, the program. The embedded
+	// models are trained on it.
 	StylePlain Style = "plain"
-	// StylePaper gives an instruction-tuned model full instructions.
+	// StylePaper has full instructions for an instruction-tuned model.
 	StylePaper Style = "paper"
 )
 
-// Validate accepts the two styles.
+// Validate returns an error for an unknown style.
 func (s Style) Validate() error {
 	if s != StylePlain && s != StylePaper {
-		return fmt.Errorf("prompt style %q is neither %q nor %q", string(s), StylePlain, StylePaper)
+		return fmt.Errorf("prompt style %q is unknown, want %q or %q", string(s), StylePlain, StylePaper)
 	}
 	return nil
 }
 
-// CodePrompt asks the Code LLM for a program that solves the problem.
+// CodePrompt returns the prompt that asks the Code LLM to solve a problem.
 func CodePrompt(style Style, p *events.Problem) []Message {
 	if style == StylePlain {
 		return user(p.Question)
@@ -44,8 +44,8 @@ func CodePrompt(style Style, p *events.Problem) []Message {
 Reason step by step before the block if that helps you.`, strings.TrimSpace(p.Question), p.EntryPoint))
 }
 
-// TestPrompt asks the Test LLM for k tests that break code, an answer to the
-// problem, which it is shown.
+// TestPrompt returns the prompt that asks the Test LLM for k tests that code, an
+// answer to the problem, fails.
 func TestPrompt(style Style, p *events.Problem, code string, k int) []Message {
 	code = "```python\n" + strings.TrimRight(code, "\n") + "\n```"
 	if style == StylePlain {

@@ -9,8 +9,8 @@ import (
 	"codea1/events/stage"
 )
 
-// Rollout samples one role's part of a group: answers for a posed problem, or
-// test suites for sampled answers. Its Handle is the handler of a stage.
+// Rollout samples the completions of one role for a group: answers for a posed
+// problem, or suites for sampled answers. Handle is the handler of a stage.
 type Rollout struct {
 	config RolloutConfig
 }
@@ -24,32 +24,32 @@ func NewRollout(config RolloutConfig) (*Rollout, error) {
 	return &Rollout{config: config}, nil
 }
 
-// Consumes returns the event type to hand to Handle: problem.posed for role
+// Consumes returns the type of Handle's input events: problem.posed for role
 // code, code.sampled for role test.
 func (r *Rollout) Consumes() events.Type { return events.RolloutStage(r.config.Role).Consumes[0] }
 
-// Makes returns the event type that Handle makes: code.sampled for role code,
+// Makes returns the type of Handle's output events: code.sampled for role code,
 // tests.sampled for role test.
 func (r *Rollout) Makes() events.Type { return events.RolloutStage(r.config.Role).Makes[0] }
 
-// job is one event of a batch on its way through Handle.
+// job is one event of the batch that Handle works on.
 type job struct {
 	input   *events.Event
 	task    *task
-	prompts [][]int32 // encoded; parallel to task.prompts
+	prompts [][]int32 // encoded, in the order of task.prompts
 	output  *events.Event
 	err     error
 }
 
 func (j *job) settled() bool { return j.output != nil || j.err != nil }
 
-// Handle samples a batch of groups, in as few calls of the engine as the batch
-// allows. Completions depend on the weights, so the stage needs an outbox in
-// front of Handle (events/outbox).
+// Handle samples a batch of groups with as few calls of the engine as possible.
+// The completions depend on the loaded weights, so a repeated call can return
+// others: the stage needs an outbox (events/outbox) before Handle.
 //
-// A group whose policy version is not loaded yet is snoozed without delaying
-// the others. A prompt that is too long drops its group. Any other failure is
-// returned, and the stage retries.
+// Handle snoozes a group if its policy version is not loaded yet and samples the
+// others. It drops a group if its prompt is too long. It returns every other
+// failure, and the stage retries.
 func (r *Rollout) Handle(ctx context.Context, batch []*events.Event) []stage.Result {
 	jobs := make([]*job, len(batch))
 	for i, e := range batch {
@@ -75,18 +75,19 @@ func (r *Rollout) Handle(ctx context.Context, batch []*events.Event) []stage.Res
 	return results
 }
 
-// open makes the job of an event. A group that asks for no completion is done.
+// open makes the job of an event. A group that needs no completion is settled
+// at once.
 func (r *Rollout) open(e *events.Event) *job {
 	j := &job{input: e}
 	if j.task, j.err = r.newTask(e); j.err == nil && len(j.task.prompts) == 0 {
-		// No model answers, so the version is the requested one.
+		// No model is called, so the version is the requested one.
 		r.finish(j, j.task.least, nil)
 	}
 	return j
 }
 
-// sampleReady samples every job whose policy version is loaded, jobs with the
-// same parameters together.
+// sampleReady samples every job that the loaded policy version allows. It
+// samples jobs with the same parameters in one call.
 func (r *Rollout) sampleReady(ctx context.Context, jobs []*job) {
 	version := r.config.Policy.Version()
 	var order []SamplingParams
@@ -106,8 +107,9 @@ func (r *Rollout) sampleReady(ctx context.Context, jobs []*job) {
 	}
 }
 
-// awaitPolicy waits a bounded time for the oldest version that is asked for,
-// unless some group of the batch could run: its result must not wait.
+// awaitPolicy waits up to PolicyWait for the oldest version that the batch
+// needs. It does not wait if a group of the batch is settled, because that
+// group's result must not be delayed.
 func (r *Rollout) awaitPolicy(ctx context.Context, jobs []*job) {
 	var waiting []int
 	for _, j := range jobs {
@@ -125,11 +127,12 @@ func (r *Rollout) awaitPolicy(ctx context.Context, jobs []*job) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.PolicyWait)
 	defer cancel()
-	// Whether it came or not, Handle looks at the version next.
+	// The error does not matter: Handle reads the version next.
 	_ = r.config.Policy.WaitVersion(ctx, least)
 }
 
-// encode renders a job's prompts; false when that settled the job.
+// encode renders a job's prompts. It returns false if it settled the job with an
+// error.
 func (r *Rollout) encode(ctx context.Context, j *job) bool {
 	j.prompts = make([][]int32, len(j.task.prompts))
 	for i, messages := range j.task.prompts {
@@ -147,8 +150,8 @@ func (r *Rollout) encode(ctx context.Context, j *job) bool {
 	return true
 }
 
-// sample runs jobs of the same parameters in one call. Where that fails, each
-// job is tried by itself, so that one group cannot fail the others.
+// sample samples jobs with the same parameters in one call. If the call fails,
+// sample retries each job separately, so that one group cannot fail the others.
 func (r *Rollout) sample(ctx context.Context, jobs []*job) {
 	var requests []SampleRequest
 	for _, j := range jobs {

@@ -10,8 +10,8 @@ import (
 	"codea1/events"
 )
 
-// RolloutPolicy samples from one role's policy and says from which version.
-// A Follower is one.
+// RolloutPolicy samples from one role's policy and reports the version. Follower
+// implements it.
 type RolloutPolicy interface {
 	Version() int
 	WaitVersion(ctx context.Context, least int) error
@@ -19,26 +19,27 @@ type RolloutPolicy interface {
 	Sample(ctx context.Context, requests []SampleRequest, params SamplingParams) ([][]events.Completion, int, error)
 }
 
-// RolloutConfig describes one role's sampling stage.
+// RolloutConfig is the configuration of a Rollout.
 type RolloutConfig struct {
 	Role   events.Role
 	Policy RolloutPolicy
-	Source string // of the events made, for example "code-rollout-1"
+	Source string // of the output events, for example "code-rollout-1"
 	Style  Style  // of the prompts; default StylePlain
-	// TopP and TopK cut the sampled distribution; the log-probs recorded are
-	// those of the whole one, so training needs the defaults. Defaults 1 and 0.
+	// TopP and TopK limit the sampled distribution. The recorded log-probs are
+	// those of the whole distribution, so training needs the defaults 1 and 0.
 	TopP float64
 	TopK int
-	// MaxPromptTokens drops a group whose prompt is longer. Default 4,096.
+	// MaxPromptTokens is the longest prompt; a group with a longer one is
+	// dropped. Default 4,096.
 	MaxPromptTokens int
-	// PolicyWait is how long a batch waits for the policy version its groups
-	// ask for, when none of them can run. Default 2 s.
+	// PolicyWait is how long a batch waits for a policy version if none of its
+	// groups can be sampled yet. Default 2 s.
 	PolicyWait time.Duration
-	// SnoozeFor is after how long a group whose policy version has not come is
+	// SnoozeFor is the delay until a group that waits for its policy version is
 	// delivered again. Default 250 ms.
 	SnoozeFor time.Duration
 	Now       func() time.Time // default time.Now
-	Logger    *slog.Logger     // default: none
+	Logger    *slog.Logger     // default: discard
 }
 
 func (c RolloutConfig) withDefaults() RolloutConfig {

@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// Schedule is the learning rate over a run: a linear warm-up, then half a
-// cosine down to a share of the base rate.
+// Schedule is the learning rate of a run: a linear warm-up, then half a cosine
+// down to a share of the peak.
 type Schedule struct {
 	Base     float64 // peak learning rate
 	Warmup   int     // optimizer steps of the linear warm-up
-	Total    int     // optimizer steps until the rate has come down
+	Total    int     // optimizer steps of the whole schedule
 	MinRatio float64 // the final rate as a share of Base, in [0, 1]
 }
 
-// At returns the learning rate of the optimizer step that follows taken
-// earlier ones. The first is Base/Warmup, not 0: no step is spent on nothing.
-// Beyond Total it stays at MinRatio*Base.
+// At returns the learning rate of the optimizer step after taken steps. The
+// first rate is Base/Warmup, because a step with rate 0 would have no effect.
+// After Total steps the rate stays at MinRatio*Base.
 func (s Schedule) At(taken int) float64 {
 	if taken < s.Warmup {
 		return s.Base * float64(taken+1) / float64(s.Warmup)

@@ -6,21 +6,21 @@ import (
 	"codea1/events"
 )
 
-// task is one group's sampling in one role: a pure description of what to ask
-// the model and how the event is made of what it answers.
+// task describes the rollout of one group: the prompts for the model and the
+// output event that its completions give. It does no I/O.
 type task struct {
 	plan     *events.Plan
 	group    string
-	least    int // oldest policy version that may sample
+	least    int // oldest policy version that may sample the group
 	params   SamplingParams
-	prompts  [][]Message // one for role code, one per answer for role test; none when nothing is to be sampled
+	prompts  [][]Message // one for role code, one per answer for role test; none if the group needs no completion
 	perCount int         // completions per prompt
-	// payload makes the event's payload. prompts and completions are parallel
-	// to the task's prompts.
+	// payload makes the payload of the output event. prompts and completions
+	// have the order of the task's prompts.
 	payload func(version int, prompts [][]int32, completions [][]events.Completion) events.Payload
 }
 
-// seeds returns the seeds of the completions of the task's prompt i.
+// seeds returns the seeds for the completions of prompt i.
 func (t *task) seeds(role events.Role, i int) []uint64 {
 	seeds := make([]uint64, t.perCount)
 	for j := range seeds {
@@ -67,8 +67,8 @@ func (r *Rollout) codeTask(group string, posed *events.ProblemPosed) *task {
 	return t
 }
 
-// givenAnswers wraps programs as responses, so that later stages extract them
-// as they extract a sampled answer's.
+// givenAnswers formats programs as completions, so that later stages extract
+// them in the same way as sampled answers.
 func givenAnswers(programs []string) []events.Completion {
 	answers := make([]events.Completion, len(programs))
 	for i, program := range programs {

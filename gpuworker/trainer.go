@@ -12,12 +12,13 @@ import (
 	"codea1/gpuworker/checkpoint"
 )
 
-// Trainer makes one role's policy versions: version s by training version s-1
-// on the groups of step s.
+// Trainer makes the policy versions of one role: it makes version s by training
+// version s-1 on the groups of step s.
 //
-// It is a projection with weights for a state. A version's weights, optimizer
-// state and bus position are one checkpoint directory: killed at any moment, it
-// goes on from the newest one, trains no step twice and skips none.
+// It is a projection; its state is the weights. Weights, optimizer state and
+// position of a version are one checkpoint directory. After a kill at any moment
+// a new Trainer continues from the newest checkpoint, trains no step twice and
+// skips none.
 type Trainer struct {
 	config TrainerConfig
 	store  checkpoint.Folder
@@ -28,7 +29,7 @@ type Trainer struct {
 	position       events.Position // after the last message read
 }
 
-// NewTrainer returns a trainer; Run does all the work.
+// NewTrainer returns a Trainer. Run loads the checkpoint and trains.
 func NewTrainer(config TrainerConfig) (*Trainer, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -37,9 +38,9 @@ func NewTrainer(config TrainerConfig) (*Trainer, error) {
 	return &Trainer{config: config, store: checkpoint.Folder{Path: config.Checkpoints, Run: config.Run, Role: config.Role}}, nil
 }
 
-// Run restores the newest checkpoint, publishes it once more, and trains step
-// after step. It returns nil after the last step, and when ctx ends; a step cut
-// short by that is trained again from its start.
+// Run restores the newest checkpoint, publishes its event again, and trains step
+// by step. It returns nil after the last step or when ctx ends. The next Run
+// trains an interrupted step again from its start.
 func (t *Trainer) Run(ctx context.Context) error {
 	err := t.run(ctx)
 	if err == nil || ctx.Err() != nil {
@@ -70,8 +71,8 @@ func (t *Trainer) run(ctx context.Context) (err error) {
 		if err := t.collect(ctx, reader); err != nil {
 			return err
 		}
-		// One message can complete only its own step, but steps after it may
-		// have been complete before.
+		// A message completes only its own step, but later steps can be
+		// complete already.
 		for t.version < t.config.Steps {
 			step, ok := t.collector.next()
 			if !ok {
@@ -85,8 +86,7 @@ func (t *Trainer) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// restore brings learner, collector and position to where the newest
-// checkpoint stands.
+// restore sets learner, collector and position to the newest checkpoint.
 func (t *Trainer) restore(ctx context.Context) error {
 	versions, err := t.store.Open()
 	if err != nil {
@@ -116,12 +116,12 @@ func (t *Trainer) restore(ctx context.Context) error {
 	if record == nil {
 		return nil
 	}
-	// It may have been killed before it published; the bus knows the event if
-	// not.
+	// The last process may have ended before it published the event. The bus
+	// ignores a repeated event.
 	return t.publish(ctx, record)
 }
 
-// collect reads one message into the collector.
+// collect reads one message and applies it to the collector.
 func (t *Trainer) collect(ctx context.Context, reader events.Reader) error {
 	m, after, err := reader.Next(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (t *Trainer) collect(ctx context.Context, reader events.Reader) error {
 		return fmt.Errorf("event %s: %w", m.ID, err)
 	}
 	if err != nil {
-		t.config.Logger.Warn("event cannot be decoded, its group is left out", "id", m.ID, "type", m.Type, "group", m.Group, "error", err)
+		t.config.Logger.Warn("event cannot be decoded, its group is not trained on", "id", m.ID, "type", m.Type, "group", m.Group, "error", err)
 		t.collector.malformed(&m.Envelope)
 		return nil
 	}
@@ -142,7 +142,7 @@ func (t *Trainer) collect(ctx context.Context, reader events.Reader) error {
 }
 
 // train takes the optimizer steps of one step, saves the version and publishes
-// it. A step that teaches nothing makes a version too, with the same weights.
+// its event. A step without sequences makes a version with the same weights.
 func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 	started := t.config.Now()
 	hyper := &t.config.Hyper
@@ -183,7 +183,7 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 		"groups", len(lesson.groups), "dropped", len(lesson.dropped), "stale", lesson.stale,
 		"sequences", lesson.sequences, "tokens", record.Metrics.Tokens,
 		"reward", record.Metrics.RewardMean, "loss", record.Metrics.Loss, "seconds", record.Metrics.Seconds)
-	// Only now: no event names an older version as the newest any more.
+	// Old versions are deleted last, when policy.updated names a newer one.
 	return t.store.Retain(t.config.KeepLast, t.config.KeepEvery)
 }
 
@@ -214,8 +214,8 @@ func (t *Trainer) update(ctx context.Context, sequences []Sequence, config Updat
 	return stats, nil
 }
 
-// publish publishes the policy.updated of a version. It tries until the bus has
-// it: the version is on disk, and the workers need it for the next step.
+// publish publishes the policy.updated of a version. It retries until the bus
+// accepts it: the workers need the version for the next step.
 func (t *Trainer) publish(ctx context.Context, record *checkpoint.Record) error {
 	e, err := record.Event(t.store.Dir(record.Version))
 	if err != nil {

@@ -54,21 +54,21 @@ func (h *Hyperparameters) Validate() error {
 	return nil
 }
 
-// TrainerConfig describes one role's trainer.
+// TrainerConfig is the configuration of a Trainer.
 type TrainerConfig struct {
 	Bus         events.Bus
 	Learner     Learner
 	Run         string
 	Role        events.Role
-	Source      string // of the events made, for example "code-trainer"
-	Checkpoints string // folder of the role's checkpoints; made where missing
+	Source      string // of the output events, for example "code-trainer"
+	Checkpoints string // folder of the role's checkpoints; created if missing
 	Initial     string // checkpoint directory of version 0, and of the KL term's reference
 	Steps       int    // training steps of the run; Run returns after the last
 	Hyper       Hyperparameters
-	KeepLast    int              // newest checkpoints kept; default 3
-	KeepEvery   int              // multiples of it are kept too; 0 for none
+	KeepLast    int              // number of newest checkpoints to keep; default 3
+	KeepEvery   int              // keeps each version that it divides; 0 for none
 	Now         func() time.Time // default time.Now
-	Logger      *slog.Logger     // default: none
+	Logger      *slog.Logger     // default: discard
 }
 
 func (c TrainerConfig) withDefaults() TrainerConfig {
