@@ -7,11 +7,11 @@ import (
 	"codea1/gpuworker/tiny/tokenizer"
 )
 
-// chatTemplate is ChatML, the chat format of Qwen2, for Hugging Face's
-// transformers. chat.encode is the same in Go.
+// chatTemplate is ChatML, the chat format of Qwen2, as a template for Hugging
+// Face's transformers. chat.encode does the same in Go.
 const chatTemplate = `{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
 
-// chat renders messages as tokens and knows what ends a turn.
+// chat renders messages as tokens.
 type chat struct {
 	tokenizer                     *tokenizer.Tokenizer
 	turnStart, turnEnd, endOfText int32
@@ -30,8 +30,8 @@ func newChat(t *tokenizer.Tokenizer) (chat, error) {
 	return c, nil
 }
 
-// encode renders messages and the header of the assistant's turn. Content is
-// ordinary text: it cannot spell a special token.
+// encode renders messages and the header of the assistant's turn. Content never
+// becomes a special token.
 func (c chat) encode(messages []gpuworker.Message) ([]int32, error) {
 	var ids []int32
 	for i, m := range messages {
@@ -49,7 +49,7 @@ func (c chat) encode(messages []gpuworker.Message) ([]int32, error) {
 	return c.tokenizer.Append(ids, "assistant\n"), nil
 }
 
-// ends reports whether sampling stops at a token.
+// ends reports whether a completion ends with a token.
 func (c chat) ends(id int32) bool { return id == c.turnEnd || id == c.endOfText }
 
 // EncodePrompt implements gpuworker.Sampler.

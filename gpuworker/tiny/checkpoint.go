@@ -23,13 +23,13 @@ const (
 	generationFile = "generation_config.json"
 )
 
-// carriedNames are the files that pass from a checkpoint to those saved from it
-// as they are. All but the tokenizer may be missing.
+// carriedNames are the files that Save copies unchanged from the checkpoint that
+// was opened. All except the tokenizer are optional.
 var carriedNames = []string{
 	tokenizerFile, tokenizerSetup, generationFile, "chat_template.jinja", "special_tokens_map.json", "vocab.json", "merges.txt",
 }
 
-// maxTextBytes bounds a checkpoint's JSON files.
+// maxTextBytes limits the size of a checkpoint's JSON files.
 const maxTextBytes = 64 << 20
 
 // carried holds the contents of carriedNames.
@@ -40,7 +40,7 @@ type contents struct {
 	files     carried
 	tokenizer *tokenizer.Tokenizer
 	weights   *qwen2.Weights
-	optimizer *optimizer // nil when the directory has none
+	optimizer *optimizer // nil if the directory has none
 }
 
 func readCheckpoint(fsys fs.FS, withOptimizer bool) (*contents, error) {
@@ -94,7 +94,7 @@ func readText(fsys fs.FS, name string) ([]byte, error) {
 	return text, nil
 }
 
-// collector fills the tensors of weights by name and knows which are missing.
+// collector maps names to the tensors that a file has not filled yet.
 type collector map[string]qwen2.Tensor
 
 func (c collector) add(prefix string, w *qwen2.Weights) {
@@ -106,7 +106,7 @@ func (c collector) add(prefix string, w *qwen2.Weights) {
 func (c collector) take(t safetensors.Tensor) ([]float32, error) {
 	want, ok := c[t.Name]
 	if !ok {
-		return nil, fmt.Errorf("tensor %q does not belong to the model, or is there twice", t.Name)
+		return nil, fmt.Errorf("tensor %q does not belong to the model, or occurs twice", t.Name)
 	}
 	if fmt.Sprint(t.Shape) != fmt.Sprint(want.Shape) {
 		return nil, fmt.Errorf("tensor %q has the shape %v, the model needs %v", t.Name, t.Shape, want.Shape)
@@ -128,7 +128,7 @@ func readWeights(fsys fs.FS, config qwen2.Config) (*qwen2.Weights, error) {
 	rest.add("", w)
 	err := safetensors.ReadModel(fsys, func(t safetensors.Tensor) ([]float32, error) {
 		if t.Name == "lm_head.weight" && config.TieEmbeddings {
-			return nil, nil // some writers repeat the tied embeddings
+			return nil, nil // some programs write the tied embeddings twice
 		}
 		return rest.take(t)
 	})
@@ -148,7 +148,7 @@ func readWeights(fsys fs.FS, config qwen2.Config) (*qwen2.Weights, error) {
 	return w, nil
 }
 
-// readOptimizer returns nil without an error when there is no state.
+// readOptimizer returns nil without an error if there is no optimizer state.
 func readOptimizer(fsys fs.FS, config qwen2.Config) (*optimizer, error) {
 	o := newOptimizer(config)
 	rest := make(collector)

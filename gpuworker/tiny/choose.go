@@ -9,19 +9,19 @@ import (
 	"codea1/gpuworker/tiny/kernel"
 )
 
-// chooser draws tokens from logits. Its scratch serves one goroutine.
+// chooser draws tokens from logits. One goroutine may use it at a time.
 type chooser struct {
 	params  gpuworker.SamplingParams
 	probs   []float32
-	allowed []int32 // ids by falling probability, when not all are
+	allowed []int32 // ids in descending order of probability, for top-k and top-p
 }
 
 func newChooser(params gpuworker.SamplingParams, vocabulary int) *chooser {
 	return &chooser{params: params, probs: make([]float32, vocabulary), allowed: make([]int32, 0, vocabulary)}
 }
 
-// choose draws one token and returns its log-prob in nats under the tempered
-// distribution, before top-k and top-p. It uses up one number of rng.
+// choose draws one token. It returns the log-prob in nats of the distribution
+// after the temperature and before top-k and top-p. It draws one number from rng.
 func (c *chooser) choose(logits []float32, rng *rand.Rand) (id int32, logProb float32, err error) {
 	scale := float32(1 / c.params.Temperature)
 	for i, v := range logits {
@@ -40,9 +40,9 @@ func (c *chooser) choose(logits []float32, rng *rand.Rand) (id int32, logProb fl
 	return id, min(0, logits[id]*scale-logSum), nil
 }
 
-// draw inverts the cumulative distribution at u in [0, 1). The probabilities
-// add up to 1 only nearly: u is a share of what they do add up to, lest the
-// remainder fall to the last token, however improbable.
+// draw inverts the cumulative distribution at u in [0, 1). The sum of the
+// probabilities is not exactly 1, so u is scaled by the sum. Otherwise the
+// remainder would go to the last token.
 func (c *chooser) draw(u float64) int32 {
 	mass := 0.0
 	for _, p := range c.probs {
@@ -61,8 +61,8 @@ func (c *chooser) draw(u float64) int32 {
 	return int32(last)
 }
 
-// drawAllowed draws among the TopK most probable tokens, and of these among the
-// fewest that hold TopP of their mass.
+// drawAllowed draws from the smallest set of most probable tokens that has TopP
+// of the mass of the TopK most probable ones.
 func (c *chooser) drawAllowed(u float64) int32 {
 	c.allowed = c.allowed[:0]
 	for i, p := range c.probs {

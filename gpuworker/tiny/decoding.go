@@ -9,7 +9,7 @@ import (
 	"codea1/gpuworker/tiny/qwen2"
 )
 
-// sequence is one completion in the making.
+// sequence is one unfinished completion.
 type sequence struct {
 	request  int
 	prompt   []int32
@@ -19,14 +19,14 @@ type sequence struct {
 	ended    bool // by an end token
 }
 
-// prefix is a prefilled prompt and how many sequences still read it.
+// prefix is a prefilled prompt and the number of sequences that use it.
 type prefix struct {
 	qwen2.Prefix
 	readers int
 }
 
-// decoding is one goroutine's share of a Sample call: slots that sequences
-// enter when one is free and leave when they end.
+// decoding is one goroutine's share of a Sample call. A sequence takes a slot
+// when one is free and frees it when it ends.
 type decoding struct {
 	engine  *Engine
 	params  gpuworker.SamplingParams
@@ -37,7 +37,7 @@ type decoding struct {
 	prefixOf []*prefix   // by slot
 	unused   []*prefix   // for reuse
 
-	latest  *prefix // of the request that entered last
+	latest  *prefix // of the request whose sequence entered last
 	request int
 
 	batch []int   // slots in use
@@ -58,7 +58,7 @@ func (e *Engine) newDecoding(params gpuworker.SamplingParams, slots int) *decodi
 	}
 }
 
-// run completes the sequences. Those of a request follow one another.
+// run completes the sequences. The sequences of a request are consecutive.
 func (d *decoding) run(ctx context.Context, waiting []*sequence) error {
 	pass := d.engine.current.passes.Get().(*qwen2.Pass)
 	defer d.engine.current.passes.Put(pass)
@@ -87,8 +87,8 @@ func (d *decoding) run(ctx context.Context, waiting []*sequence) error {
 	}
 }
 
-// enter gives a sequence its prompt's cache, its first token and a slot, unless
-// that token is also its last.
+// enter draws the first token of a sequence and puts the sequence into a slot,
+// unless the first token ends it.
 func (d *decoding) enter(slot int, s *sequence, pass *qwen2.Pass) error {
 	if s.request != d.request {
 		d.prefill(s, pass)
@@ -105,7 +105,8 @@ func (d *decoding) enter(slot int, s *sequence, pass *qwen2.Pass) error {
 	return nil
 }
 
-// prefill makes d.latest the prompt of s, in memory no sequence reads.
+// prefill computes the prompt of s into d.latest, in memory that no sequence
+// uses.
 func (d *decoding) prefill(s *sequence, pass *qwen2.Pass) {
 	if d.latest == nil || d.latest.readers > 0 {
 		d.latest = &prefix{}
@@ -117,8 +118,8 @@ func (d *decoding) prefill(s *sequence, pass *qwen2.Pass) {
 	d.request = s.request
 }
 
-// gather lists the slots in use, those of a request side by side, because they
-// attend to their prompt together.
+// gather lists the used slots. The slots of a request are neighbours, because
+// they attend to their prompt together.
 func (d *decoding) gather() {
 	d.batch, d.next = d.batch[:0], d.next[:0]
 	for slot, s := range d.inSlot {
@@ -133,7 +134,7 @@ func (d *decoding) gather() {
 	}
 }
 
-// step extends each sequence of the batch by a token. It does not allocate.
+// step adds one token to each sequence of the batch. It does not allocate.
 func (d *decoding) step() error {
 	logits := d.decoder.Step(d.batch, d.next)
 	width := len(logits) / len(d.batch)
@@ -149,7 +150,7 @@ func (d *decoding) step() error {
 	return nil
 }
 
-// leave frees a slot, and its prompt's cache after the last reader.
+// leave frees a slot, and the prefix if no other sequence uses it.
 func (d *decoding) leave(slot int) {
 	p := d.prefixOf[slot]
 	if p.readers--; p.readers == 0 && p != d.latest {
@@ -158,7 +159,7 @@ func (d *decoding) leave(slot int) {
 	d.inSlot[slot], d.prefixOf[slot] = nil, nil
 }
 
-// extend draws the next token of s and reports whether s goes on.
+// extend draws the next token of s and reports whether s continues.
 func (d *decoding) extend(s *sequence, logits []float32) (more bool, err error) {
 	id, logProb, err := d.chooser.choose(logits, s.rng)
 	if err != nil {

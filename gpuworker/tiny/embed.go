@@ -9,11 +9,11 @@ import (
 //go:embed checkpoints
 var shipped embed.FS
 
-// Checkpoint returns a checkpoint that ships with the program, by the name of
-// its folder in checkpoints/, for OpenFS.
+// Checkpoint returns an embedded checkpoint by the name of its folder in
+// checkpoints/, for OpenFS.
 func Checkpoint(name string) (fs.FS, error) {
 	if _, err := fs.Stat(shipped, "checkpoints/"+name+"/"+configFile); err != nil {
-		return nil, fmt.Errorf("no checkpoint %q is shipped: %w", name, err)
+		return nil, fmt.Errorf("no embedded checkpoint %q: %w", name, err)
 	}
 	return fs.Sub(shipped, "checkpoints/"+name)
 }

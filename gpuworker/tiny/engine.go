@@ -14,17 +14,17 @@ import (
 	"codea1/gpuworker/tiny/tokenizer"
 )
 
-// Reasons for which the engine refuses a call.
+// Errors of the engine's calls.
 var (
 	ErrBadRequest  = errors.New("bad request")
 	ErrNoReference = errors.New("no reference policy is loaded")
 	ErrMismatch    = errors.New("checkpoint of another model")
-	ErrDiverged    = errors.New("the model's numbers are no longer finite")
+	ErrDiverged    = errors.New("the model's numbers are not finite")
 )
 
-// Engine is one policy on the CPU, with its reference and optimizer if it is
-// trained. Sampling and scoring may run concurrently; what changes weights
-// waits for them and is waited for.
+// Engine is one policy on the CPU. In training it also has a reference policy
+// and an optimizer. It is safe for concurrent use: calls that sample or score run
+// concurrently, calls that change weights run one at a time.
 type Engine struct {
 	threads   int // goroutines of one call
 	slots     int // sequences that a goroutine decodes together
@@ -44,7 +44,7 @@ var (
 	_ gpuworker.Learner = (*Engine)(nil)
 )
 
-// model is a network and the passes that compute over it.
+// model is a network with its passes.
 type model struct {
 	net    *qwen2.Network
 	passes sync.Pool // of *qwen2.Pass
@@ -57,7 +57,7 @@ func newModel(w *qwen2.Weights) *model {
 }
 
 // Open opens a checkpoint directory: weights, tokenizer, and optimizer state if
-// there is one.
+// the directory has one.
 func Open(dir string) (*Engine, error) {
 	e, err := OpenFS(os.DirFS(dir))
 	if err != nil {
@@ -66,8 +66,8 @@ func Open(dir string) (*Engine, error) {
 	return e, nil
 }
 
-// OpenFS is Open for a checkpoint at the root of a file system, such as one
-// embedded in the program.
+// OpenFS opens a checkpoint at the root of a file system, such as an embedded
+// checkpoint.
 func OpenFS(fsys fs.FS) (*Engine, error) {
 	c, err := readCheckpoint(fsys, true)
 	if err != nil {
@@ -117,7 +117,7 @@ func newEngine(files carried, t *tokenizer.Tokenizer, w *qwen2.Weights) (*Engine
 	}, nil
 }
 
-// Parameters returns how many numbers are trained.
+// Parameters returns the number of trained parameters.
 func (e *Engine) Parameters() int {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -138,6 +138,6 @@ func (e *Engine) ResetOptimizer() {
 	e.optimizer = nil
 }
 
-// Close implements gpuworker.Sampler and gpuworker.Learner. The engine holds
-// nothing but memory.
+// Close implements gpuworker.Sampler and gpuworker.Learner. It does nothing,
+// because the engine uses only memory.
 func (e *Engine) Close() error { return nil }

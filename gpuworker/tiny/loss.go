@@ -6,7 +6,7 @@ import (
 	"codea1/gpuworker"
 )
 
-// tally sums what an Update reports, over tokens.
+// tally sums the statistics of an Update over tokens.
 type tally struct {
 	loss, kl, clipped, ratio, entropy float64
 }
@@ -19,8 +19,8 @@ func (t *tally) add(o tally) {
 	t.entropy += o.entropy
 }
 
-// tokenLoss returns the loss of one token and its derivative by the token's
-// log-prob, before the mean over tokens.
+// tokenLoss returns the loss of one token, before the mean over tokens, and its
+// derivative by the token's log-prob.
 func tokenLoss(config gpuworker.UpdateConfig, s gpuworker.Sequence, token int, logProb float64) (t tally, slope float64) {
 	if config.Loss == gpuworker.LossSFT {
 		return tally{loss: -logProb, ratio: 1}, -1
@@ -35,13 +35,13 @@ func tokenLoss(config gpuworker.UpdateConfig, s gpuworker.Sequence, token int, l
 	return t, slope
 }
 
-// surrogate is PPO's clipped objective (Schulman et al. 2017) with bounds of
-// its own above and below (DAPO) and a dual clip (Ye et al. 2020): with
+// surrogate is PPO's clipped objective (Schulman et al. 2017) with different
+// lower and upper bounds (DAPO) and a dual clip (Ye et al. 2020). With
 // r = exp(log-ratio),
 //
 //	loss = max(-A*r, -A*clip(r, 1-ClipLow, 1+ClipHigh)), and for A < 0 at most -A*DualClip
 //
-// where the bound was taken, or the log-ratio clamped, the slope is 0.
+// If a bound applies or the log-ratio is clamped, the slope is 0.
 func surrogate(config gpuworker.UpdateConfig, advantage, logRatio float64) (t tally, slope float64) {
 	clamped := clamp(logRatio, -config.LogRatioClamp, config.LogRatioClamp)
 	ratio := math.Exp(clamped)

@@ -20,11 +20,12 @@ func newOptimizer(c qwen2.Config) *optimizer {
 	return &optimizer{mean: qwen2.NewWeights(c), variance: qwen2.NewWeights(c)}
 }
 
-// blockFloats is the unit in which vectors over all parameters are spread over
-// threads. Blocks lie at fixed places, so that sums over them round alike.
+// blockFloats is the number of parameters of a block. Goroutines share the work
+// on all parameters by blocks. The blocks do not depend on the number of
+// goroutines, so sums over them round in the same way.
 const blockFloats = 1 << 14
 
-// blocks calls do for each range of a vector of n elements.
+// blocks calls do for each block of n elements.
 func blocks(ctx context.Context, threads, n int, do func(lo, hi int)) error {
 	return parallel(ctx, threads, (n+blockFloats-1)/blockFloats, func(_ context.Context, i int) error {
 		do(i*blockFloats, min(n, (i+1)*blockFloats))
@@ -53,8 +54,9 @@ func norm(ctx context.Context, threads int, gradient *qwen2.Weights) (float64, e
 	return norm, nil
 }
 
-// apply takes one AdamW step on weights, with gradients clipped to the global
-// norm config.GradClip. It runs to its end: half a step would be no state.
+// apply takes one AdamW step on weights with gradients clipped to the global norm
+// config.GradClip. No context stops it, because a partial step would leave the
+// weights inconsistent.
 func (o *optimizer) apply(threads int, weights, gradient *qwen2.Weights, norm float64, config gpuworker.UpdateConfig) error {
 	o.step++
 	step := kernel.AdamWStep{

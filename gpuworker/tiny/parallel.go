@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// parallel calls do once for each item in [0,items), on at most so many
-// goroutines, and waits for them. Which goroutine takes an item, and when, is
-// left to chance. It stops at the first error or when ctx ends, and returns
-// why; the ctx that do gets ends with the first error.
+// parallel calls do once for each item in [0,items), on at most workers
+// goroutines, and waits for them. The order of the items is not defined. It stops
+// at the first error or when ctx ends, and returns that error. The context of do
+// ends at the first error.
 func parallel(ctx context.Context, workers, items int, do func(ctx context.Context, item int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64

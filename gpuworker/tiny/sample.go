@@ -47,7 +47,7 @@ func (e *Engine) Sample(ctx context.Context, requests []gpuworker.SampleRequest,
 	return out, nil
 }
 
-// seedStream keeps sampling apart from other uses of the same seeds.
+// seedStream makes sampling independent of other uses of the same seeds.
 const seedStream = 0x636f6465613173
 
 func checkParams(p gpuworker.SamplingParams) error {
@@ -59,12 +59,13 @@ func checkParams(p gpuworker.SamplingParams) error {
 	case p.TopK < 0:
 		return fmt.Errorf("%w: top-k %d is negative", ErrBadRequest, p.TopK)
 	case p.MaxTokens < 1:
-		return fmt.Errorf("%w: at most %d tokens leave nothing to sample", ErrBadRequest, p.MaxTokens)
+		return fmt.Errorf("%w: max tokens is %d, want 1 or more", ErrBadRequest, p.MaxTokens)
 	}
 	return nil
 }
 
-// checkTokens refuses an empty list and ids outside the vocabulary.
+// checkTokens returns an error for an empty list or an id outside the
+// vocabulary.
 func checkTokens(what string, ids []int32, config qwen2.Config) error {
 	if len(ids) == 0 {
 		return fmt.Errorf("%w: empty %s", ErrBadRequest, what)
@@ -77,8 +78,8 @@ func checkTokens(what string, ids []int32, config qwen2.Config) error {
 	return nil
 }
 
-// completion decodes what was sampled. Text is valid UTF-8 even if the model
-// left a rune half said.
+// completion decodes a finished sequence. Its text is valid UTF-8 even if the
+// last token ends inside a rune.
 func (e *Engine) completion(s *sequence) events.Completion {
 	c := events.Completion{Tokens: s.tokens, LogProbs: s.logProbs, Finish: events.FinishLength}
 	text := s.tokens

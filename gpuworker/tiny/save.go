@@ -16,8 +16,8 @@ import (
 	"codea1/gpuworker/tiny/tokenizer"
 )
 
-// Save implements gpuworker.Learner. Weights are float32, so that training goes
-// on from the very same bits.
+// Save implements gpuworker.Learner. It writes weights as float32, so that
+// training continues from the same bits.
 func (e *Engine) Save(ctx context.Context, dir string) error {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -35,8 +35,8 @@ func (e *Engine) Save(ctx context.Context, dir string) error {
 	})
 }
 
-// Export writes the checkpoint without optimizer state, weights as dtype F32 or
-// BF16, into dir, which exists and is empty.
+// Export writes the checkpoint without optimizer state into dir, which exists and
+// is empty. It writes weights as dtype F32 or BF16.
 func (e *Engine) Export(ctx context.Context, dir string, dtype safetensors.DType) error {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -83,7 +83,7 @@ func writeText(dir, name string, text []byte) error {
 	})
 }
 
-// writeFile creates a file, which must not exist, and syncs it and its entry.
+// writeFile creates a new file and syncs the file and its directory.
 func writeFile(dir, name string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -107,8 +107,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// newFiles makes what a checkpoint carries beside its weights, for a tokenizer
-// made here.
+// newFiles makes the files of a checkpoint, except weights and config.json, for a
+// tokenizer.
 func newFiles(t *tokenizer.Tokenizer, format chat, positions int) (carried, error) {
 	text, err := t.MarshalJSON()
 	if err != nil {
@@ -141,7 +141,7 @@ func newFiles(t *tokenizer.Tokenizer, format chat, positions int) (carried, erro
 	return carried{tokenizerFile: text, tokenizerSetup: setup, generationFile: generation}, nil
 }
 
-// marshalIndent leaves < and > readable: special tokens are full of them.
+// marshalIndent does not escape < and >, which special tokens contain.
 func marshalIndent(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

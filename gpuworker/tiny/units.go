@@ -9,18 +9,18 @@ import (
 	"codea1/gpuworker/tiny/qwen2"
 )
 
-// maxUnitRows bounds the activations of one pass. It is also how finely work
-// is spread: a group of 8 answers to one prompt fits.
+// maxUnitRows limits the activations of one pass and the size of a unit of work.
+// A group of 8 answers to one prompt fits.
 const maxUnitRows = 512
 
-// unit is what one pass computes: neighbouring sequences with the same prompt,
-// which is computed once.
+// unit is the work of one pass: neighbouring sequences with the same prompt. The
+// pass computes the prompt once.
 type unit struct {
 	group   qwen2.Group
-	indices []int // of the sequences, by response
+	indices []int // of the sequence of each response
 }
 
-// makeUnits covers the sequences that have tokens, in order.
+// makeUnits divides the sequences that have tokens into units, in order.
 func makeUnits(sequences []gpuworker.Sequence) []unit {
 	var units []unit
 	for i, s := range sequences {
@@ -43,13 +43,14 @@ func makeUnits(sequences []gpuworker.Sequence) []unit {
 	return units
 }
 
-// gradientShards is how many partial sums a gradient is made of. It is fixed,
-// so that the order of additions, and with it the weights, do not depend on
-// the number of threads; more threads than this do not help an Update.
+// gradientShards is the number of partial sums of a gradient. It is fixed, so the
+// order of additions, and with it the weights, does not depend on the number of
+// goroutines. An Update cannot use more goroutines than this.
 const gradientShards = 8
 
-// shard spreads units evenly over gradientShards: the largest first, each to
-// the shard with the fewest rows. Ties fall to the lower index.
+// shard divides units evenly among gradientShards shards: it takes the largest
+// unit first and adds it to the shard with the fewest rows. On a tie the lower
+// index wins.
 func shard(units []unit) [][]unit {
 	order := slices.Clone(units)
 	slices.SortStableFunc(order, func(a, b unit) int { return cmp.Compare(b.group.Rows(), a.group.Rows()) })
@@ -68,7 +69,7 @@ func shard(units []unit) [][]unit {
 	return shards
 }
 
-// checkSequences refuses what a pass cannot compute.
+// checkSequences returns an error for a sequence that a pass cannot compute.
 func checkSequences(sequences []gpuworker.Sequence, config qwen2.Config) error {
 	for i, s := range sequences {
 		if len(s.Tokens) == 0 {

@@ -46,9 +46,8 @@ func (e *Engine) LogProbs(ctx context.Context, policy gpuworker.Policy, sequence
 	return out, nil
 }
 
-// Update implements gpuworker.Learner. LossSFT trains at temperature 1. An
-// error, that of an ended ctx included, leaves weights and optimizer as they
-// were.
+// Update implements gpuworker.Learner. LossSFT trains at temperature 1. If Update
+// returns an error, weights and optimizer are unchanged.
 func (e *Engine) Update(ctx context.Context, sequences []gpuworker.Sequence, config gpuworker.UpdateConfig) (gpuworker.UpdateStats, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,7 +106,7 @@ func checkUpdate(sequences []gpuworker.Sequence, config gpuworker.UpdateConfig) 
 	}
 	switch {
 	case tokens == 0:
-		return fmt.Errorf("%w: an update without response tokens", ErrBadRequest)
+		return fmt.Errorf("%w: the update has no response tokens", ErrBadRequest)
 	case !(config.Temperature > 0):
 		return fmt.Errorf("%w: temperature %g is not above 0", ErrBadRequest, config.Temperature)
 	case config.Loss == gpuworker.LossPPO && !(config.LogRatioClamp > 0):
@@ -117,8 +116,8 @@ func checkUpdate(sequences []gpuworker.Sequence, config gpuworker.UpdateConfig) 
 }
 
 // gradient returns the gradient of the mean loss over all response tokens, the
-// sums of what Update reports, and the number of tokens. The caller holds the
-// lock and has called PackBackward.
+// sums of the statistics, and the number of tokens. The caller holds the lock and
+// has called PackBackward.
 func (e *Engine) gradient(ctx context.Context, sequences []gpuworker.Sequence, config gpuworker.UpdateConfig) (*qwen2.Weights, tally, int, error) {
 	tokens := 0
 	for _, s := range sequences {

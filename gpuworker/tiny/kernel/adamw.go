@@ -7,14 +7,14 @@ type AdamWStep struct {
 	LearningRate float64
 	Beta1, Beta2 float64
 	Epsilon      float64
-	WeightDecay  float64 // decoupled: weights shrink by LearningRate*WeightDecay
-	GradScale    float64 // multiplies every gradient: 1, or less to clip their norm
+	WeightDecay  float64 // decoupled: weights are reduced by the share LearningRate*WeightDecay
+	GradScale    float64 // factor of every gradient; below 1 to clip the norm
 	Step         int     // 1 for the first step
 }
 
-// AdamW updates weights and their moments m and v from grad, which stays as it
-// is (Loshchilov and Hutter, "Decoupled Weight Decay Regularization",
-// algorithm 2 with bias correction). All slices have len(weights) elements.
+// AdamW updates weights and their moments m and v with the gradient grad
+// (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", algorithm 2
+// with bias correction). All slices have len(weights) elements.
 func AdamW(weights, m, v, grad []float32, step AdamWStep) {
 	n := len(weights)
 	t := float64(step.Step)

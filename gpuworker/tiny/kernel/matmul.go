@@ -2,12 +2,12 @@ package kernel
 
 import "sync"
 
-// MatMul computes C = A*B, or C += A*B when accumulate is set, for A[m,K],
-// B[K,N] and C[m,N]. A's rows start lda elements apart, C's ldc. C must not
-// overlap A. It panics when a slice is too short for its shape.
+// MatMul computes C = A*B, or C += A*B if accumulate is set, for A[m,K], B[K,N]
+// and C[m,N]. The row strides of A and C are lda and ldc elements. C must not
+// overlap A. MatMul panics if a slice is too short for its shape.
 //
-// Each element is the chain c = c + a[p]*b[p] over ascending p, which begins
-// with 0 or, accumulating, with C: a row of C does not depend on m.
+// Each element is the chain c = c + a[p]*b[p] over ascending p, which starts with
+// 0 or, if accumulate is set, with C. A row of C does not depend on m.
 func MatMul(c []float32, ldc int, a []float32, lda int, m int, b *Packed, accumulate bool) {
 	checkMatrix("A", a, m, b.K, lda)
 	checkMatrix("C", c, m, b.N, ldc)
@@ -24,18 +24,19 @@ func MatMul(c []float32, ldc int, a []float32, lda int, m int, b *Packed, accumu
 	})
 }
 
-// chunkRows bounds the rows of B that MatMulTA packs at once: a pair of panels
-// of that many rows is 16 KiB, half of the smallest first-level cache.
+// chunkRows is the largest number of rows of B that MatMulTA packs together. A
+// pair of panels with these rows is 16 KiB, half of the smallest first-level
+// cache.
 const chunkRows = 128
 
 var chunks = sync.Pool{New: func() any { return new([chunkRows * pairCols]float32) }}
 
-// MatMulTA computes C[k,n] += A[m,k]ᵀ * B[m,n], the gradient of a weight: A
-// and B hold one row per token. Rows start lda, ldb and ldc elements apart. C
-// must not overlap A or B. It panics when a slice is too short for its shape.
+// MatMulTA computes C[k,n] += A[m,k]ᵀ * B[m,n], the gradient of a weight: A and B
+// have one row per token. The row strides are lda, ldb and ldc elements. C must
+// not overlap A or B. MatMulTA panics if a slice is too short for its shape.
 //
-// Each element is a chain over ascending m that begins with C, so two calls on
-// consecutive rows equal one call on both.
+// Each element is a chain over ascending m that starts with C, so two calls on
+// consecutive rows equal one call on all rows.
 func MatMulTA(c []float32, ldc int, a []float32, lda int, b []float32, ldb int, m, k, n int) {
 	checkMatrix("A", a, m, k, lda)
 	checkMatrix("B", b, m, n, ldb)
@@ -61,8 +62,8 @@ func MatMulTA(c []float32, ldc int, a []float32, lda int, b []float32, ldb int, 
 	}
 }
 
-// product is C[m,n] = A[m,k]*B[k,n] in the terms of tileFunc, with B in an
-// even number of panels.
+// product is C[m,n] = A[m,k]*B[k,n] with the parameters of tileFunc. B has an even
+// number of panels.
 type product struct {
 	m, k, n     int
 	a           []float32
@@ -74,13 +75,13 @@ type product struct {
 	load        bool
 }
 
-// maxTile is the most elements of C that any path's tile covers.
+// maxTile is the number of elements of C in the largest tile of all paths.
 const maxTile = 512
 
 var edges = sync.Pool{New: func() any { return new([maxTile]float32) }}
 
-// multiply covers C with tiles: panels outside, so that they stay in the
-// first-level cache while all rows pass.
+// multiply computes C tile by tile. The outer loop runs over panels, so that a
+// panel stays in the first-level cache for all rows.
 func (p *path) multiply(x product) {
 	if x.m == 0 || x.k == 0 || x.n == 0 {
 		return
@@ -102,7 +103,7 @@ func (p *path) multiply(x product) {
 	}
 }
 
-// column runs the tile down all rows, in blocks of nearly equal height.
+// column computes one column of tiles in blocks of nearly equal height.
 func (t *tile) column(x *product, b, c []float32, ldc int) {
 	for i, blocks := 0, (x.m+t.rows-1)/t.rows; blocks > 0; blocks-- {
 		rows := (x.m - i + blocks - 1) / blocks
@@ -111,8 +112,8 @@ func (t *tile) column(x *product, b, c []float32, ldc int) {
 	}
 }
 
-// edge computes the last columns, which fill the tile only in part, in a
-// scratch block: the same micro-kernel, so the same bits as in a full tile.
+// edge computes the last columns, which do not fill a tile, in a scratch block. It
+// uses the same micro-kernel, so the bits are those of a full tile.
 func (t *tile) edge(x *product, b []float32, j int) {
 	scratch := edges.Get().(*[maxTile]float32)
 	defer edges.Put(scratch)

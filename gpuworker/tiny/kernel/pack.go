@@ -5,23 +5,23 @@ import "fmt"
 const (
 	// panelCols is the width of a packed panel: one AVX-512 register.
 	panelCols = 16
-	// pairCols is what columns are padded to, so that tiles may always take
-	// two panels.
+	// pairCols is the width to which columns are padded, so that a tile can
+	// always read two panels.
 	pairCols = 2 * panelCols
 )
 
-// Packed is a matrix B[K,N] laid out for [MatMul]: panels of 16 columns, each
-// storing its K rows one after the other, the last panels padded with zeros.
-// The layout is the same on every path. The zero value is empty; a Packed may
-// be read by many goroutines at once.
+// Packed is a matrix B[K,N] in the layout of [MatMul]: panels of 16 columns, each
+// with its K rows one after the other. The last panels are padded with zeros. The
+// layout is the same on every path. The zero value is empty. Goroutines may read
+// a Packed concurrently.
 type Packed struct {
 	K, N int
 	data []float32 // [panels][K][panelCols], an even number of panels
 }
 
-// Pack fills dst with b: [k,n] row-major or, when transposed, [n,k] row-major
-// as Hugging Face stores a linear layer's weight [out,in], so that MatMul
-// computes x*Wᵀ. dst's memory is reused when large enough. It panics when b is
+// Pack fills dst with b. b is [k,n] row-major or, if transposed, [n,k] row-major:
+// Hugging Face stores a linear layer's weight as [out,in], and MatMul then
+// computes x*Wᵀ. Pack reuses dst's memory if it is large enough. It panics if b is
 // shorter than k*n.
 func Pack(dst *Packed, b []float32, k, n int, transposed bool) {
 	ldb := n
@@ -31,8 +31,8 @@ func Pack(dst *Packed, b []float32, k, n int, transposed bool) {
 	PackView(dst, b, ldb, k, n, transposed)
 }
 
-// PackView is [Pack] for a matrix whose consecutive rows start ldb elements
-// apart, such as one head's keys inside a buffer of all heads.
+// PackView is [Pack] for a matrix with a row stride of ldb elements, such as the
+// keys of one head in a buffer of all heads.
 func PackView(dst *Packed, b []float32, ldb, k, n int, transposed bool) {
 	if transposed {
 		checkMatrix("B", b, n, k, ldb)
@@ -51,13 +51,13 @@ func PackView(dst *Packed, b []float32, ldb, k, n int, transposed bool) {
 	}
 }
 
-// packedCols is n padded to whole pairs of panels.
+// packedCols returns n rounded up to pairs of panels.
 func packedCols(n int) int {
 	return (n + pairCols - 1) / pairCols * pairCols
 }
 
-// packPanels copies b[k,n] into panels that start panelLen elements apart,
-// padding with zeros to a pair of panels.
+// packPanels copies b[k,n] into panels with a stride of panelLen elements and pads
+// them with zeros to a pair of panels.
 func packPanels(dst []float32, panelLen int, b []float32, ldb, k, n int) {
 	for j := 0; j < packedCols(n); j += panelCols {
 		panel := dst[j/panelCols*panelLen:][:k*panelCols]
@@ -77,8 +77,8 @@ func packPanels(dst []float32, panelLen int, b []float32, ldb, k, n int) {
 	}
 }
 
-// packTransposed lays out the [n,k] matrix b as its transpose, four rows of b
-// at a time so that each step writes neighbours.
+// packTransposed packs the transpose of the [n,k] matrix b. It reads four rows of b
+// together, so that each step writes neighbouring elements.
 func packTransposed(dst, b []float32, ldb, k, n int) {
 	for j := 0; j < packedCols(n); j += panelCols {
 		panel := dst[j*k:][:k*panelCols]
@@ -104,16 +104,16 @@ func packTransposed(dst, b []float32, ldb, k, n int) {
 	}
 }
 
-// checkMatrix panics unless x holds rows of cols elements, stride apart: the
-// assembly behind checks nothing.
+// checkMatrix panics unless x has rows of cols elements with the stride. The
+// assembly has no checks.
 func checkMatrix(name string, x []float32, rows, cols, stride int) {
 	if rows < 0 || cols < 0 || stride < cols {
-		panic(fmt.Sprintf("kernel: %s is %dx%d with rows %d apart", name, rows, cols, stride))
+		panic(fmt.Sprintf("kernel: %s is %dx%d with row stride %d", name, rows, cols, stride))
 	}
 	if rows == 0 || cols == 0 {
 		return
 	}
 	if need := (rows-1)*stride + cols; len(x) < need {
-		panic(fmt.Sprintf("kernel: %s holds %d elements, %dx%d with rows %d apart needs %d", name, len(x), rows, cols, stride, need))
+		panic(fmt.Sprintf("kernel: %s has %d elements, %dx%d with row stride %d needs %d", name, len(x), rows, cols, stride, need))
 	}
 }

@@ -9,22 +9,22 @@ import (
 
 //go:generate go run ./internal/neon -out asm_arm64.s -stubs asm_arm64.go
 
-// Variable is the environment variable that forces a path.
+// Variable is the environment variable that sets the path.
 const Variable = "CODEA1_KERNEL"
 
-// Reasons for which a path is refused.
+// Errors of a path that cannot be used.
 var (
 	ErrUnknownPath     = errors.New("unknown kernel path")
 	ErrUnsupportedPath = errors.New("kernel path not supported by this machine")
 )
 
-// path is one implementation of every kernel. Lengths and strides reach it
-// checked; strides count elements.
+// path is one implementation of every kernel. Its callers check lengths and
+// strides. Strides count elements.
 type path struct {
 	name string
 
-	// tall is the tile for many rows, wide the one for the few rows of a
-	// decode step, where more columns keep the multipliers busy.
+	// tall is the tile for many rows. wide is the tile for the few rows of a
+	// decode step, where more columns use the multipliers better.
 	tall, wide tile
 
 	dot             func(a, b []float32) float32
@@ -43,20 +43,20 @@ type path struct {
 	adamw           func(w, m, v, g []float32, gradScale, beta1, beta1C, beta2, beta2C, rootScale, epsilon, rate, decay float32)
 }
 
-// tile is a micro-kernel: a block of C of at most rows x 16*panels elements.
+// tile is a micro-kernel for a block of C of at most rows x 16*panels elements.
 type tile struct {
 	rows, panels int
 	run          tileFunc
 }
 
-// tileFunc computes C[rows, 16*panels] = A*B, or C += A*B when load is set.
+// tileFunc computes C[rows, 16*panels] = A*B, or C += A*B if load is set.
 // A[r,p] is a[r*aRow+p*aStep]; B[p, 16*q+j] is b[q*bPanel+16*p+j]; k > 0.
 type tileFunc func(rows, k int, a []float32, aRow, aStep int, b []float32, bPanel int, c []float32, ldc int, load bool)
 
-// known lists the names in order of preference, whatever the machine.
+// known has the names of all paths of all machines in order of preference.
 var known = []string{"avx512", "avx2", "neon", "scalar"}
 
-// active is written at start and by Use only; nil when refused is set.
+// active is written only at start and by Use. It is nil if refused is set.
 var (
 	active  *path
 	refused error
@@ -73,20 +73,20 @@ func init() {
 	}
 }
 
-// Check returns why the path asked for by CODEA1_KERNEL cannot be used
-// ([ErrUnknownPath] or [ErrUnsupportedPath]), or nil. Commands call it before
-// computing anything; a kernel called all the same panics with that error.
+// Check returns [ErrUnknownPath] or [ErrUnsupportedPath] if the path of
+// CODEA1_KERNEL cannot be used. Callers check it before they compute. All other
+// functions panic with that error.
 func Check() error {
 	return refused
 }
 
-// Name returns the path in use: "avx512", "avx2", "neon" or "scalar".
+// Name returns the active path: "avx512", "avx2", "neon" or "scalar".
 func Name() string {
 	return current().name
 }
 
-// Names returns the paths this machine can run, best first. It always holds
-// "scalar".
+// Names returns the paths that this machine supports, best first. "scalar" is
+// always one of them.
 func Names() []string {
 	var names []string
 	for _, p := range supported() {
@@ -95,8 +95,8 @@ func Names() []string {
 	return names
 }
 
-// Use switches the whole process to the named path. It must not be called
-// while another goroutine computes.
+// Use sets the path of the whole process. It must not be called while another
+// goroutine computes.
 func Use(name string) error {
 	for _, p := range supported() {
 		if p.name == name {
@@ -106,19 +106,19 @@ func Use(name string) error {
 	}
 	for _, k := range known {
 		if k == name {
-			return fmt.Errorf("%w: %s (it has %s)", ErrUnsupportedPath, name, strings.Join(Names(), ", "))
+			return fmt.Errorf("%w: %s (supported: %s)", ErrUnsupportedPath, name, strings.Join(Names(), ", "))
 		}
 	}
 	return fmt.Errorf("%w: %q (known: %s)", ErrUnknownPath, name, strings.Join(known, ", "))
 }
 
-// supported lists this machine's paths, best first.
+// supported returns the paths of this machine, best first.
 func supported() []*path {
 	return append(vectorPaths(), &scalarPath)
 }
 
-// current returns the active path. It panics with the reason when
-// CODEA1_KERNEL asked for one that cannot run.
+// current returns the active path. It panics if the path of CODEA1_KERNEL cannot be
+// used.
 func current() *path {
 	if active == nil {
 		panic(refused)

@@ -4,8 +4,8 @@ import "golang.org/x/sys/cpu"
 
 //go:generate go -C internal/asm run . -out ../../asm_amd64.s -stubs ../../asm_amd64.go -pkg kernel
 
-// vectorPaths lists the assembly paths this machine can run, best first. The
-// flags of AVX2 and AVX-512 also tell that the operating system saves their
+// vectorPaths returns the assembly paths that this machine supports, best first.
+// The flags of AVX2 and AVX-512 are set only if the operating system saves their
 // registers.
 func vectorPaths() []*path {
 	var paths []*path

@@ -1,7 +1,7 @@
 package kernel
 
-// vectorPaths lists the assembly paths this machine can run. Every processor
-// that Go runs on has NEON.
+// vectorPaths returns the assembly paths that this machine supports. Go runs only on
+// processors with NEON.
 func vectorPaths() []*path { return []*path{&neonPath} }
 
 var neonPath = path{

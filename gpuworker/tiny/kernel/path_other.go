@@ -2,6 +2,5 @@
 
 package kernel
 
-// vectorPaths lists the assembly paths this machine can run: none are written
-// for its architecture.
+// vectorPaths returns nothing: this architecture has no assembly.
 func vectorPaths() []*path { return nil }

@@ -2,9 +2,9 @@ package kernel
 
 import "math"
 
-// RMSNorm sets dst to x*inv*weight, where inv = 1/sqrt(mean(x²)+eps) is
-// returned for [RMSNormBackward]. All slices have len(x) elements, which is
-// not 0; dst may be x.
+// RMSNorm sets dst to x*inv*weight with inv = 1/sqrt(mean(x²)+eps). It returns inv
+// for [RMSNormBackward]. All slices have len(x) elements, which is not 0. dst may
+// be x.
 func RMSNorm(dst, x, weight []float32, eps float32) (inv float32) {
 	n := len(x)
 	path := current()
@@ -14,8 +14,8 @@ func RMSNorm(dst, x, weight []float32, eps float32) (inv float32) {
 	return inv
 }
 
-// RMSNormBackward adds the gradients of [RMSNorm] to dx and dWeight, given the
-// gradient dy of its output and the inv it returned:
+// RMSNormBackward adds the gradients of [RMSNorm] to dx and dWeight. dy is the
+// gradient of its output and inv its result:
 //
 //	dWeight += dy * x*inv
 //	dx      += dy*weight*inv - x * inv³/n * Σ dy*weight*x

@@ -2,8 +2,9 @@ package kernel
 
 import "math"
 
-// scalarPath is plain Go. Every product is converted to float32 before it is
-// added, so that no compiler fuses the two and all architectures agree.
+// scalarPath is plain Go. Every product is converted to float32 before it is added.
+// The conversion prevents a fused multiply-add, so that all architectures give the
+// same bits.
 var scalarPath = path{
 	name:            "scalar",
 	tall:            tile{rows: 32, panels: 1, run: tileScalar},
@@ -129,9 +130,9 @@ func rmsBackwardScalar(dx, dw, x, w, dy []float32, inv, down float32) {
 	}
 }
 
-// adamwScalar takes the factors of one step: the complements 1-beta, rootScale
-// 1/sqrt(1-beta2^t), rate LearningRate/(1-beta1^t) and decay
-// 1-LearningRate*WeightDecay.
+// adamwScalar takes the factors of one step: beta1C = 1-beta1, beta2C = 1-beta2,
+// rootScale = 1/sqrt(1-beta2^t), rate = LearningRate/(1-beta1^t) and
+// decay = 1-LearningRate*WeightDecay.
 func adamwScalar(w, m, v, g []float32, gradScale, beta1, beta1C, beta2, beta2C, rootScale, epsilon, rate, decay float32) {
 	for i := range w {
 		gi := float32(g[i] * gradScale)

@@ -2,16 +2,18 @@ package kernel
 
 import "math"
 
-// exp(x) = 2^n * exp(r) with n the integer nearest to x/ln 2 and |r| at most
-// ln(2)/2, where the Taylor polynomial of degree 7 errs by less than 6e-9.
-// Adding roundMagic leaves n in the low bits of the mantissa. ln 2 is split so
-// that n*ln2High is exact. The assembly holds the same constants.
+// exp(x) = 2^n * exp(r), where n is the integer nearest to x/ln 2 and |r| is at
+// most ln(2)/2. There the error of the Taylor polynomial of degree 7 is below
+// 6e-9. Adding roundMagic moves n into the low bits of the mantissa. ln 2 is the
+// sum of ln2High and ln2Low, so that n*ln2High is exact. The assembly uses the
+// same constants.
 const (
 	log2E      = 1.4426950408889634
 	roundMagic = 0x1.8p23
 	ln2High    = 0.693359375 // 9 significant bits
 	ln2Low     = -2.1219444005469058e-4
-	// expFloor is where 2^n would leave the normal numbers; below it, 0.
+	// expFloor is the smallest argument: below it 2^n is not a normal number and
+	// the result is 0.
 	expFloor = -87
 )
 
@@ -35,7 +37,8 @@ func expScalar(x float32) float32 {
 	return e * math.Float32frombits(math.Float32bits(t)<<23+math.Float32bits(1))
 }
 
-// sigmoidScalar returns 1/(1+exp(-x)) without a large exponential.
+// sigmoidScalar returns 1/(1+exp(-x)). It computes only exp(-|x|), which cannot
+// overflow.
 func sigmoidScalar(x float32) float32 {
 	e := expScalar(-float32(math.Abs(float64(x))))
 	if x < 0 {

@@ -1,7 +1,7 @@
 package kernel
 
-// tileScalar is the micro-kernel in Go: blocks of 2x4 and 1x4 elements, which
-// fit the registers, with the same chain per element in both.
+// tileScalar is the micro-kernel in Go. It computes blocks of 2x4 and 1x4 elements,
+// which fit the registers. The chain of an element is the same in both.
 func tileScalar(rows, k int, a []float32, aRow, aStep int, b []float32, _ int, c []float32, ldc int, load bool) {
 	b = b[:k*panelCols]
 	r := 0

@@ -1,14 +1,14 @@
 package kernel
 
-// SwiGLU sets dst to silu(gate)*up, element by element over len(gate), where
+// SwiGLU sets dst to silu(gate)*up for each element of gate, with
 // silu(g) = g/(1+exp(-g)). dst may be gate or up.
 func SwiGLU(dst, gate, up []float32) {
 	n := len(gate)
 	current().swiglu(dst[:n], gate, up[:n])
 }
 
-// SwiGLUBackward sets the gradients of [SwiGLU] from its inputs and the
-// gradient dOut of its output. With s the logistic function of gate:
+// SwiGLUBackward sets the gradients of the inputs of [SwiGLU]. dOut is the gradient
+// of its output. With s = 1/(1+exp(-gate)):
 //
 //	dUp   = dOut * gate*s
 //	dGate = dOut * up * (s + gate*s*(1-s))

@@ -2,17 +2,17 @@ package qwen2
 
 import "codea1/gpuworker/tiny/kernel"
 
-// attentionScratch is one segment's keys and values of one head.
+// attentionScratch holds the keys and values of one segment and head.
 type attentionScratch struct {
 	keys, values   []float32     // [keys, HeadSize]
-	keysT, valuesT kernel.Packed // transposed: for products over the head's dimensions
+	keysT, valuesT kernel.Packed // transposed, for products over the head's dimensions
 	keysP, valuesP kernel.Packed // for products over the keys
 	dKeys, dValues []float32     // [keys, HeadSize]
 	dWeights       []float32     // [rows, keys]
 }
 
-// gather copies columns [column, column+size) of the rows a segment attends to:
-// the prompt, then its own.
+// gather copies columns [column, column+size) of the rows that a segment attends
+// to: first the prompt's rows, then its own.
 func (p *Pass) gather(dst *[]float32, from []float32, width int, s segment, column, size int) []float32 {
 	out := resize(dst, s.keys()*size)
 	for j := range s.keys() {
@@ -21,15 +21,15 @@ func (p *Pass) gather(dst *[]float32, from []float32, width int, s segment, colu
 	return out
 }
 
-// keyRow is the row of the pass that holds key j of the segment.
+// keyRow returns the row of the pass with key j of the segment.
 func (s segment) keyRow(j int) int {
 	if j < s.before {
-		return j // the prompt comes first in a pass
+		return j // the prompt is first in a pass
 	}
 	return s.start + j - s.before
 }
 
-// attend computes causal attention from a.qkv into a.probs and a.mixed.
+// attend computes causal attention. It reads a.qkv and sets a.probs and a.mixed.
 func (p *Pass) attend(a *activations) {
 	c := p.net.Weights.Config
 	size, q, kv, width := c.HeadSize, c.queryWidth(), c.kvWidth(), c.qkvWidth()
@@ -58,13 +58,13 @@ func (p *Pass) attend(a *activations) {
 	}
 }
 
-// head returns one head's [rows, keys] of the segment.
+// head returns the segment's [rows, keys] of one head.
 func (s segment) head(probs []float32, head int) []float32 {
 	n := s.rows * s.keys()
 	return probs[s.scores+head*n:][:n]
 }
 
-// attendBackward computes dQKV from the gradient dMixed of attend's output.
+// attendBackward computes dQKV from dMixed, the gradient of attend's output.
 func (p *Pass) attendBackward(a *activations, dQKV, dMixed []float32) {
 	c := p.net.Weights.Config
 	size, q, kv, width := c.HeadSize, c.queryWidth(), c.kvWidth(), c.qkvWidth()
@@ -104,7 +104,7 @@ func (p *Pass) attendBackward(a *activations, dQKV, dMixed []float32) {
 	}
 }
 
-// scatter adds what gather took apart.
+// scatter adds rows that gather would copy to their original rows.
 func (p *Pass) scatter(to []float32, width int, s segment, column int, from []float32, size int) {
 	for j := range s.keys() {
 		kernel.Axpy(1, from[j*size:][:size], to[s.keyRow(j)*width+column:][:size])

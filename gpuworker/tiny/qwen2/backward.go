@@ -12,9 +12,10 @@ type gradientScratch struct {
 	dGated  []float32 // [R, MLP]
 }
 
-// Backward runs the group forward and back. For every response token, in order,
-// it asks dLogProb for the derivative of the loss by the token's log-prob at
-// the given temperature, and adds the gradient of the loss to grad.
+// Backward computes the forward and the backward pass of a group. It calls
+// dLogProb for every response token in order, which returns the derivative of the
+// loss by the token's log-prob at the given temperature. It adds the gradient of
+// the loss to grad.
 func (p *Pass) Backward(g Group, temperature float64, grad *Weights, dLogProb func(Score) float64) {
 	p.forward(g, true)
 	p.findTargets(g)
@@ -63,8 +64,8 @@ func (p *Pass) headBackward(temperature float64, grad *Weights, dLogProb func(Sc
 	}
 }
 
-// layerBackward turns dStream from the gradient after layer l into that before
-// it, and adds the gradients of the layer's weights.
+// layerBackward changes dStream from the gradient after layer l to the gradient
+// before it. It adds the gradients of the layer's weights to grad.
 func (p *Pass) layerBackward(l int, grad *Weights) {
 	c := p.net.Weights.Config
 	a, w, g, packed := &p.layers[l], &p.net.Weights.layers[l], &grad.layers[l], &p.net.layers[l]

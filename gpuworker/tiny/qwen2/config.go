@@ -6,10 +6,11 @@ import (
 	"fmt"
 )
 
-// ErrUnsupported marks a config.json that asks for what this package lacks.
+// ErrUnsupported is the error of a config.json that needs a feature that this
+// package does not have.
 var ErrUnsupported = errors.New("unsupported model")
 
-// Bounds on a configuration, so that a corrupt one cannot claim all memory.
+// Limits of a configuration, so that a corrupt one cannot allocate all memory.
 const (
 	maxLayers     = 256
 	maxWidth      = 1 << 17
@@ -53,7 +54,7 @@ type file struct {
 	NormEpsilon   float64  `json:"rms_norm_eps"`
 	RopeTheta     float64  `json:"rope_theta,omitempty"`
 	RopeScaling   any      `json:"rope_scaling"`
-	// RopeParameters is where transformers 5 writes rope_theta.
+	// RopeParameters holds rope_theta in files of transformers 5.
 	RopeParameters *struct {
 		Theta float64 `json:"rope_theta"`
 		Type  string  `json:"rope_type"`
@@ -67,8 +68,8 @@ type file struct {
 	DType         string          `json:"torch_dtype"`
 }
 
-// ParseConfig reads a config.json. Errors wrap ErrUnsupported where the file is
-// sound but of another architecture.
+// ParseConfig reads a config.json. The error wraps ErrUnsupported if the file is
+// valid but describes another architecture.
 func ParseConfig(data []byte) (Config, error) {
 	f := file{Activation: "silu", NormEpsilon: 1e-6, InitStd: 0.02, Positions: 32768}
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -114,7 +115,7 @@ func ParseConfig(data []byte) (Config, error) {
 	return c, c.Validate()
 }
 
-// firstID reads an id or the first of a list of ids; 0 when absent.
+// firstID reads an id or the first id of a list; 0 if absent.
 func firstID(raw json.RawMessage) (int32, error) {
 	var id int32
 	if len(raw) == 0 || json.Unmarshal(raw, &id) == nil {
@@ -122,12 +123,12 @@ func firstID(raw json.RawMessage) (int32, error) {
 	}
 	var ids []int32
 	if err := json.Unmarshal(raw, &ids); err != nil || len(ids) == 0 {
-		return 0, fmt.Errorf("%s is no token id", raw)
+		return 0, fmt.Errorf("%s is not a token id", raw)
 	}
 	return ids[0], nil
 }
 
-// Validate checks every bound that the computation relies on.
+// Validate checks every limit that the computation relies on.
 func (c Config) Validate() error {
 	for _, field := range []struct {
 		name       string
@@ -148,7 +149,7 @@ func (c Config) Validate() error {
 	}
 	switch {
 	case c.Heads%c.KVHeads != 0:
-		return fmt.Errorf("%d attention heads do not divide among %d key/value heads", c.Heads, c.KVHeads)
+		return fmt.Errorf("%d attention heads are not a multiple of %d key/value heads", c.Heads, c.KVHeads)
 	case c.HeadSize%2 != 0:
 		return fmt.Errorf("head_dim is %d, not even", c.HeadSize)
 	case !(c.RopeTheta > 0) || !(c.NormEpsilon > 0) || !(c.InitStd >= 0):
@@ -186,5 +187,5 @@ func (c Config) queryWidth() int { return c.Heads * c.HeadSize }
 func (c Config) kvWidth() int    { return c.KVHeads * c.HeadSize }
 func (c Config) qkvWidth() int   { return c.queryWidth() + 2*c.kvWidth() }
 
-// grouped is how many query heads share a key/value head.
+// grouped returns the number of query heads that share a key/value head.
 func (c Config) grouped() int { return c.Heads / c.KVHeads }

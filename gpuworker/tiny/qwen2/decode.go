@@ -2,8 +2,9 @@ package qwen2
 
 import "codea1/gpuworker/tiny/kernel"
 
-// Prefix is a prompt's keys and values, packed so that all sequences that
-// continue it attend to it in one product, and the logits of what follows it.
+// Prefix holds the keys and values of a prompt and the logits of the next token.
+// The keys and values are packed, so that all sequences of the prompt attend to
+// it in one product.
 type Prefix struct {
 	Logits []float32 // [Vocabulary]
 
@@ -12,8 +13,8 @@ type Prefix struct {
 	values []kernel.Packed // [Layers*KVHeads] of [length, HeadSize]
 }
 
-// Prefill computes a prompt, which is not empty, into prefix, whose memory is
-// reused.
+// Prefill computes a prompt, which is not empty, into prefix. It reuses prefix's
+// memory.
 func (p *Pass) Prefill(prompt []int32, prefix *Prefix) {
 	c := p.net.Weights.Config
 	q, kv, width := c.queryWidth(), c.kvWidth(), c.qkvWidth()
@@ -35,7 +36,7 @@ func (p *Pass) Prefill(prompt []int32, prefix *Prefix) {
 	copy(resize(&prefix.Logits, c.Vocabulary), p.chunkLogits(p.targets))
 }
 
-// storeRow puts one position's keys, or values, into a cache [KVHeads,
+// storeRow stores the keys, or values, of one position in a cache [KVHeads,
 // capacity, HeadSize].
 func storeRow(c Config, cache, row []float32, position, capacity int) {
 	for head := range c.KVHeads {
@@ -43,8 +44,8 @@ func storeRow(c Config, cache, row []float32, position, capacity int) {
 	}
 }
 
-// Decoder extends a batch of sequences by one token at a time. It serves one
-// goroutine at a time.
+// Decoder extends a batch of sequences by one token at a time. One goroutine may
+// use it at a time.
 type Decoder struct {
 	net      *Network
 	capacity int // tokens after the prefix, per slot
@@ -54,15 +55,15 @@ type Decoder struct {
 	logits, scores                       []float32
 }
 
-// slot is one sequence: a shared prefix and what was decoded since.
+// slot is one sequence: a shared prefix and the tokens decoded after it.
 type slot struct {
 	prefix       *Prefix
 	length       int
 	keys, values []float32 // [Layers, KVHeads, capacity, HeadSize]
 }
 
-// NewDecoder returns a decoder of so many slots, each for capacity tokens after
-// its prefix.
+// NewDecoder returns a decoder with the given number of slots. Each slot has
+// capacity tokens after its prefix.
 func NewDecoder(n *Network, slots, capacity int) *Decoder {
 	c := n.Weights.Config
 	d := &Decoder{net: n, capacity: capacity, slots: make([]slot, slots)}
@@ -80,16 +81,17 @@ func NewDecoder(n *Network, slots, capacity int) *Decoder {
 	return d
 }
 
-// Start lets a slot continue prefix.
+// Start starts a new sequence after prefix in a slot.
 func (d *Decoder) Start(index int, prefix *Prefix) {
 	d.slots[index].prefix, d.slots[index].length = prefix, 0
 	resize(&d.scores, max(len(d.scores), len(d.slots)*(prefix.length+d.capacity)))
 }
 
-// Step appends tokens[i] to slot batch[i], for each i, and returns the logits
-// [len(batch), Vocabulary] of what follows, valid until the next call. It does
-// not allocate. A slot takes at most its capacity of tokens. It is fastest when
-// slots of one prefix are neighbours in the batch; the order changes no result.
+// Step appends tokens[i] to slot batch[i] for each i and returns the logits
+// [len(batch), Vocabulary] of the next tokens, valid until the next call. It does
+// not allocate. The caller must not exceed the capacity of a slot. Step is fastest
+// if slots with the same prefix are neighbours in the batch; the order does not
+// change the results.
 func (d *Decoder) Step(batch []int, tokens []int32) []float32 {
 	c, w := d.net.Weights.Config, d.net.Weights
 	h, rows := c.Hidden, len(batch)
@@ -148,8 +150,8 @@ func (d *Decoder) layer(l int, batch []int) {
 	kernel.MatMul(d.x, h, d.gated, c.MLP, rows, &packed.down.forward, true)
 }
 
-// attend mixes the values that some slots of one prefix see, their newest
-// tokens included. The slots' rows of the batch start at first.
+// attend computes attention of the newest tokens of slots that share a prefix.
+// Their rows of the batch start at first.
 func (d *Decoder) attend(l, head int, slots []int, first int) {
 	c := &d.net.Weights.Config
 	size, q, width := c.HeadSize, c.queryWidth(), c.qkvWidth()

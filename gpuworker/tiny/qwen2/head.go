@@ -6,11 +6,11 @@ import (
 	"codea1/gpuworker/tiny/kernel"
 )
 
-// headRows is how many rows of logits are computed at once, so that they stay
-// in the second-level cache.
+// headRows is the number of rows of logits that are computed together. They fit
+// the second-level cache.
 const headRows = 64
 
-// scored is one response token and the row of the pass that predicts it.
+// scored is a response token with the row of the pass that predicts it.
 type scored struct {
 	response, token int
 	row             int
@@ -26,15 +26,15 @@ type headScratch struct {
 	dNormed  []float32 // [headRows, H]
 }
 
-// Score is what a pass says of one response token.
+// Score is the result of a pass for one response token.
 type Score struct {
-	Response, Token int     // which token: group.Responses[Response][Token]
+	Response, Token int     // the token is group.Responses[Response][Token]
 	LogProb         float64 // nats
-	Entropy         float64 // nats, of the distribution the token was drawn from
+	Entropy         float64 // nats, of the distribution at the token's position
 }
 
-// LogProbs computes log p of every response token at a temperature, handing
-// them to visit in order. It leaves Entropy zero.
+// LogProbs computes the log-prob of every response token at a temperature and
+// calls visit for each in order. Entropy is 0.
 func (p *Pass) LogProbs(g Group, temperature float64, visit func(Score)) {
 	p.forward(g, false)
 	p.findTargets(g)
@@ -62,8 +62,8 @@ func temper(logits []float32, temperature float64) {
 	}
 }
 
-// findTargets lists the response tokens of a group that was laid out. The
-// first token of each response is predicted by the prompt's last row.
+// findTargets sets p.targets to the response tokens of a group after layOut. The
+// prompt's last row predicts the first token of each response.
 func (p *Pass) findTargets(g Group) {
 	p.targets = p.targets[:0]
 	for r, response := range g.Responses {
@@ -77,7 +77,7 @@ func (p *Pass) findTargets(g Group) {
 	}
 }
 
-// chunks yields the targets, headRows at a time.
+// chunks yields the targets in chunks of at most headRows.
 func (p *Pass) chunks() iter.Seq[[]scored] {
 	return func(yield func([]scored) bool) {
 		for rest := p.targets; len(rest) > 0; {

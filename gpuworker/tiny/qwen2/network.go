@@ -2,9 +2,9 @@ package qwen2
 
 import "codea1/gpuworker/tiny/kernel"
 
-// Network is Weights made ready to compute with: matrices packed for package
-// kernel, and the table of rotations. Many passes and decoders may share it, but
-// not while it is being packed.
+// Network is Weights prepared for computation: matrices packed for package kernel
+// and the table of rotations. Passes and decoders may use it concurrently, but
+// not during Pack or PackBackward.
 type Network struct {
 	Weights *Weights
 
@@ -17,13 +17,13 @@ type layerPacks struct {
 	qkv, out, gateUp, down packs
 }
 
-// packs is a linear layer [out, in] in both directions.
+// packs is a packed linear layer [out, in] for both passes.
 type packs struct {
 	forward  kernel.Packed // x*Wᵀ
 	backward kernel.Packed // dy*W
 }
 
-// pack takes over a weight for one direction.
+// pack packs a weight for one pass.
 func (p *packs) pack(weight []float32, out, in int, backward bool) {
 	if backward {
 		kernel.Pack(&p.backward, weight, out, in, false)
@@ -43,11 +43,11 @@ func NewNetwork(w *Weights) *Network {
 	return n
 }
 
-// Pack takes over changed weights, for whatever runs forward.
+// Pack packs changed weights for forward passes and decoders.
 func (n *Network) Pack() { n.pack(false) }
 
-// PackBackward takes over changed weights for Pass.Backward, which needs Pack
-// and PackBackward.
+// PackBackward packs changed weights for Pass.Backward, which needs both Pack and
+// PackBackward.
 func (n *Network) PackBackward() { n.pack(true) }
 
 func (n *Network) pack(backward bool) {

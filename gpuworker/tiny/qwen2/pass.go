@@ -6,15 +6,15 @@ import (
 	"codea1/gpuworker/tiny/kernel"
 )
 
-// Group is a prompt and the responses to it. The prompt is computed once; each
-// response sees the prompt and itself.
+// Group is a prompt with its responses. A pass computes the prompt once. Each
+// response attends to the prompt and to itself.
 type Group struct {
 	Prompt    []int32   // not empty
 	Responses [][]int32 // each not empty
 }
 
-// Rows returns how many tokens a pass over the group computes: the last token
-// of a response is predicted but predicts nothing.
+// Rows returns the number of tokens that a pass over the group computes. It does
+// not compute the last token of a response, because no token follows.
 func (g Group) Rows() int {
 	rows := len(g.Prompt)
 	for _, r := range g.Responses {
@@ -23,18 +23,18 @@ func (g Group) Rows() int {
 	return rows
 }
 
-// segment is a run of rows that attend to the prompt and to themselves.
+// segment is a range of rows that attend to the prompt and to themselves.
 type segment struct {
 	start, rows int
-	before      int // prompt rows before it: 0 for the prompt itself
-	scores      int // where its probabilities start, per head, in activations.probs
+	before      int // number of prompt rows before it; 0 for the prompt itself
+	scores      int // start of its probabilities in activations.probs
 }
 
 func (s segment) keys() int { return s.before + s.rows }
 
-// activations of one layer, kept for the backward pass.
+// activations are those of one layer. The backward pass reads them.
 type activations struct {
-	input        []float32 // [R, H] residual stream on entry
+	input        []float32 // [R, H] residual stream before the layer
 	attentionInv []float32 // [R] of RMSNorm
 	normed       []float32 // [R, H]
 	qkv          []float32 // [R, Q+2KV]; queries and keys rotated, queries scaled
@@ -47,8 +47,8 @@ type activations struct {
 	gated        []float32 // [R, MLP]
 }
 
-// Pass computes groups one after the other, reusing its buffers. It serves one
-// goroutine at a time.
+// Pass computes groups one after the other and reuses its buffers. One goroutine
+// may use it at a time.
 type Pass struct {
 	net      *Network
 	tokens   []int32
@@ -67,7 +67,7 @@ func NewPass(n *Network) *Pass {
 	return &Pass{net: n, layers: make([]activations, len(n.layers))}
 }
 
-// resize gives *buffer n elements of any content.
+// resize sets the length of *buffer to n. The content is undefined.
 func resize[T any](buffer *[]T, n int) []T {
 	if cap(*buffer) < n {
 		*buffer = make([]T, n+n/4)
@@ -76,7 +76,7 @@ func resize[T any](buffer *[]T, n int) []T {
 	return *buffer
 }
 
-// layOut lists the rows and segments of a group.
+// layOut sets the rows and segments of a group.
 func (p *Pass) layOut(g Group) {
 	p.tokens, p.position, p.segments = p.tokens[:0], p.position[:0], p.segments[:0]
 	scores := 0
@@ -101,9 +101,9 @@ func (p *Pass) probsSize() int {
 	return last.scores + p.net.Weights.Config.Heads*last.rows*last.keys()
 }
 
-// forward computes the residual stream after the last layer. With keep it
-// leaves every layer's activations for the backward pass; without, all layers
-// share those of the first.
+// forward computes the residual stream after the last layer. With keep it keeps
+// the activations of every layer for the backward pass. Without keep all layers
+// use the buffers of the first.
 func (p *Pass) forward(g Group, keep bool) {
 	p.layOut(g)
 	p.embed(p.stream(0, keep))
@@ -131,7 +131,8 @@ func (p *Pass) embed(x []float32) {
 	}
 }
 
-// layer computes layer l from its input stream into the next one's.
+// layer computes layer l. It reads the layer's input stream and sets the input
+// stream of the next layer.
 func (p *Pass) layer(l int, keep bool) {
 	c := p.net.Weights.Config
 	w, packed := &p.net.Weights.layers[l], &p.net.layers[l]
@@ -175,8 +176,8 @@ func (p *Pass) layer(l int, keep bool) {
 	kernel.MatMul(next, h, gated, c.MLP, rows, &packed.down.forward, true)
 }
 
-// positionRow adds the bias to a row of queries, keys and values, rotates
-// queries and keys, and scales the queries by 1/sqrt(HeadSize).
+// positionRow adds the bias to a row of queries, keys and values, rotates queries
+// and keys, and multiplies the queries by 1/sqrt(HeadSize).
 func (n *Network) positionRow(row, bias []float32, position int) {
 	c := n.Weights.Config
 	kernel.Axpy(1, bias, row)

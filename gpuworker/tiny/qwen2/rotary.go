@@ -3,13 +3,13 @@ package qwen2
 import "math"
 
 // rotary is the table of rotary position embeddings (Su et al., "RoFormer"):
-// dimension i and i+half of a head turn together by position*theta^(-i/half).
+// dimensions i and i+half of a head rotate by position*theta^(-i/half).
 type rotary struct {
 	half     int
 	cos, sin []float32 // [Positions, half]
 }
 
-// newRotary rounds frequencies and angles to float32 where Hugging Face does.
+// newRotary rounds frequencies and angles to float32 as Hugging Face does.
 func newRotary(c Config) rotary {
 	r := rotary{half: c.HeadSize / 2}
 	r.cos = make([]float32, c.Positions*r.half)
@@ -24,8 +24,8 @@ func newRotary(c Config) rotary {
 	return r
 }
 
-// rotate turns each head of x, a row of whole heads, to a position and scales
-// it.
+// rotate rotates each head of x by the angles of a position and multiplies it by
+// scale. The length of x is a multiple of the head size.
 func (r *rotary) rotate(x []float32, position int, scale float32) {
 	cos := r.cos[position*r.half:][:r.half]
 	sin := r.sin[position*r.half:][:r.half]

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// Tensor is a named part of Weights, as Hugging Face stores it: linear layers
+// Tensor is a named part of Weights in the layout of Hugging Face: linear layers
 // are [out, in].
 type Tensor struct {
 	Name  string
@@ -14,13 +14,14 @@ type Tensor struct {
 	Data  []float32
 }
 
-// Matrix reports whether weight decay applies: to matrices, not to norms and
-// biases.
+// Matrix reports whether the tensor is a matrix. Weight decay applies to
+// matrices, not to norms and biases.
 func (t Tensor) Matrix() bool { return len(t.Shape) == 2 }
 
-// Weights holds all parameters, or anything of the same layout: a gradient,
-// a moment. The tensors are views of Data, in the order of Data; projections
-// that share an input lie side by side, so that one product computes them all.
+// Weights holds all parameters, or values of the same layout such as a gradient
+// or a moment of the optimizer. The tensors are views of Data, in the order of
+// Data. Projections with the same input are neighbours, so one product computes
+// them.
 type Weights struct {
 	Config  Config
 	Data    []float32
@@ -42,7 +43,7 @@ type layerWeights struct {
 	down          []float32 // [H, MLP]
 }
 
-// NewWeights returns zeros for a valid configuration.
+// NewWeights returns weights of 0 for a valid configuration.
 func NewWeights(c Config) *Weights {
 	w := &Weights{Config: c}
 	h, q, kv := c.Hidden, c.queryWidth(), c.kvWidth()
@@ -73,7 +74,7 @@ func NewWeights(c Config) *Weights {
 	return w
 }
 
-// allocate makes Data and cuts it into the tensors and the fused views.
+// allocate allocates Data and sets the tensors and the fused views.
 func (w *Weights) allocate() {
 	total := 0
 	for _, t := range w.Tensors {
@@ -119,9 +120,10 @@ func elements(shape []int) int {
 	return n
 }
 
-// Initialize draws fresh weights: normal with the configuration's deviation,
-// projections into the residual stream narrowed by sqrt(2*Layers) as in GPT-2,
-// norms 1, biases 0. The same seed gives the same weights.
+// Initialize draws new weights from a normal distribution with deviation InitStd.
+// The deviation of projections into the residual stream is divided by
+// sqrt(2*Layers) as in GPT-2. Norms are 1, biases 0. The same seed gives the same
+// weights.
 func (w *Weights) Initialize(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	fill := func(view []float32, std float64) {

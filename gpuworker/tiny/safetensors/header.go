@@ -11,16 +11,16 @@ import (
 	"slices"
 )
 
-// ErrCorrupt marks a file that is not safetensors, or is cut short.
+// ErrCorrupt is the error of a file that is not safetensors or is truncated.
 var ErrCorrupt = errors.New("corrupt safetensors file")
 
-// MaxHeaderBytes bounds the JSON header, as the reference implementation does.
+// MaxHeaderBytes limits the JSON header, as in the reference implementation.
 const MaxHeaderBytes = 100_000_000
 
-// maxDims bounds the dimensions of a tensor.
+// maxDims limits the number of dimensions of a tensor.
 const maxDims = 8
 
-// DType is how a tensor's numbers are stored.
+// DType is the number format of a stored tensor.
 type DType string
 
 // The dtypes this package converts.
@@ -30,8 +30,8 @@ const (
 	BF16 DType = "BF16"
 )
 
-// elementBytes lists all dtypes whose size is known, so that a file may hold
-// tensors its reader skips.
+// elementBytes has all dtypes of the format, so that a reader can skip tensors of
+// dtypes that this package does not convert.
 var elementBytes = map[DType]int64{
 	"F64": 8, F32: 4, F16: 2, BF16: 2, "F8_E4M3": 1, "F8_E5M2": 1,
 	"I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1,
@@ -46,7 +46,7 @@ type Tensor struct {
 	begin, end int64 // byte range in the data
 }
 
-// Elements returns how many numbers the tensor holds.
+// Elements returns the number of elements of the tensor.
 func (t Tensor) Elements() int { return product(t.Shape) }
 
 func product(shape []int) int {
@@ -61,11 +61,11 @@ func product(shape []int) int {
 type Header struct {
 	Tensors   []Tensor // in the order of their data
 	Metadata  map[string]string
-	DataBytes int64 // after the header
+	DataBytes int64 // size of the data after the header
 }
 
-// ParseHeader parses and checks the JSON of a header. Errors wrap ErrCorrupt
-// and name the tensor.
+// ParseHeader parses and checks the JSON of a header. Errors wrap ErrCorrupt and
+// name the tensor.
 func ParseHeader(data []byte) (*Header, error) {
 	h := &Header{}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -78,9 +78,9 @@ func ParseHeader(data []byte) (*Header, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: header: %w", ErrCorrupt, err)
 		}
-		name := key.(string) // the decoder lets no other key through
+		name := key.(string) // keys are always strings
 		if seen[name] {
-			return nil, fmt.Errorf("%w: %q is there twice", ErrCorrupt, name)
+			return nil, fmt.Errorf("%w: %q occurs twice", ErrCorrupt, name)
 		}
 		seen[name] = true
 		if name == "__metadata__" {
@@ -103,7 +103,7 @@ func ParseHeader(data []byte) (*Header, error) {
 		return nil, fmt.Errorf("%w: header: %w", ErrCorrupt, err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("%w: the header goes on after its JSON object", ErrCorrupt)
+		return nil, fmt.Errorf("%w: the header has data after its JSON object", ErrCorrupt)
 	}
 	return h, h.layOut()
 }
@@ -138,7 +138,7 @@ func (e headerEntry) tensor(name string) (Tensor, error) {
 	return Tensor{Name: name, DType: e.DType, Shape: e.Shape, begin: e.Offsets[0], end: e.Offsets[1]}, nil
 }
 
-// layOut orders the tensors by their data, which they must cover exactly.
+// layOut sorts the tensors by their data and checks that they cover it exactly.
 func (h *Header) layOut() error {
 	slices.SortFunc(h.Tensors, func(a, b Tensor) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end), cmp.Compare(a.Name, b.Name))

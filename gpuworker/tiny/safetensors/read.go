@@ -13,13 +13,13 @@ import (
 	"slices"
 )
 
-// Destination says where a tensor's numbers go: Elements() floats that are
-// overwritten, or nil to skip the tensor. Its error ends the reading.
+// Destination returns the slice of Elements() floats that a tensor is read into,
+// or nil to skip the tensor. An error stops the read.
 type Destination func(t Tensor) ([]float32, error)
 
-// Read reads a file of size bytes from r, handing every tensor in the order of
-// the data to dest, and returns the header. Errors name the tensor; those of
-// the file's own making wrap ErrCorrupt.
+// Read reads a file of size bytes from r and returns the header. It calls dest for
+// every tensor in the order of the data. Errors name the tensor and wrap
+// ErrCorrupt if the file is corrupt.
 func Read(r io.Reader, size int64, dest Destination) (*Header, error) {
 	h, err := readHeader(r, size)
 	if err != nil {
@@ -46,14 +46,14 @@ func Read(r io.Reader, size int64, dest Destination) (*Header, error) {
 func readHeader(r io.Reader, size int64) (*Header, error) {
 	var prefix [8]byte
 	if size < int64(len(prefix)) {
-		return nil, fmt.Errorf("%w: %d bytes are too few", ErrCorrupt, size)
+		return nil, fmt.Errorf("%w: the file has only %d bytes", ErrCorrupt, size)
 	}
 	if _, err := io.ReadFull(r, prefix[:]); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
 	n := binary.LittleEndian.Uint64(prefix[:])
 	if n > MaxHeaderBytes || n > uint64(size-8) {
-		return nil, fmt.Errorf("%w: it claims a header of %d bytes in a file of %d", ErrCorrupt, n, size)
+		return nil, fmt.Errorf("%w: header of %d bytes in a file of %d", ErrCorrupt, n, size)
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(r, text); err != nil {
@@ -64,15 +64,15 @@ func readHeader(r io.Reader, size int64) (*Header, error) {
 		return nil, err
 	}
 	if got := size - 8 - int64(n); got != h.DataBytes {
-		return nil, fmt.Errorf("%w: %d bytes of data, but its tensors take %d", ErrCorrupt, got, h.DataBytes)
+		return nil, fmt.Errorf("%w: %d bytes of data, but its tensors need %d", ErrCorrupt, got, h.DataBytes)
 	}
 	return h, nil
 }
 
-// readFloats converts one tensor into out.
+// readFloats reads one tensor into out as float32.
 func readFloats(r io.Reader, t Tensor, out []float32) error {
 	if len(out) != t.Elements() {
-		return fmt.Errorf("destination of %d floats for %d", len(out), t.Elements())
+		return fmt.Errorf("destination has %d floats, want %d", len(out), t.Elements())
 	}
 	var decode func(b []byte) float32
 	switch t.DType {
@@ -100,7 +100,7 @@ func readFloats(r io.Reader, t Tensor, out []float32) error {
 	return nil
 }
 
-// halfToFloat widens IEEE 754 binary16.
+// halfToFloat converts IEEE 754 binary16 to float32.
 func halfToFloat(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	exponent, fraction := uint32(h>>10)&0x1f, uint32(h)&0x3ff
@@ -132,7 +132,7 @@ func ReadFile(fsys fs.FS, name string, dest Destination) (*Header, error) {
 	return h, nil
 }
 
-// ReadModel reads model.safetensors or, where there is none, the shards that
+// ReadModel reads model.safetensors or, if it does not exist, the shards that
 // model.safetensors.index.json lists.
 func ReadModel(fsys fs.FS, dest Destination) error {
 	const single, index = "model.safetensors", "model.safetensors.index.json"
@@ -142,7 +142,7 @@ func ReadModel(fsys fs.FS, dest Destination) error {
 	}
 	data, indexErr := fs.ReadFile(fsys, index)
 	if indexErr != nil {
-		return err // a directory with neither lacks the first
+		return err // without an index, model.safetensors is the missing file
 	}
 	var listed struct {
 		WeightMap map[string]string `json:"weight_map"`

@@ -101,12 +101,12 @@ func TestCorrupt(t *testing.T) {
 		data []byte
 		says string
 	}{
-		"empty":             {nil, "too few"},
-		"header too long":   {file("{}", nil)[:9], "claims a header"},
-		"huge header":       {binary.LittleEndian.AppendUint64(nil, 1<<60), "claims a header"},
+		"empty":             {nil, "only 0 bytes"},
+		"header too long":   {file("{}", nil)[:9], "header of"},
+		"huge header":       {binary.LittleEndian.AppendUint64(nil, 1<<60), "header of"},
 		"not JSON":          {file("{{", nil), "header"},
 		"not an object":     {file("[]", nil), "not a JSON object"},
-		"text after":        {file("{} {}", nil), "goes on after"},
+		"text after":        {file("{} {}", nil), "has data after"},
 		"unknown dtype":     {file(entry(`"dtype":"F7","shape":[1],"data_offsets":[0,4]`), make([]byte, 4)), `"x": unknown dtype "F7"`},
 		"negative dim":      {file(entry(`"dtype":"F32","shape":[-1],"data_offsets":[0,4]`), make([]byte, 4)), "bad shape"},
 		"overflowing shape": {file(entry(`"dtype":"F32","shape":[4611686018427387904,16],"data_offsets":[0,4]`), make([]byte, 4)), "bad shape"},

@@ -17,11 +17,11 @@ type Values struct {
 	Data  []float32 // row-major
 }
 
-// Write writes tensors as dtype F32, which keeps every bit, or BF16, rounded to
-// nearest even. The same arguments give the same bytes.
+// Write writes tensors as dtype F32, which keeps every bit, or as BF16, which
+// rounds to nearest even. The same arguments give the same bytes.
 func Write(w io.Writer, tensors []Values, dtype DType, metadata map[string]string) error {
 	if dtype != F32 && dtype != BF16 {
-		return fmt.Errorf("safetensors are written as F32 or BF16, not %s", dtype)
+		return fmt.Errorf("safetensors dtype %s cannot be written, want F32 or BF16", dtype)
 	}
 	header, err := formatHeader(tensors, dtype, metadata)
 	if err != nil {
@@ -52,8 +52,8 @@ func Write(w io.Writer, tensors []Values, dtype DType, metadata map[string]strin
 	return buffered.Flush()
 }
 
-// formatHeader lists the tensors in their order, padded with spaces so that the
-// data is aligned to 8 bytes.
+// formatHeader returns the header with the tensors in their order. It pads the
+// header with spaces to align the data to 8 bytes.
 func formatHeader(tensors []Values, dtype DType, metadata map[string]string) ([]byte, error) {
 	var b bytes.Buffer
 	put := func(name string, v any) error {
@@ -99,7 +99,7 @@ func formatHeader(tensors []Values, dtype DType, metadata map[string]string) ([]
 	return b.Bytes(), nil
 }
 
-// toBFloat16 rounds to nearest, ties to even. A NaN stays one.
+// toBFloat16 rounds to nearest even. A NaN stays a NaN.
 func toBFloat16(v float32) uint16 {
 	bits := math.Float32bits(v)
 	if v != v {

@@ -18,41 +18,41 @@ import (
 	"codea1/gpuworker/tiny/tokenizer"
 )
 
-// Command is train-sft: it trains a checkpoint on written responses, from
-// nothing or from another checkpoint. The same files, flags and machine give
-// the same checkpoint, bit for bit.
+// Command is train-sft: it trains a new checkpoint, or continues one, on written
+// responses. The same files and flags give the same checkpoint bit for bit on the
+// same machine.
 type Command struct {
-	Data []string `arg:"" type:"existingfile" help:"JSONL files; a row is {\"prompt\": ..., \"response\": ...} or {\"messages\": [...]} that end with the assistant's."`
-	Out  string   `required:"" short:"o" type:"path" help:"Checkpoint directory to write; must not exist."`
+	Data []string `arg:"" type:"existingfile" help:"JSONL files; a row is {\"prompt\": ..., \"response\": ...} or {\"messages\": [...]} with a message of the assistant at the end."`
+	Out  string   `required:"" short:"o" type:"path" help:"Checkpoint directory to write; it must not exist."`
 
-	From      string `type:"existingdir" help:"Checkpoint directory to continue from; its shape and tokenizer hold."`
-	Tokenizer string `type:"existingfile" help:"tokenizer.json to use; one is trained on the data when absent."`
+	From      string `type:"existingdir" help:"Checkpoint directory to continue from, with its shape and tokenizer."`
+	Tokenizer string `type:"existingfile" help:"tokenizer.json to use; without it a tokenizer is trained on the data."`
 
-	Vocab     int  `default:"768" help:"Tokens of a trained tokenizer, at most."`
+	Vocab     int  `default:"768" help:"Largest vocabulary of a trained tokenizer."`
 	Hidden    int  `default:"128" help:"Width of the residual stream."`
 	Layers    int  `default:"4" help:"Decoder layers."`
-	Heads     int  `default:"4" help:"Attention heads; they divide the width."`
-	KVHeads   int  `name:"kv-heads" default:"2" help:"Key/value heads; they divide the attention heads."`
+	Heads     int  `default:"4" help:"Attention heads; a divisor of --hidden."`
+	KVHeads   int  `name:"kv-heads" default:"2" help:"Key/value heads; a divisor of --heads."`
 	MLP       int  `name:"mlp" default:"352" help:"Width of the feed-forward layers."`
-	Positions int  `default:"1024" help:"Longest sequence in tokens, prompt and response."`
-	Untied    bool `help:"Give the output layer a matrix of its own."`
+	Positions int  `default:"1024" help:"Longest sequence of prompt and response in tokens."`
+	Untied    bool `help:"Use separate matrices for embedding and output layer."`
 
 	Epochs       int     `default:"3" help:"Passes over the data."`
-	BatchTokens  int     `default:"4096" help:"Tokens of an optimizer step, prompts included."`
+	BatchTokens  int     `default:"4096" help:"Tokens of an optimizer step, with the prompts."`
 	LearningRate float64 `name:"lr" default:"0.003" help:"Peak learning rate."`
 	FinalRate    float64 `default:"0.05" help:"Learning rate of the last step, as a share of the peak."`
 	Warmup       int     `default:"50" help:"Steps of linear warm-up before the cosine."`
 	WeightDecay  float64 `default:"0.05" help:"Decoupled weight decay of matrices."`
 	Beta1        float64 `name:"beta1" default:"0.9" help:"AdamW's decay of the first moment."`
 	Beta2        float64 `name:"beta2" default:"0.98" help:"AdamW's decay of the second moment."`
-	GradClip     float64 `default:"1" help:"Largest gradient norm; 0 never clips."`
-	Seed         uint64  `default:"1" help:"Seed of the initial weights, the hold-out and the order of the data."`
-	Holdout      float64 `default:"0.02" help:"Share of the rows kept out of training to measure the loss."`
+	GradClip     float64 `default:"1" help:"Largest gradient norm; 0 for no limit."`
+	Seed         uint64  `default:"1" help:"Seed of the initial weights, the held-out rows and the order of the data."`
+	Holdout      float64 `default:"0.02" help:"Share of the rows that are held out to measure the loss."`
 
-	DType string `name:"dtype" enum:"bfloat16,float32" default:"bfloat16" help:"How weights are stored: bfloat16 or float32."`
+	DType string `name:"dtype" enum:"bfloat16,float32" default:"bfloat16" help:"Type of the stored weights: bfloat16 or float32."`
 }
 
-// Run trains, with a line per epoch on standard error and, on a terminal, a
+// Run trains. It prints a line per epoch on standard error and, on a terminal, a
 // progress bar.
 func (c *Command) Run(ctx context.Context) error {
 	bar := io.Discard
@@ -63,19 +63,19 @@ func (c *Command) Run(ctx context.Context) error {
 	return err
 }
 
-// Report is what a training run came to; losses are nats per response token.
+// Report is the result of a training; losses are nats per response token.
 type Report struct {
 	Parameters    int
 	Rows, Heldout int
-	Tokens        int // trained on, prompts and repetitions included
+	Tokens        int // of all steps, with prompts and repetitions
 	Steps         int
-	TrainLoss     float64 // mean of the last epoch
+	TrainLoss     float64 // mean over the last epoch
 	HoldoutLoss   float64 // NaN without held-out rows
 	Took          time.Duration
 }
 
-// Train trains and writes the checkpoint, with a line per epoch on lines and a
-// progress bar on bar.
+// Train trains and writes the checkpoint. It prints a line per epoch on lines and
+// a progress bar on bar.
 func (c *Command) Train(ctx context.Context, lines, bar io.Writer) (Report, error) {
 	if err := c.check(); err != nil {
 		return Report{}, err
@@ -110,7 +110,7 @@ func (c *Command) check() error {
 	}
 	switch {
 	case c.From != "" && c.Tokenizer != "":
-		return errors.New("--tokenizer does not go with --from, which has its own")
+		return errors.New("--tokenizer cannot be used with --from, which has its own tokenizer")
 	case c.Epochs < 1 || c.BatchTokens < 1 || c.Warmup < 0:
 		return errors.New("--epochs and --batch-tokens must be at least 1, --warmup at least 0")
 	case !(c.LearningRate > 0) || !(c.FinalRate >= 0 && c.FinalRate <= 1):
@@ -164,8 +164,8 @@ func (c *Command) tokenizer(rows []row) (*tokenizer.Tokenizer, error) {
 	return t, nil
 }
 
-// write puts the checkpoint in place in one move, so that --out never holds
-// half of one.
+// write writes the checkpoint to a temporary directory and renames it to --out, so
+// that --out is never incomplete.
 func (c *Command) write(ctx context.Context, engine *tiny.Engine) (err error) {
 	parent := filepath.Dir(c.Out)
 	if err := os.MkdirAll(parent, 0o755); err != nil {

@@ -15,10 +15,10 @@ import (
 	"codea1/gpuworker/tiny"
 )
 
-// maxRowBytes bounds a line of training data.
+// maxRowBytes limits a line of training data.
 const maxRowBytes = 16 << 20
 
-// row is one line of training data: a conversation and the response to learn.
+// row is one line of training data: messages and the response to train on.
 type row struct {
 	file     string
 	line     int
@@ -91,7 +91,7 @@ func (r row) parse(line []byte) (row, error) {
 		}
 		last := r.messages[n-1]
 		if last.Role != "assistant" || n < 2 {
-			return row{}, r.errorf("messages do not end with the assistant's response to another")
+			return row{}, r.errorf("messages do not end with a message of the assistant after another message")
 		}
 		r.messages, r.response = r.messages[:n-1], last.Content
 	case fields.Prompt == nil || fields.Response == nil:
@@ -102,7 +102,7 @@ func (r row) parse(line []byte) (row, error) {
 	return r, nil
 }
 
-// rowTexts yields the ordinary text of the rows, as the chat format cuts it.
+// rowTexts yields the texts of the rows in the pieces that the chat format encodes.
 func rowTexts(rows []row) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, r := range rows {
@@ -118,7 +118,7 @@ func rowTexts(rows []row) iter.Seq[string] {
 	}
 }
 
-// encodeRows turns rows into sequences, the end token included.
+// encodeRows encodes rows as sequences with the end token.
 func encodeRows(e *tiny.Engine, rows []row) ([]gpuworker.Sequence, error) {
 	positions := e.Config().Positions
 	out := make([]gpuworker.Sequence, len(rows))
@@ -135,7 +135,7 @@ func encodeRows(e *tiny.Engine, rows []row) ([]gpuworker.Sequence, error) {
 	return out, nil
 }
 
-// splitHoldout keeps a share of the sequences, drawn by seed, out of training.
+// splitHoldout draws the held-out share of the sequences by seed.
 func splitHoldout(all []gpuworker.Sequence, share float64, seed uint64) (training, heldOut []gpuworker.Sequence) {
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(all))
 	n := int(share * float64(len(all)))
@@ -149,9 +149,9 @@ func splitHoldout(all []gpuworker.Sequence, share float64, seed uint64) (trainin
 	return training, heldOut
 }
 
-// makeBatches shuffles the sequences for an epoch and cuts them into batches of
-// at most so many tokens, of one sequence at least. Lengths are left mixed:
-// nothing is padded, so that sorting them would gain nothing.
+// makeBatches shuffles the sequences for an epoch and divides them into batches
+// of at most tokens tokens and at least one sequence. Batches mix lengths: nothing
+// is padded, so sorting by length would not save work.
 func makeBatches(sequences []gpuworker.Sequence, tokens int, seed uint64, epoch int) [][]gpuworker.Sequence {
 	var batches [][]gpuworker.Sequence
 	var batch []gpuworker.Sequence

@@ -14,7 +14,7 @@ import (
 	"codea1/gpuworker/tiny"
 )
 
-// run is one training in progress.
+// run is one training.
 type run struct {
 	command  *Command
 	engine   *tiny.Engine

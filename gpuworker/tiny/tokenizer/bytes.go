@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A vocabulary file spells each byte as one printable rune, so that every token
-// is readable JSON. Printable Latin-1 bytes stand for themselves; the rest are
-// numbered from U+0100 in byte order (the table of GPT-2).
+// A vocabulary file writes each byte as one printable rune, so that every token is
+// readable JSON. A printable Latin-1 byte is its own rune; the other bytes are the
+// runes from U+0100 in byte order (the table of GPT-2).
 var (
 	byteToRune = makeByteToRune()
 	runeToByte = makeRuneToByte()
@@ -34,8 +34,8 @@ func makeRuneToByte() map[rune]byte {
 	return table
 }
 
-// alphabet lists all bytes in the order of their runes, which is the order in
-// which vocabularies number them.
+// alphabet returns all bytes in the order of their runes. Vocabularies number the
+// bytes in this order.
 func alphabet() []byte {
 	bytes := make([]byte, 256)
 	for i := range bytes {
@@ -45,7 +45,7 @@ func alphabet() []byte {
 	return bytes
 }
 
-// spell writes token bytes in the alphabet of vocabulary files.
+// spell writes the bytes of a token as in a vocabulary file.
 func spell(token string) string {
 	runes := make([]rune, len(token))
 	for i := range len(token) {
@@ -60,7 +60,7 @@ func unspell(s string) (string, error) {
 	for _, r := range s {
 		b, ok := runeToByte[r]
 		if !ok {
-			return "", fmt.Errorf("token %q holds %q, which stands for no byte", s, r)
+			return "", fmt.Errorf("token %q contains %q, which is not the rune of a byte", s, r)
 		}
 		out = append(out, b)
 	}

@@ -1,5 +1,5 @@
-// Package tokenizer is the byte-level BPE of Qwen2: it reads and writes Hugging
-// Face tokenizer.json, encodes and decodes, and trains new vocabularies.
+// Package tokenizer is the byte-level BPE of Qwen2. It reads and writes Hugging
+// Face's tokenizer.json, encodes and decodes text, and trains new vocabularies.
 //
 // Encoding gives the ids of the Hugging Face library for text without special
 // tokens: the text is normalized to NFC, split by Qwen2's pattern, and merged by

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// document is tokenizer.json as far as a byte-level BPE uses it.
+// document is the part of tokenizer.json that a byte-level BPE uses.
 type document struct {
 	AddedTokens  []documentAdded    `json:"added_tokens"`
 	Normalizer   *documentPart      `json:"normalizer"`
@@ -49,8 +49,8 @@ type documentVocabulary struct {
 	Merges                  []json.RawMessage `json:"merges"`
 }
 
-// Parse reads the contents of a tokenizer.json. A file that asks for anything
-// but Qwen2's normalizer, split and merges is refused with ErrUnsupported.
+// Parse reads the content of a tokenizer.json. It returns ErrUnsupported for a file
+// that does not have Qwen2's normalizer, split pattern and kind of merges.
 func Parse(data []byte) (*Tokenizer, error) {
 	var d document
 	if err := json.Unmarshal(data, &d); err != nil {
@@ -93,7 +93,7 @@ func parseMerge(raw json.RawMessage) ([2]string, error) {
 		spelled = strings.Split(line, " ")
 	}
 	if len(spelled) != 2 {
-		return [2]string{}, fmt.Errorf("%d parts, not 2", len(spelled))
+		return [2]string{}, fmt.Errorf("has %d parts, want 2", len(spelled))
 	}
 	left, err := unspell(spelled[0])
 	if err != nil {
@@ -107,7 +107,7 @@ func (d *document) check() error {
 	m := d.Model
 	switch {
 	case m.Type != "BPE":
-		return fmt.Errorf("model type %q, not BPE", m.Type)
+		return fmt.Errorf("model type %q, want BPE", m.Type)
 	case m.Dropout != nil && *m.Dropout != 0:
 		return fmt.Errorf("BPE dropout %g", *m.Dropout)
 	case m.ContinuingSubwordPrefix != "" || m.EndOfWordSuffix != "":
@@ -121,7 +121,7 @@ func (d *document) check() error {
 	}
 	for _, a := range d.AddedTokens {
 		if a.SingleWord || a.LStrip || a.RStrip || a.Normalized {
-			return fmt.Errorf("added token %q is matched in a way other than literally", a.Content)
+			return fmt.Errorf("added token %q is not matched literally", a.Content)
 		}
 	}
 	p := d.PreTokenizer
@@ -133,13 +133,13 @@ func (d *document) check() error {
 		return fmt.Errorf("a split pattern other than Qwen2's")
 	}
 	if level.Type != "ByteLevel" || level.AddPrefixSpace || level.UseRegex == nil || *level.UseRegex {
-		return fmt.Errorf("a ByteLevel pre-tokenizer with a prefix space or a pattern of its own")
+		return fmt.Errorf("a ByteLevel pre-tokenizer with a prefix space or a pattern")
 	}
 	return nil
 }
 
-// MarshalJSON writes tokenizer.json as Hugging Face's tokenizers library loads
-// it. The same tokenizer always gives the same bytes.
+// MarshalJSON returns a tokenizer.json that Hugging Face's tokenizers library can
+// load. The same tokenizer always gives the same bytes.
 func (t *Tokenizer) MarshalJSON() ([]byte, error) {
 	type object = map[string]any
 	ids := make([]int32, 0, len(t.added))
@@ -196,8 +196,8 @@ func (t *Tokenizer) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// vocabularyJSON lists the tokens of the BPE model by id, where a map would
-// list them by name.
+// vocabularyJSON returns the vocabulary of the BPE model in the order of ids. A map
+// would have the order of names.
 func (t *Tokenizer) vocabularyJSON(in []bool) []byte {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -208,14 +208,14 @@ func (t *Tokenizer) vocabularyJSON(in []bool) []byte {
 		if b.Len() > 1 {
 			b.WriteByte(',')
 		}
-		key, _ := marshal(spell(token)) // a string always marshals
+		key, _ := marshal(spell(token)) // the error of a string is always nil
 		fmt.Fprintf(&b, "%s:%d", key, id)
 	}
 	b.WriteByte('}')
 	return b.Bytes()
 }
 
-// marshal is json.Marshal with < and > left readable.
+// marshal is json.Marshal without the escapes of < and >.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -5,14 +5,15 @@ import "container/heap"
 // pair is two adjacent tokens.
 type pair struct{ left, right int32 }
 
-// merge is what a pair becomes, and how early.
+// merge is the token that a pair becomes and the rank of the merge.
 type merge struct {
 	rank int32
 	into int32
 }
 
-// shortPiece is the length up to which scanning for the best pair beats the
-// heap. Both give the same tokens: lowest rank first, leftmost first.
+// shortPiece is the length up to which a scan for the best pair is faster than the
+// heap. Both give the same tokens: they merge the lowest rank first, and the
+// leftmost pair of a rank first.
 const shortPiece = 48
 
 // appendMerged appends the tokens of one piece of text to ids.
@@ -41,7 +42,7 @@ func (t *Tokenizer) appendMerged(ids []int32, piece string) []int32 {
 	return ids[:start+len(symbols)]
 }
 
-// candidate is a merge that was possible when it was queued.
+// candidate is a merge that was possible when it was added to the queue.
 type candidate struct {
 	merge
 	at          int // index of the left symbol
@@ -65,7 +66,7 @@ func (c *candidates) Pop() any {
 	return last
 }
 
-// mergeLong merges in O(n log n), over a linked list of symbols.
+// mergeLong merges in O(n log n) with a linked list of symbols.
 func (t *Tokenizer) mergeLong(ids []int32) []int32 {
 	const gone = -1
 	symbols := append([]int32(nil), ids...)
@@ -91,7 +92,7 @@ func (t *Tokenizer) mergeLong(ids []int32) []int32 {
 		c := heap.Pop(&queue).(candidate)
 		right := next[c.at]
 		if symbols[c.at] != c.left || right >= len(symbols) || symbols[right] != c.right {
-			continue // an earlier merge took one of the two
+			continue // an earlier merge used one of the two
 		}
 		symbols[c.at], symbols[right] = c.into, gone
 		next[c.at] = next[right]

@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// SplitPattern is Qwen2's pre-tokenizer, as tokenizer.json states it. nextPiece
-// is this pattern written out by hand: Go's regexp has no look-ahead, and a
-// backtracking engine would be quadratic on long runs.
+// SplitPattern is Qwen2's split pattern as in tokenizer.json. nextPiece implements
+// it in Go: Go's regexp has no look-ahead, and a backtracking engine needs
+// quadratic time for long runs.
 const SplitPattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 
 type class uint8
 
 const (
-	other   class = iota // neither of the below, invalid UTF-8 included
+	other   class = iota // all other runes and invalid UTF-8
 	letter               // \p{L}
 	number               // \p{N}
 	newline              // \r \n
@@ -50,8 +50,8 @@ func classify(s string) (class, int) {
 	return other, width
 }
 
-// nextPiece returns the length of the first piece of s, which is not empty. The
-// branches stand in the order of the pattern's alternatives.
+// nextPiece returns the length of the first piece of s, which is not empty. Its
+// branches have the order of the pattern's alternatives.
 func nextPiece(s string) int {
 	if n := contraction(s); n > 0 {
 		return n
@@ -79,8 +79,8 @@ func nextPiece(s string) int {
 	return whitespace(s)
 }
 
-// contraction matches (?i:'s|'t|'re|'ve|'m|'ll|'d). Unicode case folding makes
-// the long s an s.
+// contraction matches (?i:'s|'t|'re|'ve|'m|'ll|'d). By Unicode case folding the
+// long s matches s.
 func contraction(s string) int {
 	if s[0] != '\'' || len(s) < 2 {
 		return 0
@@ -141,5 +141,5 @@ func whitespace(s string) int {
 	case end == len(s) || lastStart == 0:
 		return end
 	}
-	return lastStart // the last space goes with the word after it
+	return lastStart // the last space belongs to the next word
 }

@@ -15,11 +15,11 @@ const (
 	TurnEnd   = "<|im_end|>"
 )
 
-// ErrUnsupported marks a tokenizer.json that is well-formed but not a Qwen2
+// ErrUnsupported is the error of a tokenizer.json that is valid but is not a Qwen2
 // byte-level BPE.
 var ErrUnsupported = errors.New("unsupported tokenizer")
 
-// MaxVocabulary bounds the number of tokens a tokenizer may have.
+// MaxVocabulary limits the number of tokens of a tokenizer.
 const MaxVocabulary = 1 << 20
 
 // Tokenizer maps text to token ids and back. It is immutable and safe for
@@ -27,7 +27,7 @@ const MaxVocabulary = 1 << 20
 type Tokenizer struct {
 	tokens  []string         // by id: the bytes of a token; "" for ids without one
 	byteIDs [256]int32       // the token of each single byte
-	merges  map[pair]merge   // what two adjacent tokens become
+	merges  map[pair]merge   // of two adjacent tokens
 	order   []pair           // merges by rank
 	added   map[string]int32 // tokens beside BPE, such as TurnEnd
 	special map[int32]bool   // added tokens that DecodeText leaves out
@@ -59,9 +59,9 @@ func (t *Tokenizer) Append(ids []int32, text string) []int32 {
 	return ids
 }
 
-// Decode returns the bytes of ids, special tokens spelled out. The result need
-// not be valid UTF-8: a token can end inside a rune. Ids without a token (a
-// model's vocabulary may be padded beyond its tokenizer's) decode to nothing.
+// Decode returns the bytes of ids, with the text of special tokens. The result can
+// be invalid UTF-8, because a token can end inside a rune. An id without a token
+// decodes to nothing: a model's vocabulary can be larger than its tokenizer's.
 func (t *Tokenizer) Decode(ids []int32) string {
 	var b strings.Builder
 	for _, id := range ids {
@@ -90,8 +90,8 @@ type addedToken struct {
 	special bool
 }
 
-// build assembles a tokenizer from token bytes by id, merges by rank and added
-// tokens, and checks that they fit together.
+// build makes a tokenizer from the ids of tokens, merges by rank and added tokens,
+// and checks that they are consistent.
 func build(vocabulary map[string]int32, order [][2]string, added []addedToken) (*Tokenizer, error) {
 	t := &Tokenizer{
 		merges:  make(map[pair]merge, len(order)),
@@ -111,7 +111,7 @@ func build(vocabulary map[string]int32, order [][2]string, added []addedToken) (
 	t.tokens = make([]string, size)
 	for token, id := range vocabulary {
 		if id < 0 || t.tokens[id] != "" || token == "" {
-			return nil, fmt.Errorf("token %q has the bad or repeated id %d", token, id)
+			return nil, fmt.Errorf("token %q has id %d, which is invalid or used twice", token, id)
 		}
 		t.tokens[id] = token
 	}
@@ -131,14 +131,14 @@ func build(vocabulary map[string]int32, order [][2]string, added []addedToken) (
 		}
 		p := pair{left, right}
 		if _, ok := t.merges[p]; ok {
-			return nil, fmt.Errorf("merge %d of %q and %q is there twice", rank, m[0], m[1])
+			return nil, fmt.Errorf("merge %d of %q and %q occurs twice", rank, m[0], m[1])
 		}
 		t.merges[p] = merge{int32(rank), into}
 		t.order = append(t.order, p)
 	}
 	for _, a := range added {
 		if a.content == "" || a.id < 0 || t.tokens[a.id] != "" && t.tokens[a.id] != a.content {
-			return nil, fmt.Errorf("added token %q has the bad or repeated id %d", a.content, a.id)
+			return nil, fmt.Errorf("added token %q has id %d, which is invalid or used twice", a.content, a.id)
 		}
 		t.tokens[a.id] = a.content
 		t.added[a.content] = a.id

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// MinVocabulary is the smallest vocabulary Train makes: the bytes and the three
+// MinVocabulary is the smallest vocabulary of Train: the bytes and the three
 // special tokens.
 const MinVocabulary = 256 + 3
 
-// minPairCount is how often a pair must occur to become a token.
+// minPairCount is the lowest count of a pair that becomes a token.
 const minPairCount = 2
 
-// Train learns a vocabulary of at most size tokens from texts: the 256 bytes,
-// then merges of the most frequent pair (on ties the pair of lower ids), then
-// the three special tokens of Qwen2. It stops early when no pair occurs twice.
-// The same texts in any order give the same tokenizer.
+// Train makes a vocabulary of at most size tokens from texts: the 256 bytes, then
+// merges of the most frequent pair (on a tie the pair with lower ids), then the
+// three special tokens of Qwen2. It stops early if no pair occurs twice. The same
+// texts in any order give the same tokenizer.
 func Train(texts iter.Seq[string], size int) (*Tokenizer, error) {
 	if size < MinVocabulary || size > MaxVocabulary {
-		return nil, fmt.Errorf("vocabulary of %d tokens, outside %d to %d", size, MinVocabulary, MaxVocabulary)
+		return nil, fmt.Errorf("vocabulary of %d tokens is outside %d to %d", size, MinVocabulary, MaxVocabulary)
 	}
 	tr := newTrainer(countPieces(texts))
 	var order [][2]string
@@ -44,7 +44,7 @@ func Train(texts iter.Seq[string], size int) (*Tokenizer, error) {
 	return build(vocabulary, order, added)
 }
 
-// countPieces returns how often each piece of the texts occurs.
+// countPieces returns the number of occurrences of each piece of the texts.
 func countPieces(texts iter.Seq[string]) map[string]int {
 	counts := make(map[string]int)
 	for text := range texts {
@@ -58,7 +58,7 @@ func countPieces(texts iter.Seq[string]) map[string]int {
 	return counts
 }
 
-// word is a distinct piece of the corpus in its current tokens.
+// word is a distinct piece of the texts in its current tokens.
 type word struct {
 	symbols []int32
 	count   int
@@ -69,7 +69,7 @@ type trainer struct {
 	known  map[string]bool
 	words  []word
 	counts map[pair]int
-	where  map[pair]map[int]struct{} // words that hold, or held, the pair
+	where  map[pair]map[int]struct{} // indices of words that have, or had, the pair
 }
 
 func newTrainer(pieces map[string]int) *trainer {
@@ -90,7 +90,7 @@ func newTrainer(pieces map[string]int) *trainer {
 	return tr
 }
 
-// count adds by to the count of each pair of a word.
+// count adds by to the counts of the pairs of a word.
 func (tr *trainer) count(index, by int) {
 	symbols := tr.words[index].symbols
 	for i := range len(symbols) - 1 {
@@ -108,7 +108,7 @@ func (tr *trainer) count(index, by int) {
 func (tr *trainer) mostFrequent() (best pair, most int) {
 	for p, count := range tr.counts {
 		if count > most || count == most && count > 0 && before(p, best) {
-			// Two ways to one string of bytes would give it two ids.
+			// A string of bytes must have only one id.
 			if !tr.known[tr.tokens[p.left]+tr.tokens[p.right]] {
 				best, most = p, count
 			}
@@ -121,7 +121,7 @@ func before(a, b pair) bool {
 	return a.left < b.left || a.left == b.left && a.right < b.right
 }
 
-// merge makes p a token and rewrites the words that hold it.
+// merge makes p a token and replaces it in the words.
 func (tr *trainer) merge(p pair) {
 	id := int32(len(tr.tokens))
 	token := tr.tokens[p.left] + tr.tokens[p.right]

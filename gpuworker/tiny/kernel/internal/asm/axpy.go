@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// axpys generates y += alpha*x and y += Σ w[i]*rows[i]: one fused product per
+// axpys generates y += alpha*x and y += Σ w[i]*rows[i] with one fused product per
 // element and term, in the order of the terms.
 func (s isa) axpys() {
 	s.begin("axpy", "func(alpha float32, x, y []float32)", "adds alpha*x to y, over len(x).")
@@ -24,7 +24,7 @@ func (s isa) axpys() {
 	rows, stride := base("rows"), bytes("stride")
 	TESTQ(count, count)
 	JZ(LabelRef("done"))
-	// Blocks of columns, with all their sums in registers.
+	// Blocks of columns with all sums in registers.
 	s.columns("four", 4, y, n, w, count, rows, stride)
 	s.columns("one", 1, y, n, w, count, rows, stride)
 	TESTQ(n, n)
@@ -34,7 +34,8 @@ func (s isa) axpys() {
 	s.end()
 }
 
-// columns covers as much of y as it can with steps of that many blocks.
+// columns computes the columns of y in steps of blocks blocks, without the
+// remainder.
 func (s isa) columns(name string, blocks int, y, n, w, count, rows, stride reg.GPVirtual) {
 	Label(name)
 	CMPQ(n, U8(blocks*blockLanes))

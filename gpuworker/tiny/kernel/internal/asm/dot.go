@@ -6,9 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// dots generates the reductions of products. Elements 32i to 32i+15 go to the
-// first block of 16 accumulators and the next 16 to the second, the remainder
-// behind the last whole block to the second.
+// dots generates the reductions of products. Elements 32i to 32i+15 belong to the
+// first block of 16 accumulators and the next 16 to the second. The remainder after
+// the last whole block belongs to the second.
 func (s isa) dots() {
 	s.begin("dot", "func(a, b []float32) float32", "returns the sum of a*b over len(a).")
 	a, b, n := base("a"), base("b"), length("a")
@@ -67,8 +67,8 @@ func fused(a, b reg.Register) func(l lane, acc reg.VecVirtual) {
 	}
 }
 
-// sumProducts reduces n elements, which it uses up, to the first lane of the
-// register it returns; body adds one part's products to acc.
+// sumProducts reduces n elements to the first lane of the returned register. It
+// changes n. body adds the products of one part to acc.
 func (s isa) sumProducts(suffix string, n reg.GPVirtual, t *tail, body func(l lane, acc reg.VecVirtual)) reg.Register {
 	acc := [2][]reg.VecVirtual{s.vecs(), s.vecs()}
 	for part := range s.parts {

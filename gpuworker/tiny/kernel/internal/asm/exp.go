@@ -35,7 +35,7 @@ const (
 	less    = 0x11
 )
 
-// exp returns exp(x) for x <= 0 as scalar_exp.go explains; x stays.
+// exp returns exp(x) for x <= 0, as in scalar_exp.go. It does not change x.
 func (s isa) exp(x reg.VecVirtual) reg.VecVirtual {
 	t, n, r, e := s.vec(), s.vec(), s.vec(), s.vec()
 	VMOVUPS(roundMagic, t)
@@ -48,7 +48,7 @@ func (s isa) exp(x reg.VecVirtual) reg.VecVirtual {
 	for _, c := range taylor[1:] {
 		VFMADD213PS(c, r, e)
 	}
-	// 2^n from the low bits of t; a product, so that NaN stays NaN.
+	// 2^n comes from the low bits of t. The product keeps NaN.
 	VPSLLD(U8(23), t, t)
 	VPADDD(one, t, t)
 	VMULPS(t, e, e)
@@ -64,7 +64,7 @@ func (s isa) exp(x reg.VecVirtual) reg.VecVirtual {
 	return e
 }
 
-// sigmoid returns 1/(1+exp(-x)), from exp(-|x|) alone; x stays.
+// sigmoid returns 1/(1+exp(-x)), computed with exp(-|x|). It does not change x.
 func (s isa) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	negative := s.vec()
 	s.or(signBit, x, negative)

@@ -16,8 +16,8 @@ const (
 	blockBytes = blockLanes * floatBytes
 )
 
-// isa is an instruction set. A block of 16 elements is one AVX-512 register or
-// two AVX2 registers, called its parts.
+// isa is an instruction set. A block of 16 elements has one part (an AVX-512
+// register) or two parts (AVX2 registers).
 type isa struct {
 	name      string
 	parts     int // registers per block
@@ -31,7 +31,7 @@ var (
 
 func (s isa) wide() bool { return s.parts == 1 }
 
-// vec returns a fresh register.
+// vec returns a new register.
 func (s isa) vec() reg.VecVirtual {
 	if s.wide() {
 		return ZMM()
@@ -39,7 +39,7 @@ func (s isa) vec() reg.VecVirtual {
 	return YMM()
 }
 
-// vecs returns one fresh register per part of a block.
+// vecs returns one new register per part of a block.
 func (s isa) vecs() []reg.VecVirtual {
 	v := make([]reg.VecVirtual, s.parts)
 	for i := range v {
@@ -56,7 +56,7 @@ func (s isa) zero(v reg.VecVirtual) {
 	}
 }
 
-// or sets dst = a|b, bit by bit.
+// or sets dst to the bitwise a|b.
 func (s isa) or(a, b, dst Op) {
 	if s.wide() {
 		VPORD(a, b, dst)
@@ -65,21 +65,20 @@ func (s isa) or(a, b, dst Op) {
 	}
 }
 
-// begin opens a function whose name carries the instruction set.
+// begin starts a function. Its name ends with the instruction set.
 func (s isa) begin(name, signature, doc string) {
 	TEXT(name+s.name, attr.NOSPLIT, signature)
 	Doc(fmt.Sprintf("%s%s %s", name, s.name, doc))
 	Pragma("noescape")
 }
 
-// end closes it. VZEROUPPER spares the SSE code that follows a state change.
+// end ends the function. VZEROUPPER avoids a state change in SSE code that follows.
 func (s isa) end() {
 	VZEROUPPER()
 	RET()
 }
 
-// constant returns memory that holds value in every lane of the widest
-// register.
+// constant returns memory with value in every lane of the widest register.
 func constant(name string, value float32) Mem {
 	return constantBits(name, math.Float32bits(value))
 }
@@ -92,8 +91,8 @@ func constantBits(name string, bits uint32) Mem {
 	return m
 }
 
-// tailMask holds 16 times all ones, then 16 times zero: the mask of an AVX2
-// remainder of n elements begins 16-n elements in.
+// tailMask has 16 lanes of ones, then 16 lanes of zeros. The mask of an AVX2
+// remainder of n elements starts at lane 16-n.
 var tailMask = func() Mem {
 	m := GLOBL("tailMask", attr.RODATA|attr.NOPTR)
 	for i := range 2 * blockLanes {
@@ -109,7 +108,7 @@ var tailMask = func() Mem {
 // tail is the mask of a remainder of fewer than 16 elements.
 type tail struct {
 	k    reg.OpmaskVirtual // AVX-512
-	base reg.GPVirtual     // AVX2: where in tailMask the first part's mask is
+	base reg.GPVirtual     // AVX2: address in tailMask of the first part's mask
 }
 
 // tail prepares the mask for the first n < 16 lanes.
@@ -132,7 +131,7 @@ func (s isa) tail(n reg.GPVirtual) *tail {
 	return &tail{base: base}
 }
 
-// lane is one part of a block at the running offset off; tail is nil in a whole
+// lane is one part of a block at the current offset off. tail is nil for a whole
 // block.
 type lane struct {
 	isa
@@ -155,7 +154,7 @@ func (l lane) mask() reg.VecVirtual {
 	return m
 }
 
-// load reads a part, with zeros behind the end.
+// load reads a part with zeros after the end.
 func (l lane) load(base reg.Register) reg.VecVirtual {
 	v := l.vec()
 	switch {
@@ -180,7 +179,7 @@ func (l lane) store(v reg.VecVirtual, base reg.Register) {
 	}
 }
 
-// loadOr reads a part, with fill behind the end.
+// loadOr reads a part with fill after the end.
 func (l lane) loadOr(base reg.Register, fill Mem) reg.VecVirtual {
 	if l.tail == nil {
 		return l.load(base)
@@ -198,7 +197,7 @@ func (l lane) loadOr(base reg.Register, fill Mem) reg.VecVirtual {
 	return v
 }
 
-// clip zeroes the lanes of v behind the end.
+// clip sets the lanes of v after the end to zero.
 func (l lane) clip(v reg.VecVirtual) {
 	switch {
 	case l.tail == nil:
@@ -209,7 +208,7 @@ func (l lane) clip(v reg.VecVirtual) {
 	}
 }
 
-// broadcast fills a register from a float32 parameter or memory.
+// broadcast fills a register with a float32 parameter or a float32 in memory.
 func (s isa) broadcast(m Op) reg.VecVirtual {
 	v := s.vec()
 	VBROADCASTSS(m, v)
@@ -236,8 +235,8 @@ func length(name string) reg.GPVirtual {
 	return r
 }
 
-// each runs body over the parts of all blocks of n elements, the last one
-// under a mask; n is used up.
+// each runs body for the parts of all blocks of n elements, for the remainder with
+// a mask. It changes n.
 func (s isa) each(n reg.GPVirtual, body func(l lane)) {
 	off := GP64()
 	XORQ(off, off)
@@ -260,8 +259,8 @@ func (s isa) each(n reg.GPVirtual, body func(l lane)) {
 	Label("done")
 }
 
-// fold adds the 16 lanes of a block into its first: halves, then halves of
-// those, so that the order is the same for both instruction sets.
+// fold adds the 16 lanes of a block into its first lane, in halves. The order is the
+// same for both instruction sets.
 func (s isa) fold(v []reg.VecVirtual, add func(a, b, dst Op)) reg.Register {
 	low := v[0].AsY()
 	if s.wide() {

@@ -17,7 +17,7 @@ func (s isa) softmax() {
 	}
 	s.each(length("x"), func(l lane) {
 		v := l.loadOr(x, minusInf)
-		// Of a NaN and a number, VMAXPS returns the first operand here.
+		// For a NaN and a number VMAXPS returns this first operand.
 		VMAXPS(largest[l.part], v, largest[l.part])
 	})
 	Store(s.fold(largest, func(a, b, dst Op) { VMAXPS(a, b, dst) }), ReturnIndex(0))

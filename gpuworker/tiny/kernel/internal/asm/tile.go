@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// tiles generates the micro-kernels: blocks of C as tall or as wide as the
-// registers allow, beside one row of B and a broadcast element of A.
+// tiles generates the micro-kernels. A block of C is as tall or as wide as the
+// registers allow with one row of B and a broadcast element of A.
 func (s isa) tiles() {
 	if s.wide() {
 		s.tile("tileTall", 12, 2) // 24 accumulators of 32 registers
@@ -34,7 +34,7 @@ func (s isa) tile(name string, maxRows, panels int) {
 	}
 }
 
-// tileOf generates the code for exactly that many rows. Every element is one
+// tileOf generates the code for the given number of rows. Every element is one
 // accumulator, to which each step of k adds one fused product.
 func (s isa) tileOf(rows, panels int) {
 	label := func(name string) string { return fmt.Sprintf("%s%d", name, rows) }
@@ -113,8 +113,9 @@ func (s isa) tileOf(rows, panels int) {
 	s.end()
 }
 
-// step adds one column of A times one row of B. It keeps the shorter of the
-// two in registers and streams the other, to fit the 16 of AVX2.
+// step adds one column of A times one row of B. It keeps the shorter one in
+// registers and reads the other element by element, because AVX2 has only 16
+// registers.
 func (s isa) step(acc [][]reg.VecVirtual, aAt, bAt func(i int) Mem) {
 	if columns := len(acc[0]); columns <= 2 || s.wide() {
 		b := make([]reg.VecVirtual, columns)
@@ -143,8 +144,8 @@ func (s isa) step(acc [][]reg.VecVirtual, aAt, bAt func(i int) Mem) {
 	}
 }
 
-// rowBases points at every third row of A; the two that follow are reached by
-// index, so that 12 rows need 5 registers.
+// rowBases returns pointers to every third row of A. The code reaches the two rows
+// after it by index, so that 12 rows need only 5 registers.
 func (s isa) rowBases(rows int) (bases []reg.GPVirtual, aRow, aStep reg.GPVirtual) {
 	aRow, aStep = bytes("aRow"), bytes("aStep")
 	bases = append(bases, base("a"))
@@ -157,7 +158,7 @@ func (s isa) rowBases(rows int) (bases []reg.GPVirtual, aRow, aStep reg.GPVirtua
 	return bases, aRow, aStep
 }
 
-// panelBases points at every second panel of B.
+// panelBases returns pointers to every second panel of B.
 func (s isa) panelBases(panels int) (bases []reg.GPVirtual, bPanel reg.GPVirtual) {
 	bPanel = bytes("bPanel")
 	bases = append(bases, base("b"))

@@ -1,6 +1,6 @@
 package main
 
-// axpys generates y += alpha*x and y += Σ w[i]*rows[i]: one fused product per
+// axpys generates y += alpha*x and y += Σ w[i]*rows[i] with one fused product per
 // element and term, in the order of the terms.
 func axpys() []*function {
 	f := newFunction("axpy", "func(alpha float32, x, y []float32)", "adds alpha*x to y, over len(x).")
@@ -20,8 +20,8 @@ func axpyRows() *function {
 	rows, stride := f.base("rows"), f.bytes("stride")
 	done := f.label("done")
 	f.op("CBZ %v, %s", count, done)
-	// columns covers as much of y as it can with steps of that many registers,
-	// with all their sums in registers.
+	// columns computes the columns of y in steps of parts registers, without the
+	// remainder. All sums of a step are in registers.
 	columns := func(parts, elements int, shape lane) {
 		again, next := f.label("columns"), f.label("next")
 		f.mark(again)

@@ -9,19 +9,18 @@ const (
 	blockBytes = blockLanes * floatBytes
 )
 
-// lane is what one instruction works on: a register's worth of elements, or
-// fewer.
+// lane is the operand of one instruction: four elements, or fewer at the end.
 type lane struct {
 	*function
-	offset int     // bytes behind the pointers
+	offset int     // bytes after the pointers
 	whole  bool    // four elements
-	rest   general // else: how many, 1 to 3; a single one when alone
-	alone  bool
-	fill   vector // of the lanes behind the end, where rest says how many
+	alone  bool    // one element
+	rest   general // otherwise the number of elements, 1 to 3
+	fill   vector  // value of the lanes after rest elements
 }
 
-// load reads the lane's elements behind a pointer. Behind a single one there
-// are zeros.
+// load reads the lane's elements at a pointer. After a single element the other
+// lanes are zero.
 func (l lane) load(pointer general) vector {
 	v := l.vec()
 	switch {
@@ -61,8 +60,8 @@ func (l lane) store(v vector, pointer general) {
 	}
 }
 
-// each runs body over n elements behind the pointers: blocks, then fours, then
-// one by one. n and the pointers are used up.
+// each runs body for n elements at the pointers: first blocks, then four elements,
+// then single elements. It changes n and the pointers.
 func (f *function) each(n general, pointers []general, body func(l lane)) {
 	single, done := f.label("single"), f.label("done")
 	loop := func(elements int, next string, part func()) {
@@ -98,11 +97,10 @@ func (f *function) advance(elements int, n general, pointers []general) {
 	f.op("SUB $%d, %v", elements, n)
 }
 
-// reduce runs body over n elements with one of blockParts accumulators each,
-// so that element 16i+j always meets lane j: whole blocks with the
-// accumulators of first, and of second for every other one when it is given;
-// what is left behind the last whole block with those of last, and fill behind
-// the end. n and the pointers are used up.
+// reduce runs body for n elements with accumulators, so that element 16i+j always
+// uses lane j. Whole blocks use first and, if second is given, alternately first
+// and second. The remainder after the last whole block uses last, with fill after
+// the end. reduce changes n and the pointers.
 func (f *function) reduce(n general, pointers []general, first, second, last []vector, fill vector, body func(l lane, acc vector)) {
 	single, rest, done := f.label("single"), f.label("rest"), f.label("folded")
 	block := func(offset int, acc []vector) {
@@ -134,7 +132,7 @@ func (f *function) reduce(n general, pointers []general, first, second, last []v
 	for part := range few {
 		few[part] = f.label("few")
 		if part == blockParts-1 {
-			break // fewer than 16 fill at most three parts
+			break // fewer than 16 elements fill at most three parts
 		}
 		f.op("CMP $%d, %v", partLanes, n)
 		f.op("BLT %s", few[part])
@@ -150,8 +148,8 @@ func (f *function) reduce(n general, pointers []general, first, second, last []v
 	f.mark(done)
 }
 
-// fold joins the 16 lanes of a block in its first: halves, then halves of
-// those. join sets a from a and b.
+// fold combines the 16 lanes of a block in its first lane, in halves. join sets a
+// to the combination of a and b.
 func (f *function) fold(v []vector, join func(a, b vector)) vector {
 	join(v[0], v[2])
 	join(v[1], v[3])

@@ -1,8 +1,8 @@
 package main
 
-// dots generates the reductions of products. Elements 32i to 32i+15 go to the
-// first block of accumulators and the next 16 to the second, the rest behind
-// the last whole block to the second.
+// dots generates the reductions of products. Elements 32i to 32i+15 belong to the
+// first block of accumulators and the next 16 to the second. The remainder after
+// the last whole block belongs to the second.
 func dots() []*function {
 	dot := newFunction("dot", "func(a, b []float32) float32", "returns the sum of a*b over len(a).")
 	a, b := dot.base("a"), dot.base("b")
@@ -47,8 +47,8 @@ func fused(a, b general) func(l lane, acc vector) {
 	return func(l lane, acc vector) { l.fmla(acc, l.load(a), l.load(b)) }
 }
 
-// sumProducts reduces n elements to the first lane of the register it returns;
-// body adds one part's products to acc.
+// sumProducts reduces n elements to the first lane of the returned register. body
+// adds the products of one part to acc.
 func (f *function) sumProducts(n general, pointers []general, body func(l lane, acc vector)) vector {
 	first, second := f.vecs(blockParts), f.vecs(blockParts)
 	zero := f.vec()

@@ -1,6 +1,6 @@
 package main
 
-// expConstants are those of scalar_exp.go, in registers.
+// expConstants holds the constants of scalar_exp.go in registers.
 type expConstants struct {
 	log2E, roundMagic, ln2High, ln2Low, floor, one vector
 	taylor                                         []vector // 1/7!, 1/6!, ... 1/0!
@@ -19,7 +19,7 @@ func (f *function) expConstants() expConstants {
 	return c
 }
 
-// exp returns exp(x) for x <= 0 as scalar_exp.go explains; x stays.
+// exp returns exp(x) for x <= 0, as in scalar_exp.go. It does not change x.
 func (f *function) exp(c expConstants, x vector) vector {
 	t, n, r, e, next := f.vec(), f.vec(), f.vec(), f.vec(), f.vec()
 	f.mov(t, c.roundMagic)
@@ -34,7 +34,7 @@ func (f *function) exp(c expConstants, x vector) vector {
 		f.fmla(next, e, r)
 		e, next = next, e
 	}
-	// 2^n from the low bits of t; a product, so that NaN stays NaN.
+	// 2^n comes from the low bits of t. The product keeps NaN.
 	f.shl(t, t, 23)
 	f.addInts(t, t, c.one)
 	f.fmul(e, e, t)
@@ -43,7 +43,7 @@ func (f *function) exp(c expConstants, x vector) vector {
 	return e
 }
 
-// sigmoid returns 1/(1+exp(-x)), from exp(-|x|) alone; x stays.
+// sigmoid returns 1/(1+exp(-x)), computed with exp(-|x|). It does not change x.
 func (f *function) sigmoid(c expConstants, signBit, x vector) vector {
 	negative := f.vec()
 	f.orr(negative, x, signBit)

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// function is an assembly function in the making.
+// function builds an assembly function.
 type function struct {
 	name, signature, doc string
-	offsets              map[string]int // of parameters, slices by their base
+	offsets              map[string]int // of parameters; of a slice, the offset of its base
 	size                 int            // of parameters and result
 	text                 strings.Builder
-	vectors, generals    int // registers taken
+	vectors, generals    int // registers in use
 	labels               int
 }
 
-// result is the name Go gives to an unnamed result.
+// result is Go's name of an unnamed result.
 const result = "ret"
 
-// newFunction lays out the parameters as Go's stack-based calls do: one after
-// the other, each aligned to its size, the result to 8 bytes.
+// newFunction computes the offsets of the parameters in Go's stack-based calls:
+// one after the other, each aligned to its size, the result aligned to 8 bytes.
 func newFunction(name, signature, doc string) *function {
 	f := &function{name: name + "NEON", signature: strings.TrimPrefix(signature, "func"), doc: doc, offsets: map[string]int{}}
 	expr, err := parser.ParseExpr(signature)
@@ -57,7 +57,7 @@ func (f *function) op(format string, args ...any) {
 	fmt.Fprintf(&f.text, "\t"+format+"\n", args...)
 }
 
-// label returns a fresh label; mark puts it here.
+// label returns a new label. mark writes it at the current line.
 func (f *function) label(name string) string {
 	f.labels++
 	return fmt.Sprintf("%s%d", name, f.labels)
@@ -65,7 +65,7 @@ func (f *function) label(name string) string {
 
 func (f *function) mark(label string) { fmt.Fprintf(&f.text, "%s:\n", label) }
 
-// vector and general are registers by number.
+// vector and general are numbers of registers.
 type (
 	vector  int
 	general int
@@ -77,7 +77,7 @@ func (v vector) b16() string     { return fmt.Sprintf("V%d.B16", int(v)) }
 func (v vector) s(i int) string  { return fmt.Sprintf("V%d.S[%d]", int(v), i) }
 func (g general) String() string { return fmt.Sprintf("R%d", int(g)) }
 
-// vec takes a vector register.
+// vec allocates a vector register.
 func (f *function) vec() vector {
 	f.vectors++
 	if f.vectors > 32 {
@@ -94,8 +94,8 @@ func (f *function) vecs(n int) []vector {
 	return v
 }
 
-// gen takes a general register: R0 to R17, then R19 to R25. R18 belongs to the
-// platform, R26 to R30 to Go.
+// gen allocates a general register: R0 to R17, then R19 to R25. The platform
+// reserves R18, Go reserves R26 to R30.
 func (f *function) gen() general {
 	f.generals++
 	switch n := f.generals - 1; {
@@ -107,7 +107,7 @@ func (f *function) gen() general {
 	panic(f.name + ": out of general registers")
 }
 
-// scratch gives back the registers that body takes.
+// scratch frees the registers that body allocates.
 func (f *function) scratch(body func()) {
 	vectors, generals := f.vectors, f.generals
 	body()
@@ -128,8 +128,8 @@ func (f *function) address(name, part string) string {
 	return fmt.Sprintf("%s%s+%d(FP)", name, part, offset)
 }
 
-// base, length, integer and bytes load parameters; bytes is for strides, which
-// count elements.
+// base, length, integer and bytes load parameters. bytes converts a stride in
+// elements to bytes.
 func (f *function) base(name string) general   { return f.load(f.address(name, "base")) }
 func (f *function) length(name string) general { return f.load(f.address(name, "len")) }
 func (f *function) integer(name string) general {
@@ -148,7 +148,7 @@ func (f *function) load(address string) general {
 	return r
 }
 
-// copied returns a copy of a register.
+// copied copies a register to a new one.
 func (f *function) copied(from general) general {
 	r := f.gen()
 	f.op("MOVD %v, %v", from, r)
@@ -163,7 +163,7 @@ func (f *function) broadcast(name string) vector {
 	return v
 }
 
-// constant fills a register with a number, bits with a pattern.
+// constant fills a register with a number, bits fills it with a bit pattern.
 func (f *function) constant(x float32) vector { return f.bits(math.Float32bits(x)) }
 
 func (f *function) bits(pattern uint32) vector {

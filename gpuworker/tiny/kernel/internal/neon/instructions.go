@@ -1,7 +1,8 @@
 package main
 
-// This file has one method per instruction on four float32 lanes, named as Arm
-// names it, destination first. Those that Go's assembler lacks are words.
+// This file has one method per instruction on four float32 lanes. It has Arm's name
+// and the destination first. Instructions that Go's assembler does not know are
+// written as words.
 
 func (f *function) word3(code uint32, name string, d, n, m vector) {
 	f.op("WORD $%#08x // %s v%d.4s, v%d.4s, v%d.4s", code|uint32(m)<<16|uint32(n)<<5|uint32(d), name, d, n, m)
@@ -35,12 +36,12 @@ func (f *function) fmlaFirst(d, n, m vector) {
 	f.op("WORD $%#08x // fmla v%d.4s, v%d.4s, v%d.s[0]", 0x4f801000|uint32(m)<<16|uint32(n)<<5|uint32(d), d, n, m)
 }
 
-// bic clears in d the bits that m has.
+// bic clears the bits of d that are set in m.
 func (f *function) bic(d, m vector) {
 	f.op("WORD $%#08x // bic v%d.16b, v%d.16b, v%d.16b", 0x4e601c00|uint32(m)<<16|uint32(d)<<5|uint32(d), d, d, m)
 }
 
-// bit copies to d the bits of n where mask has ones.
+// bit copies the bits of n to d that are set in mask.
 func (f *function) bit(d, n, mask vector) { f.op("VBIT %s, %s, %s", mask.b16(), n.b16(), d.b16()) }
 
 func (f *function) orr(d, n, m vector)      { f.op("VORR %s, %s, %s", m.b16(), n.b16(), d.b16()) }
@@ -49,7 +50,7 @@ func (f *function) zero(d vector)           { f.op("VEOR %s, %s, %s", d.b16(), d
 func (f *function) addInts(d, n, m vector)  { f.op("VADD %s, %s, %s", m.s4(), n.s4(), d.s4()) }
 func (f *function) shl(d, n vector, by int) { f.op("VSHL $%d, %s, %s", by, n.s4(), d.s4()) }
 
-// turn sets d to n with its lanes moved down, around, by so many.
+// turn sets d to n with its lanes rotated down by lanes.
 func (f *function) turn(d, n vector, lanes int) {
 	f.op("VEXT $%d, %s, %s, %s", lanes*floatBytes, n.b16(), n.b16(), d.b16())
 }

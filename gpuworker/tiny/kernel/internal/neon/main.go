@@ -1,15 +1,15 @@
-// Command neon generates the arm64 assembly of package kernel, which avo, the
-// generator of the amd64 one, cannot. Run it with
+// Command neon generates the arm64 assembly of package kernel. internal/asm uses
+// avo, which does not support arm64. Run it with
 // `go generate ./gpuworker/tiny/kernel`.
 //
-// The functions are those of internal/asm: a block of 16 elements is four NEON
-// registers, its parts, reductions keep the same virtual lanes and add them up
-// in the same order, and every product that is fused there is fused here. That
-// is why NEON gives the bits of AVX2 and AVX-512. NEON has no masked loads, so
-// the rest behind the last whole block goes by fours, then one by one.
+// The functions are those of internal/asm. A block of 16 elements has four parts
+// (NEON registers). Reductions have the same virtual lanes and the same order, and
+// the same products are fused. Therefore NEON gives the bits of AVX2 and AVX-512.
+// NEON has no masked loads, so the remainder after the last whole block is
+// processed in fours, then in single elements.
 //
-// Go's assembler knows few of NEON's floating-point instructions; the others
-// are written as words, with the instruction in a comment.
+// Go's assembler knows few of NEON's floating-point instructions. The others are
+// written as words with the instruction in a comment.
 package main
 
 import (

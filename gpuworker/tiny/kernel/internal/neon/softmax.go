@@ -10,8 +10,8 @@ func softmax() []*function {
 	for _, v := range acc {
 		largest.mov(v, minusInf)
 	}
-	// A comparison, not fmax: of a NaN and a number it keeps the number, and of
-	// equal ones, zeros of either sign too, the first.
+	// A comparison instead of fmax: for a NaN and a number it keeps the number,
+	// for equal values (also zeros of different sign) the first.
 	largest.reduce(largest.length("x"), []general{x}, acc, nil, acc, minusInf, func(l lane, acc vector) {
 		v := l.load(x)
 		l.fcmgt(mask, v, acc)
@@ -44,8 +44,8 @@ func softmax() []*function {
 	return []*function{largest, expSum(), scale.end(), back.end()}
 }
 
-// expSum takes a pass for the exponentials and one for their sum, whose rest
-// needs zeros where exp would give ones.
+// expSum computes the exponentials in one pass and their sum in a second pass. In
+// the remainder the sum needs zeros, where exp would give ones.
 func expSum() *function {
 	f := newFunction("expSum", "func(x []float32, max float32) float32", "replaces x by exp(x-max) and returns its sum.")
 	x, n, top := f.base("x"), f.length("x"), f.broadcast("max")

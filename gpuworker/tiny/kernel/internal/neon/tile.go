@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// tiles generates the micro-kernels: 24 of the 32 registers hold a block of C,
-// the others a column of A and two registers of B at a time.
+// tiles generates the micro-kernels. 24 of the 32 registers hold a block of C, the
+// others a column of A and two registers of B.
 func tiles() []*function {
 	return []*function{tile("tileTall", 6, 1), tile("tileWide", 3, 2)}
 }
@@ -28,7 +28,7 @@ func tile(name string, maxRows, panels int) *function {
 	return f
 }
 
-// tileOf generates the code for exactly that many rows. Every element is one
+// tileOf generates the code for the given number of rows. Every element is one
 // accumulator, to which each step of k adds one fused product.
 func (f *function) tileOf(rows, panels int) {
 	k := f.integer("k")
@@ -51,7 +51,7 @@ func (f *function) tileOf(rows, panels int) {
 	for r := range acc {
 		acc[r] = f.vecs(panels * blockParts)
 	}
-	// rowsOfC runs a pair of registers of C at a time.
+	// rowsOfC calls pair for each pair of registers of C.
 	rowsOfC := func(pair func(row general, offset int, v, w vector)) {
 		f.scratch(func() {
 			row := f.copied(c)
