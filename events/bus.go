@@ -72,7 +72,7 @@ type Consumer interface {
 }
 
 // Delivery is one message with the right to answer it. Exactly one of Ack,
-// Retry, Drop and DeadLetter must be called; Extend any number of times before.
+// Retry and DeadLetter must be called; Extend any number of times before.
 type Delivery interface {
 	Message() Message
 	// Number counts the deliveries of this message, from 1.
@@ -82,8 +82,6 @@ type Delivery interface {
 	Ack(ctx context.Context) error
 	// Retry asks for another delivery after the given time or later.
 	Retry(ctx context.Context, after time.Duration) error
-	// Drop tells the bus not to deliver the message again.
-	Drop(ctx context.Context) error
 	// DeadLetter stores a dead letter with the reason and drops the message.
 	// Unlike the other answers it is confirmed: the dead letter is stored when it
 	// returns. The message may still be delivered again, as after Ack; a second

@@ -300,9 +300,6 @@ func (d *delivery) Number() int { return d.number }
 // stored.
 func (d *delivery) Ack(ctx context.Context) error { return d.answer(ctx, change{Kind: kindFinish}) }
 
-// Drop implements events.Delivery in the same way as Ack.
-func (d *delivery) Drop(ctx context.Context) error { return d.answer(ctx, change{Kind: kindFinish}) }
-
 // Retry implements events.Delivery.
 func (d *delivery) Retry(ctx context.Context, after time.Duration) error {
 	n := change{Kind: kindRetry, Wait: max(after, 0)}

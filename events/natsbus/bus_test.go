@@ -148,6 +148,7 @@ func TestPositionPastEnd(t *testing.T) {
 
 // A reader continues after the server has deleted its consumer.
 func TestReaderForgottenByTheServer(t *testing.T) {
+	t.Parallel()
 	server := natstest.Start(t)
 	bus := server.Connect(t, natsbus.Config{})
 	ctx := bounded(t)
@@ -185,6 +186,7 @@ func TestReaderForgottenByTheServer(t *testing.T) {
 }
 
 func TestConsumerDeleted(t *testing.T) {
+	t.Parallel()
 	server := natstest.Start(t)
 	bus := server.Connect(t, natsbus.Config{})
 	ctx := bounded(t)
@@ -209,6 +211,7 @@ func TestConsumerDeleted(t *testing.T) {
 // A full stream makes publishers wait and deletes nothing, for every limit.
 // They continue when there is room.
 func TestFullStream(t *testing.T) {
+	t.Parallel()
 	for name, limit := range map[string]natsbus.Config{
 		"Messages": {MaxStreamMessages: 2},
 		"Bytes":    {MaxStreamBytes: 9 << 20},
@@ -312,6 +315,7 @@ func TestInProcess(t *testing.T) {
 
 // A request ends with the connection, and not only with the caller's context.
 func TestRequestsEndWithTheConnection(t *testing.T) {
+	t.Parallel()
 	server := natstest.Start(t)
 	bus := server.Connect(t, natsbus.Config{})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -275,9 +275,6 @@ func (d *delivery) Retry(ctx context.Context, after time.Duration) error {
 	return d.answer(ctx, "retry", func() error { return d.msg.NakWithDelay(max(after, 0)) })
 }
 
-// Drop implements events.Delivery.
-func (d *delivery) Drop(ctx context.Context) error { return d.answer(ctx, "drop", d.msg.Term) }
-
 // Extend implements events.Delivery.
 func (d *delivery) Extend(ctx context.Context) error {
 	return d.answer(ctx, "extend", d.msg.InProgress)

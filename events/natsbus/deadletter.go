@@ -266,7 +266,7 @@ func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
 	if err != nil && !isTaken(err) {
 		return fmt.Errorf("nats: dead letter %s: %w", id, err)
 	}
-	return d.Drop(ctx)
+	return d.answer(ctx, "drop", d.msg.Term)
 }
 
 // isRedelivery reports whether a subject is that of a redelivery.

@@ -102,6 +102,7 @@ func startServer(t *testing.T, options *natsserver.Options) string {
 }
 
 func TestServerWithoutJetStream(t *testing.T) {
+	t.Parallel()
 	url := startServer(t, new(natsserver.Options))
 	bus, err := natsbus.Connect(t.Context(), natsbus.Config{URL: url})
 	if err != nil {
@@ -114,12 +115,14 @@ func TestServerWithoutJetStream(t *testing.T) {
 // A server without a configuration would accept all events except large ones,
 // and their stage would try for ever.
 func TestServerOfSmallMessages(t *testing.T) {
+	t.Parallel()
 	url := startServer(t, &natsserver.Options{MaxPayload: 1 << 20})
 	_, err := natsbus.Connect(t.Context(), natsbus.Config{URL: url})
 	wantSentence(t, err, url, "1048576 bytes", "max_payload", "16MB")
 }
 
 func TestIdentities(t *testing.T) {
+	t.Parallel()
 	_, public, seed := key(t, nkeys.CreateUser)
 	seedFile := write(t, "user.nk", seed)
 	certFile, keyFile, tls := bustest.Certificate(t)

@@ -219,6 +219,7 @@ func TestServerProcess(t *testing.T) {
 
 // Confirmed events survive kill -9, and are refused as duplicates afterwards.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ctx := bounded(t)
 	list := posed(2000)
@@ -314,6 +315,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 
 // The begin and the end of an outage are logged, and not each try.
 func TestOutageIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	server := natstest.Start(t)
 	log := bustest.NewLines()
 	bus := server.Connect(t, natsbus.Config{Logger: slog.New(log)})
@@ -355,6 +357,7 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 }
 
 func TestConnectErrors(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]natsbus.Config{
 		"TwoIdentities":    {Token: "t", User: "u"},
 		"PasswordAlone":    {Password: "p"},

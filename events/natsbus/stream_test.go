@@ -42,6 +42,7 @@ func limit(t *testing.T, url, run string) int64 {
 // A stream without a configured limit takes the storage that other streams
 // leave.
 func TestStreamFitsTheServer(t *testing.T) {
+	t.Parallel()
 	const gib = 1 << 30
 	url := small(t, 13*gib)
 	log := bustest.NewLines()
@@ -65,6 +66,7 @@ func TestStreamFitsTheServer(t *testing.T) {
 
 // A configured limit is applied or refused.
 func TestGivenStreamLimit(t *testing.T) {
+	t.Parallel()
 	const mib = 1 << 20
 	url := small(t, 100*mib)
 	config := natsbus.Config{URL: url, MaxStreamBytes: 64 * mib}
@@ -83,6 +85,7 @@ func TestGivenStreamLimit(t *testing.T) {
 // Processes of one run that start together all succeed, though the server has
 // no room for a stream of each.
 func TestStreamOfManyProcesses(t *testing.T) {
+	t.Parallel()
 	const mib = 1 << 20
 	for _, given := range []int64{0, 64 * mib} {
 		url := small(t, max(given*3/2, 3<<30))

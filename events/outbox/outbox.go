@@ -41,10 +41,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// flushBytes is the size from which on the records of one Put are written,
-// while it still encodes others.
-const flushBytes = 1 << 20
-
 // Outbox is a store of messages on disk. It is safe for concurrent use.
 type Outbox struct {
 	options Options
@@ -60,11 +56,11 @@ type Outbox struct {
 	closed   bool
 	segments []*segment // oldest first; the last one is written to
 	records  map[eventID]location
-	queue    []queued // oldest first
-	bytes    int64    // size of all records in the queue
-	written  int64    // bytes written since Open
-	buffer   bytes.Buffer
-	failed   error // of a sync: from then on the content of the disk is unknown
+	queue    []queued     // oldest first
+	bytes    int64        // size of all records in the queue
+	written  int64        // bytes written since Open
+	buffer   bytes.Buffer // of the record being written
+	failed   error        // of a sync: from then on the content of the disk is unknown
 }
 
 // location is the place of a record on disk.
@@ -234,51 +230,33 @@ func (o *Outbox) write(messages []events.Message) (written int64, err error) {
 	if o.failed != nil {
 		return 0, o.failed
 	}
-	var buffered []queued // offsets are those in the buffer
-	flush := func() error {
-		s := o.segments[len(o.segments)-1]
-		offset, err := s.append(o.buffer.Bytes())
-		if err != nil {
-			return err
-		}
-		for _, b := range buffered {
-			o.add(b.id, location{s, offset + b.offset, b.size})
-		}
-		o.written += int64(o.buffer.Len())
-		buffered = buffered[:0]
-		o.buffer.Reset()
-		if s.size >= segmentBytes {
-			return o.roll()
-		}
-		return nil
-	}
-	o.buffer.Reset()
-	pending := make(map[eventID]bool)
 	for i := range messages {
 		m := &messages[i]
 		id, err := parseID(m.ID)
 		if err != nil {
 			return 0, fmt.Errorf("event %q: %w", m.ID, err)
 		}
-		if _, ok := o.records[id]; ok || pending[id] {
+		if _, ok := o.records[id]; ok {
 			continue
 		}
-		pending[id] = true
-		offset := o.buffer.Len()
+		o.buffer.Reset()
 		if err := appendRecord(&o.buffer, id, m); err != nil {
 			return 0, fmt.Errorf("event %s: encode: %w", m.ID, err)
 		}
-		buffered = append(buffered, queued{id, location{nil, int64(offset), o.buffer.Len() - offset}})
-		if o.buffer.Len() >= flushBytes {
-			if err := flush(); err != nil {
+		s := o.segments[len(o.segments)-1]
+		offset, err := s.append(o.buffer.Bytes())
+		if err != nil {
+			return 0, err
+		}
+		o.add(id, location{s, offset, o.buffer.Len()})
+		o.written += int64(o.buffer.Len())
+		if s.size >= segmentBytes {
+			if err := o.roll(); err != nil {
 				return 0, err
 			}
 		}
 	}
-	if len(buffered) > 0 {
-		err = flush()
-	}
-	return o.written, err
+	return o.written, nil
 }
 
 // roll begins a new segment once the one before is on disk. The caller holds

@@ -111,14 +111,14 @@ func (s *segment) scan(whole bool, found func(eventID, location)) (good int64, e
 	return good, nil
 }
 
-// append writes records to the end of the file and returns their offset. If it
+// append writes a record to the end of the file and returns its offset. If it
 // fails the segment is unchanged.
-func (s *segment) append(records []byte) (offset int64, err error) {
+func (s *segment) append(record []byte) (offset int64, err error) {
 	offset = s.size
-	if _, err := s.file.WriteAt(records, offset); err != nil {
+	if _, err := s.file.WriteAt(record, offset); err != nil {
 		return 0, errors.Join(err, s.cut(offset))
 	}
-	s.size += int64(len(records))
+	s.size += int64(len(record))
 	return offset, nil
 }
 

@@ -2,6 +2,7 @@ package natstest_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -27,7 +28,13 @@ func TestMain(m *testing.M) {
 func TestConformanceCluster(t *testing.T) {
 	c := natstest.StartCluster(t)
 	t.Run("Replicas", func(t *testing.T) { replicas(t, c) })
+	// The other tests of the suite run on one node in package natsbus.
+	only := []string{"SameEventFromManyPublishers", "LoseNode"}
+	if os.Getenv("CODEA1_TEST_THOROUGH") == "1" {
+		only = nil
+	}
 	bustest.Run(t, bustest.Features{
+		Only: only,
 		LoseNode: func(_ testing.TB, run string) func() {
 			i := c.Leader(run)
 			c.Stop(i)
