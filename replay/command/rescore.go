@@ -84,9 +84,9 @@ func (c *RescoreCommand) visit(out io.Writer) func(*query.GroupRescored) error {
 			return encoder.Encode(groupRescoredJSON{g.Seq, g.Group, g.Before.ProblemID, export.Payload(g.Before), export.Payload(g.After)})
 		}
 		var code, test query.RoleChange
-		code.Compare(query.AnswersOf(g.Before), query.AnswersOf(g.After))
+		code.Compare(query.Answers(g.Before), query.Answers(g.After))
 		for m := range g.Before.Test {
-			test.Compare(query.SuitesOf(g.Before, m), query.SuitesOf(g.After, m))
+			test.Compare(query.Suites(g.Before, m), query.Suites(g.After, m))
 		}
 		code.End()
 		test.End()

@@ -11,28 +11,21 @@ import (
 
 // TestChange is one change of one test of the Mistake Book.
 type TestChange struct {
-	Seq     uint64 // the group.rewarded event that brought it
+	Seq     uint64 // the group.rewarded event of the change
 	Group   string
 	Step    int
 	Change  mistakes.Change
-	Answers []int // those that failed it, of an increment, and passed it, of a decrement
+	Answers []int // that failed the test (an increment) or passed it (a decrement)
 }
 
 // BookHistory calls visit for every change of the tests of a problem, in order.
-// With call, only those of tests that make this call.
+// With call, only for tests with this call.
 func BookHistory(ctx context.Context, log eventlog.Reader, problemID, call string, visit func(TestChange) error) error {
 	book := mistakes.New()
-	for r, err := range log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypeGroupRewarded}}) {
-		if err != nil {
-			return err
-		}
-		e, err := r.Decode()
-		if err != nil {
-			return err
-		}
+	return eventlog.Decoded(ctx, log, []events.Type{events.TypeGroupRewarded}, func(r *eventlog.Record, e *events.Event) error {
 		rewarded := e.Payload.(*events.GroupRewarded)
 		if rewarded.ProblemID != problemID {
-			continue
+			return nil
 		}
 		var executed *events.CodeExecuted
 		for _, change := range book.Apply(rewarded) {
@@ -40,17 +33,17 @@ func BookHistory(ctx context.Context, log eventlog.Reader, problemID, call strin
 				continue
 			}
 			if executed == nil {
+				var err error
 				if executed, err = Executed(ctx, log, e); err != nil {
 					return fmt.Errorf("verdicts of event %d: %w", r.Seq, err)
 				}
 			}
-			err := visit(TestChange{r.Seq, e.Group, rewarded.Plan.Step, change, answersBehind(executed, &change)})
-			if err != nil {
+			if err := visit(TestChange{r.Seq, e.Group, rewarded.Plan.Step, change, answersBehind(executed, &change)}); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // answersBehind returns the answers whose verdicts made a change.

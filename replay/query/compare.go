@@ -6,77 +6,80 @@ import (
 	"codea1/events"
 )
 
-// RoleChange compares the rewards of one model's responses. The answers of a
-// question are one set, the suites of an answer another: within a set responses
-// are ranked, and their advantages are relative to it.
+// RoleChange compares the rewards of one model's completions under two recipes.
+// The answers of a group are one set, the suites of an answer another: completions
+// are ranked within a set, and their advantages are relative to it.
 type RoleChange struct {
-	Responses    uint64  `json:"responses"` // rewarded under both rules
+	Responses    uint64  `json:"responses"` // completions rewarded under both recipes
 	RewardBefore float64 `json:"reward_before"`
 	RewardAfter  float64 `json:"reward_after"`
-	Pairs        uint64  `json:"pairs"`    // of responses of one set
+	Pairs        uint64  `json:"pairs"`    // of completions of one set
 	Reversed     uint64  `json:"reversed"` // pairs in the other order
-	Tied         uint64  `json:"tied"`     // pairs that were ordered and are no longer
-	Untied       uint64  `json:"untied"`   // pairs that were not ordered and are now
+	Tied         uint64  `json:"tied"`     // pairs that were ordered and are tied now
+	Untied       uint64  `json:"untied"`   // pairs that were tied and are ordered now
 	Shift        float64 `json:"advantage_shift"`
-	Flipped      uint64  `json:"advantage_flipped"` // advantages of the other sign
-	KeptBefore   uint64  `json:"kept_before"`       // groups that teach: with an advantage other than 0
+	Flipped      uint64  `json:"advantage_flipped"` // advantages with the other sign
+	KeptBefore   uint64  `json:"kept_before"`       // groups to train on: with an advantage other than 0
 	KeptAfter    uint64  `json:"kept_after"`
-	KeptGained   uint64  `json:"kept_gained"` // teach only under the other rule
+	KeptGained   uint64  `json:"kept_gained"` // groups to train on only under the other recipe
 	KeptLost     uint64  `json:"kept_lost"`
 }
 
-// response is what a recipe makes of one.
-type response struct {
-	reward, advantage float64
-	masked            bool
+// Reward is the reward of one completion.
+type Reward struct {
+	Reward, Advantage float64
+	Masked            bool
 }
 
-func AnswersOf(r *events.GroupRewarded) []response {
-	set := make([]response, len(r.Code))
+// Answers returns the rewards of a group's answers.
+func Answers(r *events.GroupRewarded) []Reward {
+	set := make([]Reward, len(r.Code))
 	for m := range r.Code {
-		set[m] = response{r.Code[m].Reward, r.Code[m].Advantage, r.Code[m].Masked}
+		set[m] = Reward{r.Code[m].Reward, r.Code[m].Advantage, r.Code[m].Masked}
 	}
 	return set
 }
 
-// SuitesOf returns the suites of an answer; none for answer -1.
-func SuitesOf(r *events.GroupRewarded, m int) []response {
+// Suites returns the rewards of an answer's suites; none for answer -1.
+func Suites(r *events.GroupRewarded, m int) []Reward {
 	if m < 0 {
 		return nil
 	}
-	set := make([]response, len(r.Test[m]))
+	set := make([]Reward, len(r.Test[m]))
 	for n := range set {
 		t := &r.Test[m][n]
-		set[n] = response{t.Reward, t.Advantage, t.Masked}
+		set[n] = Reward{t.Reward, t.Advantage, t.Masked}
 	}
 	return set
 }
 
-func teaches(set []response) bool {
+// trains reports whether a set has an advantage to train on.
+func trains(set []Reward) bool {
 	for _, r := range set {
-		if !r.masked && !near(r.advantage, 0) {
+		if !r.Masked && !near(r.Advantage, 0) {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *RoleChange) Compare(before, after []response) {
-	both := func(i int) bool { return !before[i].masked && !after[i].masked }
+// Compare adds a set under both recipes.
+func (c *RoleChange) Compare(before, after []Reward) {
+	both := func(i int) bool { return !before[i].Masked && !after[i].Masked }
 	for i := range min(len(before), len(after)) {
 		if !both(i) {
 			continue
 		}
 		c.Responses++
-		c.RewardBefore += before[i].reward
-		c.RewardAfter += after[i].reward
-		c.Shift += math.Abs(after[i].advantage - before[i].advantage)
-		if before[i].advantage*after[i].advantage < 0 {
+		c.RewardBefore += before[i].Reward
+		c.RewardAfter += after[i].Reward
+		c.Shift += math.Abs(after[i].Advantage - before[i].Advantage)
+		if before[i].Advantage*after[i].Advantage < 0 {
 			c.Flipped++
 		}
 		for j := range i {
 			if both(j) {
-				c.comparePair(order(before[i].reward, before[j].reward), order(after[i].reward, after[j].reward))
+				c.comparePair(order(before[i].Reward, before[j].Reward), order(after[i].Reward, after[j].Reward))
 			}
 		}
 	}
@@ -95,7 +98,7 @@ func (c *RoleChange) comparePair(before, after int) {
 	}
 }
 
-// order ranks two rewards; what only rounding tells apart is a tie.
+// order compares two rewards; those that differ by rounding are tied.
 func order(x, y float64) int {
 	switch {
 	case near(x, y):
@@ -106,6 +109,7 @@ func order(x, y float64) int {
 	return 1
 }
 
+// keep counts a group that is trained on before, after, or both.
 func (c *RoleChange) keep(before, after bool) {
 	if before {
 		c.KeptBefore++
@@ -121,7 +125,7 @@ func (c *RoleChange) keep(before, after bool) {
 	}
 }
 
-// End turns sums into means.
+// End divides the sums. Call it once, after the last set.
 func (c *RoleChange) End() {
 	if n := float64(c.Responses); n > 0 {
 		c.RewardBefore /= n

@@ -9,28 +9,26 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// Predicate is a question to the history of a run. A group is affected when at
-// least one response of it matches every expression that is set.
+// Predicate describes answers. An answer matches if it matches every expression
+// that is set.
 type Predicate struct {
-	Code  *regexp.Regexp // the program of an answer
-	Text  *regexp.Regexp // the whole response of an answer
-	Suite *regexp.Regexp // the response of a suite written for the answer
-	Error *regexp.Regexp // why the answer does not load, or what a test of it raised
+	Code  *regexp.Regexp // matches the program of the answer
+	Text  *regexp.Regexp // matches the whole completion
+	Suite *regexp.Regexp // matches the completion of a suite for the answer
+	Error *regexp.Regexp // matches the load error, or the error that a test raised
 }
 
-// Affected is a group that a predicate holds for.
+// Affected is a group with matching answers.
 type Affected struct {
 	Group   string
 	Problem string
 	Plan    events.Plan
-	Answers []int // that match
-	// Updates are the versions that trained on the group: what the matching
-	// answers have moved.
-	Updates []*events.PolicyUpdated
+	Answers []int                   // matching
+	Updates []*events.PolicyUpdated // versions that trained on the group
 }
 
-// Find calls visit for every selected group that the predicate holds for, in
-// the order in which they were posed.
+// Find calls visit for every selected group with matching answers, in the order
+// in which the groups were posed.
 func Find(ctx context.Context, log eventlog.Reader, s Selection, p Predicate, visit func(*Affected) error, progress func(done uint64)) error {
 	updates, err := eventlog.Updates(ctx, log)
 	if err != nil {
@@ -71,7 +69,7 @@ func Find(ctx context.Context, log eventlog.Reader, s Selection, p Predicate, vi
 	return nil
 }
 
-// match returns the answers of a group that match.
+// match returns the matching answers of a group.
 func (p *Predicate) match(g *Lineage) []int {
 	var answers []int
 	for m := range g.Posed.Plan.Answers {

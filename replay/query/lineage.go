@@ -11,9 +11,9 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// Lineage is everything the log holds about one group: how it was posed,
-// answered, tested, executed and rewarded, and what learnt from it. What the
-// group has not reached, and what nobody can read, is nil.
+// Lineage holds all events of one group and the policy versions that trained on
+// it. A field is nil if the log does not have the event, or the event cannot be
+// decoded.
 type Lineage struct {
 	Group    string
 	Events   []eventlog.Record // of the group, in the order of the log
@@ -28,8 +28,8 @@ type Lineage struct {
 }
 
 // Explain returns the lineage of a group, or ErrNotFound for a group that was
-// never posed. An event's ID follows from its cause, so no scan is needed; only
-// the policy updates, few and small, are read through.
+// never posed. The IDs of its events derive from each other, so only the few
+// policy updates are read through.
 func Explain(ctx context.Context, log eventlog.Reader, group string) (*Lineage, error) {
 	run, err := eventlog.RunName(ctx, log)
 	if err != nil {
@@ -57,11 +57,11 @@ func Group(ctx context.Context, log eventlog.Reader, run, group string) (*Lineag
 		return nil, fmt.Errorf("group %q: %w", group, eventlog.ErrNotFound)
 	}
 	lineage := &Lineage{Group: group}
-	if err := follow(ctx, log, lineage, eventlog.RootID(run, group, events.TypeProblemPosed)); err != nil {
+	if err := lineage.follow(ctx, log, eventlog.RootID(run, group, events.TypeProblemPosed)); err != nil {
 		return nil, err
 	}
-	if lineage.Dropped == nil { // what cannot be read is no cause: its drop has none
-		if err := follow(ctx, log, lineage, eventlog.RootID(run, group, events.TypeGroupDropped)); err != nil {
+	if lineage.Dropped == nil { // the drop of an undecodable event has no cause
+		if err := lineage.follow(ctx, log, eventlog.RootID(run, group, events.TypeGroupDropped)); err != nil {
 			return nil, err
 		}
 	}
@@ -72,10 +72,11 @@ func Group(ctx context.Context, log eventlog.Reader, run, group string) (*Lineag
 	return lineage, nil
 }
 
-// ErrUnreadable is returned for a group whose question nobody can read.
-var ErrUnreadable = errors.New("nobody can read its question")
+// ErrUnreadable is returned for a group whose problem.posed event cannot be
+// decoded.
+var ErrUnreadable = errors.New("its problem cannot be decoded")
 
-// notPosed says why there is no question.
+// notPosed returns the reason why there is no problem.
 func (g *Lineage) notPosed() error {
 	for i := range g.Events {
 		if r := &g.Events[i]; r.Message.Type == events.TypeProblemPosed {
@@ -85,13 +86,13 @@ func (g *Lineage) notPosed() error {
 	return fmt.Errorf("group %s: %w", g.Group, eventlog.ErrNotFound)
 }
 
-// ErrPlan is returned for an event that tells of another plan than its group's
-// question: numbers of answers and suites would not fit each other.
+// ErrPlan is returned for an event with another plan than its group's problem:
+// their numbers of answers and suites would not match.
 var ErrPlan = errors.New("its plan is not the one that its group was posed with")
 
-// follow adds the event with an ID and all that follows from it. The depth is
-// bounded: a type occurs once on a way, since IDs are hashes of those before.
-func follow(ctx context.Context, log eventlog.Reader, lineage *Lineage, id string) error {
+// follow adds the event with an ID and all its descendants. The depth is bounded:
+// an ID is a hash of its cause's ID, so a type occurs once in a chain.
+func (g *Lineage) follow(ctx context.Context, log eventlog.Reader, id string) error {
 	r, err := log.Get(ctx, id)
 	if errors.Is(err, eventlog.ErrNotFound) {
 		return nil
@@ -99,7 +100,7 @@ func follow(ctx context.Context, log eventlog.Reader, lineage *Lineage, id strin
 	if err != nil {
 		return err
 	}
-	lineage.Events = append(lineage.Events, r)
+	g.Events = append(g.Events, r)
 	e, err := r.Decode()
 	if eventlog.IsUnreadable(err) {
 		return nil
@@ -107,34 +108,35 @@ func follow(ctx context.Context, log eventlog.Reader, lineage *Lineage, id strin
 	if err != nil {
 		return err
 	}
-	if plan, ok := events.PlanOf(e.Payload); ok && lineage.Posed != nil && plan != lineage.Posed.Plan {
-		return fmt.Errorf("event %d (%s) of group %s: %w", r.Seq, r.Message.ID, lineage.Group, ErrPlan)
+	if plan, ok := events.PlanOf(e.Payload); ok && g.Posed != nil && plan != g.Posed.Plan {
+		return fmt.Errorf("event %d (%s) of group %s: %w", r.Seq, r.Message.ID, g.Group, ErrPlan)
 	}
 	switch p := e.Payload.(type) {
 	case *events.ProblemPosed:
-		lineage.Posed = p
+		g.Posed = p
 	case *events.CodeSampled:
-		lineage.Code = p
+		g.Code = p
 	case *events.TestsSampled:
-		lineage.Tests = p
+		g.Tests = p
 	case *events.CodeExecuted:
-		lineage.Executed = p
+		g.Executed = p
 	case *events.GroupRewarded:
-		lineage.Rewarded = p
+		g.Rewarded = p
 	case *events.GroupDropped:
-		lineage.Dropped = p
+		g.Dropped = p
 	case *events.EvalScored:
-		lineage.Scored = p
+		g.Scored = p
 	}
 	for _, t := range events.Types() {
-		if err := follow(ctx, log, lineage, events.DeriveID(id, t)); err != nil {
+		if err := g.follow(ctx, log, events.DeriveID(id, t)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// AnswerTokens returns how many tokens an answer of a group had.
+// AnswerTokens returns the number of tokens of an answer, also of a compacted
+// one.
 func (g *Lineage) AnswerTokens(m int) int {
 	for i := range g.Events {
 		r := &g.Events[i]
@@ -145,7 +147,7 @@ func (g *Lineage) AnswerTokens(m int) int {
 	return len(g.Code.Answers[m].Tokens)
 }
 
-// Executed returns the verdicts that a rewarded group follows from.
+// Executed returns the verdicts from which a rewarded group follows.
 func Executed(ctx context.Context, log eventlog.Reader, rewarded *events.Event) (*events.CodeExecuted, error) {
 	cause, err := log.Get(ctx, rewarded.CausationID)
 	if err != nil {
@@ -157,7 +159,7 @@ func Executed(ctx context.Context, log eventlog.Reader, rewarded *events.Event) 
 	}
 	executed, ok := e.Payload.(*events.CodeExecuted)
 	if !ok {
-		return nil, fmt.Errorf("event %d is no %s: %w", cause.Seq, events.TypeCodeExecuted, eventlog.ErrNotFound)
+		return nil, fmt.Errorf("event %d is not %s: %w", cause.Seq, events.TypeCodeExecuted, eventlog.ErrNotFound)
 	}
 	return executed, nil
 }

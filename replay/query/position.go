@@ -11,12 +11,12 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// ErrPosition is returned for a text that names no place in a log.
+// ErrPosition is returned for a text that is not a position in a log.
 var ErrPosition = errors.New("not a position: want an event's number, step:N, start or end")
 
-// Position returns the sequence number of the last event at or before a
-// place that people name: an event's number, start (0), end, or step:N for
-// where both roles have trained step N.
+// Position returns the sequence number of the last event at a position: an
+// event's number, start (0), end, or step:N for the event with which both roles
+// have trained step N.
 func Position(ctx context.Context, log eventlog.Reader, text string) (uint64, error) {
 	last, _ := log.Last()
 	switch {
@@ -46,17 +46,14 @@ func afterStep(ctx context.Context, log eventlog.Reader, step int) (uint64, erro
 		return 0, nil
 	}
 	trained := make(map[events.Role]uint64)
-	for r, err := range log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypePolicyUpdated}}) {
-		if err != nil {
-			return 0, err
-		}
-		e, err := r.Decode()
-		if err != nil {
-			return 0, err
-		}
+	err := eventlog.Decoded(ctx, log, []events.Type{events.TypePolicyUpdated}, func(r *eventlog.Record, e *events.Event) error {
 		if u := e.Payload.(*events.PolicyUpdated); u.Step == step {
 			trained[u.Role] = r.Seq
 		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
 	}
 	if len(trained) < 2 {
 		return 0, fmt.Errorf("step %d has not been trained by both roles: %w", step, eventlog.ErrNotFound)

@@ -9,35 +9,33 @@ import (
 	"codea1/events"
 )
 
-// Score rewards an executed group. It is pure: equal groups, equal rewards. An
-// error says that the group cannot be rewarded under the recipe.
+// Score rewards an executed group. It is a pure function. An error means that the
+// recipe cannot reward the group.
 type Score = func(*events.CodeExecuted) (*events.GroupRewarded, error)
 
-// Recipes knows the reward recipes.
+// Recipes returns reward recipes.
 type Recipes interface {
-	// Recipe returns the recipe of a name; alpha weighs a suite's validity
-	// against its adversarial reward, where the recipe has both.
+	// Recipe returns the recipe with a name; alpha is the weight of R_val against
+	// R_adv in recipes that have both.
 	Recipe(name string, alpha float64) (Score, error)
-	// File returns the recipe that a file states, and the name under which
-	// Recipe knows it too.
+	// File returns the recipe in a file, and its name for Recipe.
 	File(path string) (name string, score Score, err error)
 }
 
-// ErrNoRecipes is returned when rewards are to be computed by a program that
-// was built without recipes.
-var ErrNoRecipes = errors.New("no reward recipes are at hand")
+// ErrNoRecipes is returned by a program without reward recipes.
+var ErrNoRecipes = errors.New("no reward recipes are configured")
 
-// rewardTolerance is how far a reward computed on another machine may be off:
-// some fuse a multiplication and an addition into one rounding. An advantage
-// divides by a deviation and shows more of it.
+// rewardTolerance is the relative difference that is allowed between machines:
+// some round a multiplication and an addition once. An advantage divides by a
+// deviation, which increases the difference.
 const rewardTolerance = 1e-9
 
 func near(x, y float64) bool {
 	return math.Abs(x-y) <= rewardTolerance*max(1, math.Abs(x), math.Abs(y))
 }
 
-// Difference returns what first differs between two rewards of a group, and
-// nothing where they agree.
+// Difference describes the first difference between two rewards of a group; it is
+// empty if they agree.
 func Difference(x, y *events.GroupRewarded) string {
 	if len(x.Code) != len(y.Code) || len(x.Test) != len(y.Test) {
 		return fmt.Sprintf("%d answers, not %d", len(y.Code), len(x.Code))

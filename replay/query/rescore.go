@@ -12,35 +12,36 @@ import (
 	"codea1/replay/mistakes"
 )
 
-// Rescored says what a run's recorded verdicts would have been worth under
-// another recipe. It is a first-order answer: the responses and the historical
-// tests are those of the run, though another rule would have led to others.
+// Rescored compares the rewards of a run with those under another recipe. It is a
+// first-order answer: completions and historical tests are those of the run,
+// although another recipe would have led to others.
 type Rescored struct {
 	Groups      uint64     `json:"groups"`     // compared
-	Unscorable  uint64     `json:"unscorable"` // groups the recipe cannot reward
+	Unscorable  uint64     `json:"unscorable"` // groups that the recipe cannot reward
 	Why         string     `json:"why,omitempty"`
 	Code        RoleChange `json:"code"`
 	Test        RoleChange `json:"test"`
-	TopVar      uint64     `json:"top_var_changed"` // groups whose TOPVAR chooses another answer
+	TopVar      uint64     `json:"top_var_changed"` // groups with another TOPVAR answer
 	BookBefore  int        `json:"book_before"`     // tests in the Mistake eventlog.Book at the end
 	BookAfter   int        `json:"book_after"`
-	BookEntered int        `json:"book_entered"` // tests that only the other rule has
+	BookEntered int        `json:"book_entered"` // tests that only the other recipe has
 	BookLeft    int        `json:"book_left"`    // tests that it does not have
-	BookChanged int        `json:"book_changed"` // tests of another frequency
+	BookChanged int        `json:"book_changed"` // tests with another count
 }
 
-// GroupRescored is one group under both rules.
+// GroupRescored is one group under both recipes.
 type GroupRescored struct {
 	Seq           uint64 // of group.rewarded
 	Group         string
 	Before, After *events.GroupRewarded
 }
 
-// rescoreBatch is how many groups are decoded and scored side by side.
+// rescoreBatch is the number of groups that are decoded and scored in parallel.
 const rescoreBatch = 64
 
-// Rescore rewards every training group of the log once more and compares. visit,
-// unless nil, gets each group in order; progress hears the sequence number.
+// Rescore rewards every training group of the log under another recipe and
+// compares. visit, unless nil, is called for each group in order; progress, unless
+// nil, with its sequence number.
 func Rescore(ctx context.Context, log eventlog.Reader, score Score, visit func(*GroupRescored) error, progress func(done uint64)) (Rescored, error) {
 	fold := rescoring{before: mistakes.New(), after: mistakes.New()}
 	var batch []eventlog.Record
@@ -79,15 +80,15 @@ func Rescore(ctx context.Context, log eventlog.Reader, score Score, visit func(*
 	return fold.end(), nil
 }
 
-// attempt is a group, and why it could not be rewarded.
-type attempt struct {
+// rescoredGroup is a group, with the reason if it could not be rewarded.
+type rescoredGroup struct {
 	GroupRescored
-	refusal error
+	failure error
 }
 
-// rescoreAll rewards groups on all cores; decoding is what takes the time.
-func rescoreAll(ctx context.Context, log eventlog.Reader, batch []eventlog.Record, score Score) ([]attempt, error) {
-	groups := make([]attempt, len(batch))
+// rescoreAll rewards groups on all cores; decoding takes most of the time.
+func rescoreAll(ctx context.Context, log eventlog.Reader, batch []eventlog.Record, score Score) ([]rescoredGroup, error) {
+	groups := make([]rescoredGroup, len(batch))
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range batch {
@@ -105,24 +106,24 @@ func rescoreAll(ctx context.Context, log eventlog.Reader, batch []eventlog.Recor
 			}
 			g := &groups[i]
 			g.Seq, g.Group, g.Before = batch[i].Seq, e.Group, e.Payload.(*events.GroupRewarded)
-			g.After, g.refusal = score(executed)
+			g.After, g.failure = score(executed)
 			return nil
 		})
 	}
 	return groups, work.Wait()
 }
 
-// rescoring folds groups into a Rescored.
+// rescoring computes a Rescored from groups.
 type rescoring struct {
 	report        Rescored
 	before, after *mistakes.Book
 }
 
-func (f *rescoring) add(g *attempt) {
+func (f *rescoring) add(g *rescoredGroup) {
 	f.before.Apply(g.Before)
 	if g.After == nil {
 		if f.report.Unscorable++; f.report.Why == "" {
-			f.report.Why = fmt.Sprintf("%s: %v", g.Group, g.refusal)
+			f.report.Why = fmt.Sprintf("%s: %v", g.Group, g.failure)
 		}
 		return
 	}
@@ -131,12 +132,12 @@ func (f *rescoring) add(g *attempt) {
 	if g.Before.TopVar != g.After.TopVar {
 		f.report.TopVar++
 	}
-	f.report.Code.Compare(AnswersOf(g.Before), AnswersOf(g.After))
-	f.report.Code.keep(teaches(AnswersOf(g.Before)), teaches(AnswersOf(g.After)))
+	f.report.Code.Compare(Answers(g.Before), Answers(g.After))
+	f.report.Code.keep(trains(Answers(g.Before)), trains(Answers(g.After)))
 	for m := range g.Before.Test {
-		f.report.Test.Compare(SuitesOf(g.Before, m), SuitesOf(g.After, m))
+		f.report.Test.Compare(Suites(g.Before, m), Suites(g.After, m))
 	}
-	f.report.Test.keep(teaches(SuitesOf(g.Before, g.Before.TopVar)), teaches(SuitesOf(g.After, g.After.TopVar)))
+	f.report.Test.keep(trains(Suites(g.Before, g.Before.TopVar)), trains(Suites(g.After, g.After.TopVar)))
 }
 
 func (f *rescoring) end() Rescored {

@@ -13,18 +13,18 @@ import (
 )
 
 func TestRoleChange(t *testing.T) {
-	set := func(values ...float64) []response {
-		out := make([]response, len(values))
+	set := func(values ...float64) []Reward {
+		out := make([]Reward, len(values))
 		for i, v := range values {
-			out[i] = response{reward: v, advantage: v - 0.5}
+			out[i] = Reward{Reward: v, Advantage: v - 0.5}
 		}
 		return out
 	}
 	masked := set(0.9, 0.1)
-	masked[0].masked = true
+	masked[0].Masked = true
 	for _, tt := range []struct {
 		name          string
-		before, after []response
+		before, after []Reward
 		want          RoleChange
 	}{
 		{"the same", set(0, 1), set(0, 1), RoleChange{Responses: 2, RewardBefore: 0.5, RewardAfter: 0.5, Pairs: 1, KeptBefore: 1, KeptAfter: 1}},
@@ -37,7 +37,7 @@ func TestRoleChange(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got RoleChange
 			got.Compare(tt.before, tt.after)
-			got.keep(teaches(tt.before), teaches(tt.after))
+			got.keep(trains(tt.before), trains(tt.after))
 			got.End()
 			if diff := cmp.Diff(tt.want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

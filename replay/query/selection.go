@@ -8,20 +8,19 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// Selection chooses events by what their envelopes say, so that what is left
-// out need not be decoded. The zero value chooses all.
+// Selection selects events by their envelopes, so that other events need not be
+// decoded. The zero value selects all.
 type Selection struct {
 	Types    []events.Type
 	Groups   []string
 	FromStep int // training steps; 0 is no bound
 	ToStep   int
-	Since    time.Time // when the event was made; zero is no bound
-	Until    time.Time // not included
+	Since    time.Time // time of the event; zero is no bound
+	Until    time.Time // exclusive
 }
 
-// Selects reports whether an event is chosen. With a bound on steps, only
-// events that belong to a training step are: groups posed for training, and
-// policy versions.
+// Selects reports whether an event is selected. With a bound on steps, only events
+// of a training step are: those of training groups, and policy versions.
 func (s *Selection) Selects(m *events.Message) bool {
 	if len(s.Types) > 0 && !slices.Contains(s.Types, m.Type) {
 		return false

@@ -8,18 +8,18 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// Share is what one group put into an update.
+// Share describes the part of a group in an update.
 type Share struct {
 	Group     string  `json:"group"`
 	Problem   string  `json:"problem"`
-	Sequences int     `json:"sequences"` // responses trained on
+	Sequences int     `json:"sequences"` // completions trained on
 	Answer    int     `json:"answer"`    // role test: the answer chosen by TOPVAR; -1 otherwise
 	Mean      float64 `json:"reward_mean"`
 	Least     float64 `json:"advantage_min"`
 	Most      float64 `json:"advantage_max"`
 }
 
-// Shares returns what each group of an update put into it, in canonical order.
+// Shares returns the shares of an update's groups, in canonical order.
 func Shares(ctx context.Context, log eventlog.Reader, u *events.PolicyUpdated) ([]Share, error) {
 	run, err := eventlog.RunName(ctx, log)
 	if err != nil {
@@ -39,29 +39,24 @@ func Shares(ctx context.Context, log eventlog.Reader, u *events.PolicyUpdated) (
 	return shares, nil
 }
 
+// ShareOf returns the share of a rewarded group in an update of a role.
 func ShareOf(group string, role events.Role, r *events.GroupRewarded) Share {
 	s := Share{Group: group, Problem: r.ProblemID, Answer: -1}
-	add := func(reward, advantage float64, masked bool) {
-		if masked {
-			return
+	completions := Answers(r)
+	if role == events.RoleTest {
+		s.Answer = r.TopVar
+		completions = Suites(r, r.TopVar)
+	}
+	for _, c := range completions {
+		if c.Masked {
+			continue
 		}
 		if s.Sequences == 0 {
-			s.Least, s.Most = advantage, advantage
+			s.Least, s.Most = c.Advantage, c.Advantage
 		}
-		s.Least, s.Most = min(s.Least, advantage), max(s.Most, advantage)
-		s.Mean += reward
+		s.Least, s.Most = min(s.Least, c.Advantage), max(s.Most, c.Advantage)
+		s.Mean += c.Reward
 		s.Sequences++
-	}
-	if role == events.RoleCode {
-		for i := range r.Code {
-			add(r.Code[i].Reward, r.Code[i].Advantage, r.Code[i].Masked)
-		}
-	} else if r.TopVar >= 0 {
-		s.Answer = r.TopVar
-		for i := range r.Test[r.TopVar] {
-			t := &r.Test[r.TopVar][i]
-			add(t.Reward, t.Advantage, t.Masked)
-		}
 	}
 	if s.Sequences > 0 {
 		s.Mean /= float64(s.Sequences)
