@@ -8,7 +8,7 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// causes has the type of the cause of each type that has one.
+// causes maps each type that has a cause to the type of the cause.
 var causes = events.Causes()
 
 // known is an event that a later one may name as its cause.
@@ -18,62 +18,64 @@ type known struct {
 	is      events.Type
 }
 
-// recent holds the last events, so that the check of a cause reads nothing: an
-// effect comes soon after its cause.
+// recent holds the last events, so that most causes are found without reading
+// the log: an effect comes soon after its cause.
 type recent struct{ newer, older map[string]known }
 
-// recentEvents is how many events a generation of recent holds.
+// recentEvents is the number of events in a generation of recent.
 const recentEvents = 1 << 14
 
 func (c *recent) add(r *eventlog.Record) {
 	if len(c.newer) >= recentEvents || c.newer == nil {
-		c.newer, c.older = make(map[string]known, recentEvents), c.newer
+		c.newer, c.older = make(map[string]known), c.newer
 	}
 	c.newer[r.Message.ID] = known{r.Seq, r.PayloadHash.String(), r.Message.Type}
 }
 
 // lookup returns the event with an ID among those up to the current one.
-func (h *historian) lookup(ctx context.Context, id string) (k known, ok bool, err error) {
-	if k, ok := h.causes.newer[id]; ok {
+func (a *auditor) lookup(ctx context.Context, id string) (k known, ok bool, err error) {
+	if k, ok := a.causes.newer[id]; ok {
 		return k, true, nil
 	}
-	if k, ok := h.causes.older[id]; ok {
+	if k, ok := a.causes.older[id]; ok {
 		return k, true, nil
 	}
-	r, err := h.log.Get(ctx, id)
-	if errors.Is(err, eventlog.ErrNotFound) || err == nil && r.Seq > h.at.Seq {
+	r, err := a.log.Get(ctx, id)
+	if errors.Is(err, eventlog.ErrNotFound) || err == nil && r.Seq > a.at.Seq {
 		return known{}, false, nil
 	}
 	return known{r.Seq, r.PayloadHash.String(), r.Message.Type}, err == nil, err
 }
 
-func (h *historian) checkCause(ctx context.Context, e *events.Event) error {
+// checkCause checks the cause and the ID of an event. A group.dropped event may
+// have a cause of any type, or none.
+func (a *auditor) checkCause(ctx context.Context, e *events.Event) error {
 	want, caused := causes[e.Type]
 	if e.CausationID == "" {
 		switch {
 		case caused:
-			h.find("has no cause, and follows from %s", want)
-		case e.Type != events.TypeGroupDropped && events.New(e.Run, e.Group, e.Source, e.Time, e.Payload).ID != e.ID:
-			h.find("its ID %s does not follow from run, type and group", e.ID)
+			a.find("has no cause, and follows from %s", want)
+		case e.Type != events.TypeGroupDropped && eventlog.RootID(e.Run, e.Group, e.Type) != e.ID:
+			a.find("its ID %s does not follow from run, type and group", e.ID)
 		}
 		return nil
 	}
 	if events.DeriveID(e.CausationID, e.Type) != e.ID {
-		h.find("its ID %s does not follow from its cause %s", e.ID, e.CausationID)
+		a.find("its ID %s does not follow from its cause %s", e.ID, e.CausationID)
 	}
-	cause, ok, err := h.lookup(ctx, e.CausationID)
+	cause, ok, err := a.lookup(ctx, e.CausationID)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		h.find("its cause %s is not in the log before it", e.CausationID)
+		a.find("its cause %s is not in the log before it", e.CausationID)
 		return nil
 	}
 	if cause.payload != e.CausationHash {
-		h.find("follows from another payload than the one that stands as event %d", cause.seq)
+		a.find("names another payload of its cause than that of event %d", cause.seq)
 	}
 	if caused && cause.is != want {
-		h.find("its cause, event %d, is no %s", cause.seq, want)
+		a.find("its cause, event %d, is not %s", cause.seq, want)
 	}
 	return nil
 }

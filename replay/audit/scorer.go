@@ -5,7 +5,7 @@ import (
 	"codea1/replay/query"
 )
 
-// scorer remembers the recipes of a log: most have one.
+// scorer caches the recipes of a log: most logs have one.
 type scorer struct {
 	recipes query.Recipes
 	known   map[recipeKey]query.Score
@@ -20,7 +20,7 @@ func newScorer(recipes query.Recipes) *scorer {
 	return &scorer{recipes, make(map[recipeKey]query.Score)}
 }
 
-// again computes what was recorded anew, from the same verdicts and under the
+// again computes a recorded reward again, from the same verdicts and with the
 // same recipe.
 func (s *scorer) again(executed *events.CodeExecuted, recorded *events.GroupRewarded) (*events.GroupRewarded, error) {
 	if s.recipes == nil {

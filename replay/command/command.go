@@ -2,10 +2,15 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
+	"strings"
+	"text/tabwriter"
 
+	"codea1/events"
 	"codea1/replay/eventlog"
 	"codea1/replay/export"
 	"codea1/replay/fork"
@@ -14,60 +19,69 @@ import (
 
 // Command is `codea1 replay`.
 type Command struct {
-	// Recipes computes rewards anew; without it verify leaves rewards
-	// unchecked and rescore returns ErrNoRecipes.
+	// Recipes computes rewards. Without it verify does not check rewards, and
+	// rescore returns query.ErrNoRecipes.
 	Recipes query.Recipes `kong:"-"`
-	// Retrainer trains again; without it retrain returns ErrNoRetrainer.
+	// Retrainer repeats training. Without it retrain returns fork.ErrNoRetrainer.
 	Retrainer fork.Retrainer `kong:"-"`
-	// Host leads to bus and checkpoints; without it fork and restore-bus return
-	// ErrNoHost.
+	// Host opens buses and checkpoints. Without it fork and restore-bus return
+	// fork.ErrNoHost.
 	Host fork.Host `kong:"-"`
 
-	Compact    CompactCommand    `cmd:"" help:"Take token ids and log-probs out of the older part of a log, and give their space back."`
-	Explain    ExplainCommand    `cmd:"" help:"Tell where a group, or the update of a step, comes from and what it led to."`
+	Compact    CompactCommand    `cmd:"" help:"Remove token ids and log-probs from the older part of a log, and free their disk space."`
+	Explain    ExplainCommand    `cmd:"" help:"Explain a group from its problem to the weights, or the update of a step."`
 	Export     ExportCommand     `cmd:"" help:"Write events, or tables of answers and tests, as JSONL or parquet."`
-	Fork       ForkCommand       `cmd:"" help:"Make a new run that shares the beginning of another, for train --resume to go on with."`
-	Rebuild    RebuildCommand    `cmd:"" help:"Make a run's log, Mistake Book and configuration anew from its events, in another directory."`
-	Rescore    RescoreCommand    `cmd:"" help:"Reward the groups of a run under another recipe, and report what would have changed."`
+	Fork       ForkCommand       `cmd:"" help:"Make a new run that shares the beginning of another; train --resume continues it."`
+	Rebuild    RebuildCommand    `cmd:"" help:"Rebuild a run's log, Mistake Book and configuration from its events, in another directory."`
+	Rescore    RescoreCommand    `cmd:"" help:"Reward the groups of a run under another recipe, and report the differences."`
 	Retrain    RetrainCommand    `cmd:"" help:"Train a run's models again from its log, and compare the weights of every version."`
-	RestoreBus RestoreBusCommand `cmd:"" name:"restore-bus" help:"Publish the log of a stopped run on a new bus, after a power cut has cost the old one its last events."`
-	Scan       ScanCommand       `cmd:"" help:"List the groups with an answer that matches, and the versions they have moved."`
-	State      StateCommand      `cmd:"" help:"Show where a run stands, or stood: what is on its way, what the steps came to, which versions there are."`
-	Verify     VerifyCommand     `cmd:"" help:"Check the event log of a run from end to end."`
+	RestoreBus RestoreBusCommand `cmd:"" name:"restore-bus" help:"Publish the log of a stopped run on a new bus, for example after a power cut has damaged the old one."`
+	Scan       ScanCommand       `cmd:"" help:"List the groups with a matching answer, and the versions that were trained on them."`
+	State      StateCommand      `cmd:"" help:"Show the state of a run at a position: open groups, figures of the steps, policy versions."`
+	Verify     VerifyCommand     `cmd:"" help:"Check the event log of a run for damage and contradictions."`
 }
 
 // Mistakes is `codea1 mistakes`.
 type Mistakes struct {
 	List    ListCommand       `cmd:"" help:"List the tests of the Mistake Book."`
 	Show    ShowCommand       `cmd:"" help:"Show the tests of one problem, in the order in which they are posed again."`
-	History HistoryCommand    `cmd:"" help:"Tell when the tests of a problem entered, what changed them, and when they left."`
+	History HistoryCommand    `cmd:"" help:"Show how the counts of a problem's tests changed, and by which answers."`
 	Export  ExportBookCommand `cmd:"" help:"Write the whole book as JSONL or parquet."`
-	Diff    DiffCommand       `cmd:"" help:"Show what changed in the Mistake Book between two positions."`
+	Diff    DiffCommand       `cmd:"" help:"Show the changes of the Mistake Book between two positions."`
 }
 
 // runArgument names the run whose log a command reads.
 type runArgument struct {
-	RunDir  string `arg:"" name:"run" help:"A run's directory, its log's directory, or the name of a run in --runs-dir."`
-	RunsDir string `help:"Where run directories are." default:"runs" placeholder:"DIR"`
+	RunDir  string `arg:"" name:"run" help:"Directory of a run, directory of its log, or name of a run in --runs-dir."`
+	RunsDir string `help:"Directory of the run directories." default:"runs" placeholder:"DIR"`
 }
 
-// open opens the run's log for reading.
-func (a *runArgument) open(logger *slog.Logger) (*eventlog.Log, error) {
-	return a.openWith(eventlog.Options{ReadOnly: true, Logger: logger})
+// read opens the run's log for reading, and closes it after use.
+func (a *runArgument) read(logger *slog.Logger, use func(l *eventlog.Log) error) error {
+	return a.with(eventlog.Options{ReadOnly: true, Logger: logger}, use)
 }
 
-func (a *runArgument) openWith(options eventlog.Options) (*eventlog.Log, error) {
+// with opens the run's log, and closes it after use.
+func (a *runArgument) with(options eventlog.Options, use func(l *eventlog.Log) error) error {
+	l, err := a.open(options)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(l), l.Close())
+}
+
+func (a *runArgument) open(options eventlog.Options) (*eventlog.Log, error) {
 	for _, dir := range []string{eventlog.Dir(a.RunDir), a.RunDir, eventlog.Dir(filepath.Join(a.RunsDir, a.RunDir))} {
 		if eventlog.Exists(dir) {
 			return eventlog.Open(dir, options)
 		}
 	}
-	return nil, fmt.Errorf("run %q: %w: neither %s nor %s has one",
+	return nil, fmt.Errorf("run %q: %w in %s or %s",
 		a.RunDir, eventlog.ErrNoLog, eventlog.Dir(a.RunDir), eventlog.Dir(filepath.Join(a.RunsDir, a.RunDir)))
 }
 
 // bookAt returns the Mistake Book at a position. The book at the end is stored
-// and need not be rebuilt.
+// and need not be computed.
 func bookAt(ctx context.Context, l *eventlog.Log, position string) (export.Tests, error) {
 	seq, err := query.Position(ctx, l, position)
 	if err != nil {
@@ -77,4 +91,38 @@ func bookAt(ctx context.Context, l *eventlog.Log, position string) (export.Tests
 		return l.Book(), nil
 	}
 	return l.BookAt(ctx, seq)
+}
+
+// newTable returns a table with left-aligned columns. It keeps its first error and
+// returns it from Flush.
+func newTable(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
+
+// clip returns text on one line of at most most runes.
+func clip(s string, most int) string {
+	line := []rune(strings.Join(strings.Fields(s), " "))
+	if len(line) <= most {
+		return string(line)
+	}
+	return string(line[:most-3]) + "..."
+}
+
+// list returns numbers separated by spaces.
+func list(numbers []int) string { return strings.Trim(fmt.Sprint(numbers), "[]") }
+
+// version is a policy version as --json prints it.
+type version struct {
+	Role    string `json:"role"`
+	Version int    `json:"version"`
+	URI     string `json:"uri"`
+	SHA256  string `json:"sha256"`
+}
+
+func versions(newest map[events.Role]*events.PolicyUpdated) []version {
+	var all []version
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		if u := newest[role]; u != nil {
+			all = append(all, version{string(role), u.Version, u.Checkpoint.URI, u.Checkpoint.SHA256})
+		}
+	}
+	return all
 }

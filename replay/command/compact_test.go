@@ -46,7 +46,7 @@ func TestCommandsOnACompactedLog(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ args, want string }{
-		{"replay explain RUN --group s000001-q0000", "by code.sampled-0, its tokens compacted away"},
+		{"replay explain RUN --group s000001-q0000", "by code.sampled-0, without its tokens (compacted)"},
 		{"replay verify RUN", "6 payloads are without their token ids and log-probs"},
 		{"replay verify RUN --json", `"compacted":6`},
 		{"replay export RUN --type code.sampled --group s000001-q0000", `"compacted":true`},

@@ -16,29 +16,25 @@ import (
 // ExplainCommand is `codea1 replay explain`.
 type ExplainCommand struct {
 	runArgument
-	Group string      `help:"Explain this group: everything from its question to the weights it moved." placeholder:"GROUP" xor:"what"`
-	Step  int         `help:"Explain the update of this training step." placeholder:"N" xor:"what"`
+	Group string      `help:"Explain this group: from its problem to the weights that were trained on it." placeholder:"GROUP" xor:"subject"`
+	Step  int         `help:"Explain the update of this training step." placeholder:"N" xor:"subject"`
 	Role  events.Role `help:"With --step: the model, code or test." default:"code" enum:"code,test"`
 	JSON  bool        `name:"json" help:"Print JSON: of a group, one object per event; of a step, one object."`
 }
 
-var errNothingToExplain = errors.New("say what to explain: --group GROUP or --step N")
+var errNothingToExplain = errors.New("name a subject: --group GROUP or --step N")
 
 // Run prints the lineage of a group or the groups of an update.
 func (c *ExplainCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
 	if c.Group == "" && c.Step == 0 {
 		return errNothingToExplain
 	}
-	l, err := c.open(logger)
-	if err != nil {
-		return err
-	}
-	if c.Group != "" {
-		err = c.explainGroup(ctx, out, l)
-	} else {
-		err = c.explainStep(ctx, out, l)
-	}
-	return errors.Join(err, l.Close())
+	return c.read(logger, func(l *eventlog.Log) error {
+		if c.Group != "" {
+			return c.explainGroup(ctx, out, l)
+		}
+		return c.explainStep(ctx, out, l)
+	})
 }
 
 func (c *ExplainCommand) explainGroup(ctx context.Context, out io.Writer, l *eventlog.Log) error {

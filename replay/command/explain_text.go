@@ -9,18 +9,18 @@ import (
 	"codea1/replay/query"
 )
 
-// explainGroup tells the story of a group for people, from its question to the
-// weights it moved.
+// explainGroup describes a group as text, from its problem to the weights that were
+// trained on it.
 func explainGroup(g *query.Lineage) string {
 	b := &strings.Builder{}
 	p := g.Posed
-	fmt.Fprintf(b, "group %s: %s, step %d, question %d of %d, posed to code v%d and test v%d or later\n",
+	fmt.Fprintf(b, "group %s: %s, step %d, problem %d of %d, posed to code v%d and test v%d or later\n",
 		g.Group, p.Plan.Purpose, p.Plan.Step, p.Plan.Slot+1, p.Plan.Groups, p.Plan.CodeVersion, p.Plan.TestVersion)
 	for i := range g.Events {
 		m := &g.Events[i].Message
 		fmt.Fprintf(b, "  event %-7d %-15s %s by %s", g.Events[i].Seq, m.Type, m.Time.Format("2006-01-02 15:04:05.000"), m.Source)
 		if g.Events[i].Compacted {
-			fmt.Fprint(b, ", its tokens compacted away")
+			fmt.Fprint(b, ", without its tokens (compacted)")
 		}
 		fmt.Fprintln(b)
 	}
@@ -173,7 +173,7 @@ func explainStep(u *events.PolicyUpdated, shares []query.Share) string {
 	return b.String()
 }
 
-// marks writes a row of the verdict matrix, a letter for each test.
+// marks returns a row of the verdict matrix: a letter for each test.
 func marks(verdicts []events.Verdict) string {
 	letters := map[events.Verdict]byte{
 		events.VerdictPass: '.', events.VerdictFail: 'F', events.VerdictRaised: 'R', events.VerdictTimeout: 'T', events.VerdictNotRun: '-',

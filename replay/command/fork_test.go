@@ -149,7 +149,7 @@ func TestForkCommandOfALiveRun(t *testing.T) {
 	if err := c.Run(within(t), &out, slog.New(slog.DiscardHandler), &Command{Host: host, Retrainer: testTrainer{}}); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(out.String(), "its checkpoint was gone") != 2 || len(host.placed) != 2 {
+	if strings.Count(out.String(), "its checkpoint did not exist") != 2 || len(host.placed) != 2 {
 		t.Errorf("%+v\n%s", host.placed, out.String())
 	}
 }
@@ -201,7 +201,7 @@ func TestRestoreBusCommand(t *testing.T) {
 	if err := c.Run(within(t), &out, slog.New(slog.DiscardHandler), &Command{Host: host, Retrainer: testTrainer{}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"published      31 events", "code v3: the log has not heard of it", "code v1 stands anew", "test v2: its checkpoint was gone"} {
+	for _, want := range []string{"published      31 events", "code v3: it is not in the log", "code v1 has a new position", "test v2: its checkpoint did not exist"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q:\n%s", want, out.String())
 		}
@@ -234,7 +234,7 @@ func TestRebuildCommandFromNoBus(t *testing.T) {
 	run := func(parent *Command) error {
 		return c.Run(within(t), new(bytes.Buffer), slog.New(slog.DiscardHandler), parent)
 	}
-	if err := run(&Command{Host: &testHost{}}); err == nil || !strings.Contains(err.Error(), "holds a run whose bus could be read") {
+	if err := run(&Command{Host: &testHost{}}); err == nil || !strings.Contains(err.Error(), "holds a run with a bus to read") {
 		t.Errorf("no run: %v", err)
 	}
 	if err := run(&Command{}); !errors.Is(err, fork.ErrNoHost) {

@@ -8,32 +8,32 @@ import (
 	"golang.org/x/term"
 )
 
-// meterFrom is the number of events from which a command shows how far it is:
-// less is done before a bar could be read.
+// meterFrom is the number of events from which a command shows its progress: fewer
+// are done before a bar can be read.
 const meterFrom = 20_000
 
-// meter shows on a terminal how far a long command is. A nil meter shows
+// meter shows the progress of a long command on a terminal. A nil meter shows
 // nothing.
 type meter struct{ bar *progressbar.ProgressBar }
 
-// newMeter returns a meter on standard error, nil unless that is a terminal.
-func newMeter(what string, total uint64) *meter {
+// newMeter returns a meter on standard error, nil if that is not a terminal.
+func newMeter(operation string, total uint64) *meter {
 	if total < meterFrom || !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil
 	}
 	return &meter{progressbar.NewOptions64(int64(total),
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(what),
+		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(operation),
 		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
 }
 
-// at says that done events are done.
+// at shows the number of events done.
 func (m *meter) at(done uint64) {
 	if m != nil && done%512 == 0 {
-		_ = m.bar.Set64(int64(done)) // a bar that cannot be drawn is no reason to stop
+		_ = m.bar.Set64(int64(done)) // a bar that cannot be drawn does not stop the command
 	}
 }
 
-// to is at for a command that makes long steps.
+// to is at for a command with long steps.
 func (m *meter) to(done uint64) {
 	if m != nil {
 		_ = m.bar.Set64(int64(done))

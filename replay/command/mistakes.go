@@ -3,15 +3,14 @@ package command
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"log/slog"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
+	"codea1/replay/eventlog"
 	"codea1/replay/export"
 	"codea1/replay/mistakes"
 )
@@ -20,7 +19,7 @@ import (
 type ListCommand struct {
 	runArgument
 	Problem string `help:"Only tests of the problem with this ID." placeholder:"ID"`
-	At      string `help:"The book as it stood at a position: an event's number, step:N, start or end." default:"end" placeholder:"POSITION"`
+	At      string `help:"Position of the book: an event's number, step:N, start or end." default:"end" placeholder:"POSITION"`
 	Limit   int    `help:"At most this many tests; 0 is all of them." default:"0"`
 	JSON    bool   `name:"json" help:"Print one JSON object per line."`
 }
@@ -29,24 +28,22 @@ type ListCommand struct {
 type ShowCommand struct {
 	runArgument
 	ProblemID string `arg:"" name:"problem" help:"The problem's ID."`
-	At        string `help:"The book as it stood at a position: an event's number, step:N, start or end." default:"end" placeholder:"POSITION"`
+	At        string `help:"Position of the book: an event's number, step:N, start or end." default:"end" placeholder:"POSITION"`
 	JSON      bool   `name:"json" help:"Print one JSON object per line."`
 }
 
 // Run prints the tests of every problem, the most frequent of each first.
 func (c *ListCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
 	if c.Limit < 0 {
-		return fmt.Errorf("--limit %d is negative", c.Limit)
+		return fmt.Errorf("--limit %d is negative; want 0 or more", c.Limit)
 	}
-	l, err := c.open(logger)
-	if err != nil {
-		return err
-	}
-	book, err := bookAt(ctx, l, c.At)
-	if err == nil {
-		err = c.print(out, book)
-	}
-	return errors.Join(err, l.Close())
+	return c.read(logger, func(l *eventlog.Log) error {
+		book, err := bookAt(ctx, l, c.At)
+		if err != nil {
+			return err
+		}
+		return c.print(out, book)
+	})
 }
 
 func (c *ListCommand) print(out io.Writer, book export.Tests) error {
@@ -70,10 +67,9 @@ func (c *ListCommand) print(out io.Writer, book export.Tests) error {
 	if c.JSON {
 		return printJSON(out, tests)
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := newTable(out)
 	fmt.Fprintln(table, "PROBLEM\tCOUNT\tCALL\tEXPECTED")
 	for e := range tests {
-		// A tabwriter keeps its first error and returns it from Flush.
 		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", e.ProblemID, e.Count, clip(e.Call, 60), clip(e.Expected, 40))
 	}
 	return table.Flush()
@@ -81,15 +77,13 @@ func (c *ListCommand) print(out io.Writer, book export.Tests) error {
 
 // Run prints the tests of one problem in full.
 func (c *ShowCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
-	l, err := c.open(logger)
-	if err != nil {
-		return err
-	}
-	book, err := bookAt(ctx, l, c.At)
-	if err == nil {
-		err = c.print(out, book)
-	}
-	return errors.Join(err, l.Close())
+	return c.read(logger, func(l *eventlog.Log) error {
+		book, err := bookAt(ctx, l, c.At)
+		if err != nil {
+			return err
+		}
+		return c.print(out, book)
+	})
 }
 
 func (c *ShowCommand) print(out io.Writer, book export.Tests) error {
@@ -120,13 +114,4 @@ func printJSON(out io.Writer, entries iter.Seq[mistakes.Entry]) error {
 		}
 	}
 	return nil
-}
-
-// clip puts text on one line of at most most runes.
-func clip(s string, most int) string {
-	line := []rune(strings.Join(strings.Fields(s), " "))
-	if len(line) <= most {
-		return string(line)
-	}
-	return string(line[:most-3]) + "..."
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// writeTo writes to a file, or to out where there is no path.
+// writeTo writes to a file, or to out if path is empty.
 func writeTo(out io.Writer, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return buffered(out, write)
@@ -25,11 +25,11 @@ func buffered(out io.Writer, write func(io.Writer) error) error {
 	return buffer.Flush()
 }
 
-// writeFile makes a file that is there whole or not at all. Two commands that
-// write the same file do not get in each other's way.
+// writeFile makes a complete file or none. Two commands may write the same file at
+// the same time: each has a partial file of its own.
 func writeFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("write %s: %w; want the name of a file", path, syscall.EISDIR)
+		return fmt.Errorf("write %s: %w; give the name of a file", path, syscall.EISDIR)
 	}
 	partial := fmt.Sprintf("%s.%d.partial", path, os.Getpid())
 	file, err := os.Create(partial)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"codea1/replay/eventlog"
@@ -20,31 +19,24 @@ import (
 // RebuildCommand is `codea1 replay rebuild`.
 type RebuildCommand struct {
 	runArgument
-	Into    string        `arg:"" help:"Directory of the run to make: empty, or not there yet."`
+	Into    string        `arg:"" help:"Directory of the new run: empty or absent."`
 	FromBus string        `help:"Read the events from a bus instead of the log: embedded for the run's own store, or nats://HOST:PORT or kafka://HOST:PORT." placeholder:"BUS"`
-	Quiet   time.Duration `help:"With --from-bus: how long nothing must come for the end to be reached. A run that goes on reads the rest by itself." default:"5s"`
+	Quiet   time.Duration `help:"With --from-bus: the rebuild ends after this long without an event. The recorder of a continued run reads later events." default:"5s"`
 	JSON    bool          `name:"json" help:"Print the report as one JSON object."`
 }
 
 // rebuiltJSON is the report as --json prints it.
 type rebuiltJSON struct {
-	Log     string        `json:"log"`
-	Events  uint64        `json:"events"`
-	Chain   string        `json:"chain"`
-	Refused uint64        `json:"refused"`
-	Tests   int           `json:"tests"`
-	Newest  []versionJSON `json:"newest"`
+	Log     string    `json:"log"`
+	Events  uint64    `json:"events"`
+	Chain   string    `json:"chain"`
+	Refused uint64    `json:"refused"`
+	Tests   int       `json:"tests"`
+	Newest  []version `json:"newest"`
 }
 
-type versionJSON struct {
-	Role    string `json:"role"`
-	Version int    `json:"version"`
-	URI     string `json:"uri"`
-	SHA256  string `json:"sha256"`
-}
-
-// Run makes a run directory, log and configuration, out of the events of a log
-// alone, or of those on a bus. Curriculum and metrics are made from the log whenever a run starts.
+// Run makes a run directory with log and configuration from the events of a log or
+// of a bus. Curriculum and metrics are computed from the log when a run starts.
 func (c *RebuildCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
 	if err := fork.EmptyDir(c.Into); err != nil {
 		return err
@@ -66,15 +58,15 @@ func (c *RebuildCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 }
 
 func (c *RebuildCommand) fromLog(ctx context.Context, logger *slog.Logger, _ *Command) (fork.Rebuilt, error) {
-	source, err := c.open(logger)
-	if err != nil {
-		return fork.Rebuilt{}, err
-	}
-	total, _ := source.Last()
-	meter := newMeter("rebuilding", total)
-	report, err := fork.Rebuild(ctx, source, eventlog.Dir(c.Into), eventlog.Options{Logger: logger}, meter.at)
-	meter.finish()
-	return report, errors.Join(err, source.Close())
+	var report fork.Rebuilt
+	err := c.read(logger, func(source *eventlog.Log) (err error) {
+		total, _ := source.Last()
+		meter := newMeter("rebuilding", total)
+		defer meter.finish()
+		report, err = fork.Rebuild(ctx, source, eventlog.Dir(c.Into), eventlog.Options{Logger: logger}, meter.at)
+		return err
+	})
+	return report, err
 }
 
 func (c *RebuildCommand) fromBus(ctx context.Context, logger *slog.Logger, parent *Command) (fork.Rebuilt, error) {
@@ -100,9 +92,8 @@ func (c *RebuildCommand) fromBus(ctx context.Context, logger *slog.Logger, paren
 	return report, errors.Join(err, closeBus())
 }
 
-// runDirectory returns where the run is or was, with the configuration that is
-// left there: the name of the run is enough to find it on a bus that runs
-// elsewhere.
+// runDirectory returns the directory of the run and its configuration. If there is
+// no directory, the name of the run is enough to find it on a bus with a URL.
 func (c *RebuildCommand) runDirectory() (dir, config string, err error) {
 	for _, at := range []string{c.RunDir, filepath.Join(c.RunsDir, c.RunDir)} {
 		text, err := os.ReadFile(filepath.Join(at, fork.ConfigFile))
@@ -115,21 +106,21 @@ func (c *RebuildCommand) runDirectory() (dir, config string, err error) {
 		}
 	}
 	if !strings.Contains(c.FromBus, "://") {
-		return "", "", fmt.Errorf("run %q: neither %s nor %s holds a run whose bus could be read", c.RunDir, c.RunDir, filepath.Join(c.RunsDir, c.RunDir))
+		return "", "", fmt.Errorf("run %q: neither %s nor %s holds a run with a bus to read", c.RunDir, c.RunDir, filepath.Join(c.RunsDir, c.RunDir))
 	}
 	dir, err = filepath.Abs(c.RunDir)
 	return dir, "", err
 }
 
 func (c *RebuildCommand) print(out io.Writer, r *fork.Rebuilt) error {
-	newest := versionsJSON(r.Newest)
+	newest := versions(r.Newest)
 	if c.JSON {
 		return export.NewLines(out).Encode(&rebuiltJSON{eventlog.Dir(c.Into), r.Events, r.Chain.String(), r.Refused, r.Tests, newest})
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := newTable(out)
 	fmt.Fprintf(table, "log\t%s\n", eventlog.Dir(c.Into))
 	fmt.Fprintf(table, "events\t%d, the chain ends with %s\n", r.Events, r.Chain)
-	fmt.Fprintf(table, "left out\t%d descend from a payload that lost to another\n", r.Refused)
+	fmt.Fprintf(table, "left out\t%d descend from a payload that does not stand\n", r.Refused)
 	fmt.Fprintf(table, "mistake book\t%d tests\n", r.Tests)
 	for _, v := range newest {
 		fmt.Fprintf(table, "%s v%d\t%s\n\tsha256 %s\n", v.Role, v.Version, v.URI, v.SHA256)

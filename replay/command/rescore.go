@@ -2,13 +2,12 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
-	"text/tabwriter"
 
+	"codea1/replay/eventlog"
 	"codea1/replay/export"
 	"codea1/replay/query"
 )
@@ -16,8 +15,8 @@ import (
 // RescoreCommand is `codea1 replay rescore`.
 type RescoreCommand struct {
 	runArgument
-	Reward string  `help:"Reward recipe to ask about: a1, golden, selfplay, a formula(...) as group.rewarded records it, or a recipe file, which ends in .yaml or .yml." required:"" placeholder:"RECIPE"`
-	Alpha  float64 `help:"Weight of a suite's validity against its adversarial reward in a1 and selfplay." default:"0.5"`
+	Reward string  `help:"Reward recipe: a1, golden, selfplay, a formula(...) as in group.rewarded, or a recipe file with the ending .yaml or .yml." required:"" placeholder:"RECIPE"`
+	Alpha  float64 `help:"Weight of R_val against R_adv in a1 and selfplay." default:"0.5"`
 	Groups bool    `help:"Print every group before the summary."`
 	JSON   bool    `name:"json" help:"Print one JSON object per line."`
 }
@@ -31,8 +30,8 @@ type groupRescoredJSON struct {
 	After   any    `json:"after"`  // and under the other recipe
 }
 
-// Run rewards the run's groups under another recipe, without generating or
-// executing anything, and reports what would have changed.
+// Run rewards the run's groups under another recipe, without sampling or
+// execution, and reports the differences.
 func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
 	if parent.Recipes == nil {
 		return query.ErrNoRecipes
@@ -41,15 +40,15 @@ func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 	if err != nil {
 		return err
 	}
-	l, err := c.open(logger)
-	if err != nil {
+	var report query.Rescored
+	err = c.read(logger, func(l *eventlog.Log) (err error) {
+		total, _ := l.Last()
+		meter := newMeter("rescoring", total)
+		defer meter.finish()
+		report, err = query.Rescore(ctx, l, score, c.visit(out), meter.at)
 		return err
-	}
-	total, _ := l.Last()
-	meter := newMeter("rescoring", total)
-	report, err := query.Rescore(ctx, l, score, c.visit(out), meter.at)
-	meter.finish()
-	if err := errors.Join(err, l.Close()); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	if c.JSON {
@@ -63,8 +62,8 @@ func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 	return c.print(out, name, &report)
 }
 
-// recipe returns the recipe that is asked about, and how to name it; of a file
-// also the name it gives itself, under which it would be recorded.
+// recipe returns the recipe and its name in the report; for a file also its
+// formula, the name in group.rewarded events.
 func (c *RescoreCommand) recipe(recipes query.Recipes) (name, formula string, score query.Score, err error) {
 	if ext := filepath.Ext(c.Reward); ext == ".yaml" || ext == ".yml" {
 		formula, score, err = recipes.File(c.Reward)
@@ -98,7 +97,7 @@ func (c *RescoreCommand) visit(out io.Writer) func(*query.GroupRescored) error {
 }
 
 func (c *RescoreCommand) print(out io.Writer, name string, r *query.Rescored) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := newTable(out)
 	fmt.Fprintf(table, "%d groups under %s\tCODE\tTEST\n", r.Groups, name)
 	row := func(name string, cell func(*query.RoleChange) string) {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", name, cell(&r.Code), cell(&r.Test))
@@ -111,7 +110,7 @@ func (c *RescoreCommand) print(out io.Writer, name string, r *query.Rescored) er
 	row("  newly told apart", func(x *query.RoleChange) string { return percent(x.Untied, x.Pairs) })
 	row("mean shift of an advantage", func(x *query.RoleChange) string { return fmt.Sprintf("%.4f", x.Shift) })
 	row("advantages of the other sign", func(x *query.RoleChange) string { return percent(x.Flipped, x.Responses) })
-	row("groups that teach", func(x *query.RoleChange) string {
+	row("groups to train on", func(x *query.RoleChange) string {
 		return fmt.Sprintf("%d -> %d (+%d -%d)", x.KeptBefore, x.KeptAfter, x.KeptGained, x.KeptLost)
 	})
 	fmt.Fprintf(table, "TOPVAR chooses another answer\t\t%s\n", percent(r.TopVar, r.Groups))

@@ -29,20 +29,18 @@ func (c *RetrainCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 	if parent.Retrainer == nil {
 		return fork.ErrNoRetrainer
 	}
-	l, err := c.open(logger)
-	if err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp("", "codea1-retrain-*")
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
-	for _, role := range c.Role {
-		if err = c.retrain(ctx, out, l, parent.Retrainer, role, work); err != nil {
-			break
+	return c.read(logger, func(l *eventlog.Log) error {
+		work, err := os.MkdirTemp("", "codea1-retrain-*")
+		if err != nil {
+			return err
 		}
-	}
-	return errors.Join(err, l.Close(), os.RemoveAll(work))
+		for _, role := range c.Role {
+			if err = c.retrain(ctx, out, l, parent.Retrainer, role, work); err != nil {
+				break
+			}
+		}
+		return errors.Join(err, os.RemoveAll(work))
+	})
 }
 
 func (c *RetrainCommand) retrain(ctx context.Context, out io.Writer, l *eventlog.Log, trainer fork.Retrainer, role events.Role, work string) error {

@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
-	"text/tabwriter"
 
+	"codea1/replay/eventlog"
 	"codea1/replay/export"
 	"codea1/replay/query"
 )
@@ -18,15 +18,15 @@ import (
 // ScanCommand is `codea1 replay scan`.
 type ScanCommand struct {
 	runArgument
-	Code  string `help:"Answers whose program matches this regular expression, for example 'def __eq__'." placeholder:"REGEXP"`
-	Text  string `help:"Answers whose whole response matches." placeholder:"REGEXP"`
-	Suite string `help:"Answers for which a suite was written that matches." placeholder:"REGEXP"`
+	Code  string `help:"Answers with a program that matches this regular expression, for example 'def __eq__'." placeholder:"REGEXP"`
+	Text  string `help:"Answers with a completion that matches." placeholder:"REGEXP"`
+	Suite string `help:"Answers with a suite that matches." placeholder:"REGEXP"`
 	Error string `help:"Answers that do not load, or raise in a test, with an error that matches." placeholder:"REGEXP"`
 	Step  string `help:"Only training steps N, or N-M." placeholder:"N-M"`
 	JSON  bool   `name:"json" help:"Print one JSON object per line."`
 }
 
-var errNoPredicate = errors.New("say what to look for: --code, --text, --suite or --error")
+var errNoPredicate = errors.New("no expression: give --code, --text, --suite or --error")
 
 // affectedJSON is a group as --json prints it.
 type affectedJSON struct {
@@ -44,7 +44,8 @@ type movedJSON struct {
 	SHA256  string `json:"sha256"`
 }
 
-// Run lists the groups with a matching answer, and what they have moved.
+// Run lists the groups with a matching answer, and the versions that were trained
+// on them.
 func (c *ScanCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
 	predicate, err := c.predicate()
 	if err != nil {
@@ -54,16 +55,14 @@ func (c *ScanCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logge
 	if err != nil {
 		return err
 	}
-	l, err := c.open(logger)
-	if err != nil {
-		return err
-	}
-	total, _ := l.Last()
-	meter := newMeter("looking", total)
 	visit, end := c.printer(out)
-	err = query.Find(ctx, l, selection, predicate, visit, meter.at)
-	meter.finish()
-	if err := errors.Join(err, l.Close()); err != nil {
+	err = c.read(logger, func(l *eventlog.Log) error {
+		total, _ := l.Last()
+		meter := newMeter("scanning", total)
+		defer meter.finish()
+		return query.Find(ctx, l, selection, predicate, visit, meter.at)
+	})
+	if err != nil {
 		return err
 	}
 	return end()
@@ -89,7 +88,7 @@ func (c *ScanCommand) predicate() (query.Predicate, error) {
 	return p, nil
 }
 
-// printer returns what prints a group, and what ends the list.
+// printer returns a function that prints a group, and one that ends the list.
 func (c *ScanCommand) printer(out io.Writer) (visit func(*query.Affected) error, end func() error) {
 	if c.JSON {
 		encoder := export.NewLines(out)
@@ -101,11 +100,11 @@ func (c *ScanCommand) printer(out io.Writer) (visit func(*query.Affected) error,
 			return encoder.Encode(&row)
 		}, func() error { return nil }
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := newTable(out)
 	groups, answers, steps := 0, 0, make(map[int]bool)
 	visit = func(a *query.Affected) error {
 		if groups == 0 {
-			fmt.Fprintln(table, "GROUP\tPROBLEM\tANSWERS\tMOVED")
+			fmt.Fprintln(table, "GROUP\tPROBLEM\tANSWERS\tTRAINED")
 		}
 		groups++
 		answers += len(a.Answers)
@@ -114,11 +113,11 @@ func (c *ScanCommand) printer(out io.Writer) (visit func(*query.Affected) error,
 			steps[u.Step] = true
 			moved = append(moved, fmt.Sprintf("%s v%d", u.Role, u.Version))
 		}
-		_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", a.Group, a.Problem, strings.Trim(fmt.Sprint(a.Answers), "[]"), cmp.Or(strings.Join(moved, ", "), "nothing"))
+		_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", a.Group, a.Problem, list(a.Answers), cmp.Or(strings.Join(moved, ", "), "none"))
 		return err
 	}
 	return visit, func() error {
-		fmt.Fprintf(table, "%d answers of %d groups, which moved %d steps\n", answers, groups, len(steps))
+		fmt.Fprintf(table, "%d answers of %d groups, in %d trained steps\n", answers, groups, len(steps))
 		return table.Flush()
 	}
 }

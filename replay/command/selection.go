@@ -15,8 +15,8 @@ type selectionFlags struct {
 	Type  []events.Type `help:"Only events of these types." placeholder:"TYPE"`
 	Group []string      `help:"Only these groups." placeholder:"GROUP"`
 	Step  string        `help:"Only training steps N, or N-M." placeholder:"N-M"`
-	Since time.Time     `help:"Only what was made at this time or later, RFC 3339." placeholder:"TIME"`
-	Until time.Time     `help:"Only what was made before this time, RFC 3339." placeholder:"TIME"`
+	Since time.Time     `help:"Only events of this time or later, RFC 3339." placeholder:"TIME"`
+	Until time.Time     `help:"Only events before this time, RFC 3339." placeholder:"TIME"`
 }
 
 func (f *selectionFlags) selection() (query.Selection, error) {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,9 +20,9 @@ import (
 // StateCommand is `codea1 replay state`.
 type StateCommand struct {
 	runArgument
-	At    string `help:"As it was there: step:N, an event's number, start or end." placeholder:"POSITION" default:"end"`
-	Steps int    `help:"Show so many of the last steps; 0 shows all." default:"10" placeholder:"N"`
-	JSON  bool   `name:"json" help:"Print all of it as one JSON object."`
+	At    string `help:"Position: step:N, an event's number, start or end." placeholder:"POSITION" default:"end"`
+	Steps int    `help:"Number of last steps to show; 0 shows all." default:"10" placeholder:"N"`
+	JSON  bool   `name:"json" help:"Print the whole state as one JSON object."`
 }
 
 // stateJSON is the state as --json prints it.
@@ -37,14 +36,14 @@ type stateJSON struct {
 	Tests       int               `json:"tests"` // in the Mistake eventlog.Book
 }
 
-// Run prints where a run stands, or stood.
+// Run prints the state of a run.
 func (c *StateCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
-	l, err := c.open(logger)
-	if err != nil {
+	var report *stateJSON
+	err := c.read(logger, func(l *eventlog.Log) (err error) {
+		report, err = c.report(ctx, l)
 		return err
-	}
-	report, err := c.report(ctx, l)
-	if err := errors.Join(err, l.Close()); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	if c.JSON {
@@ -74,11 +73,11 @@ func (r *stateJSON) print(out io.Writer, steps int) error {
 		_, err := fmt.Fprintf(out, "log %s: no event yet\n", r.Log)
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := newTable(out)
 	fmt.Fprintf(table, "log\t%s, after event %d\n", r.Log, r.Position)
 	c := &r.Cursor
 	fmt.Fprintf(table, "trained\tstep %d of %d (code %d, test %d), attempt %d%s\n", r.Trained, c.Planned, c.Code, c.Test, c.Attempt, ended(c.Finished))
-	fmt.Fprintf(table, "on their way\t%s\n", listed(c.Open()))
+	fmt.Fprintf(table, "open\t%s\n", listed(c.Open()))
 	for _, tag := range slices.Sorted(maps.Keys(r.Metrics.Evaluations)) {
 		x := r.Metrics.Evaluations[tag]
 		fmt.Fprintf(table, "evaluation %s\t%d posed, %d scored, %d dropped; %d of %d answers correct, %d of %d tests right as stated, defects found by %d of %d suites\n",
@@ -116,12 +115,12 @@ func (r *stateJSON) printSteps(out io.Writer, most int) error {
 
 func ended(reason string) string {
 	if reason == "" {
-		return ", going on"
+		return ", not finished"
 	}
 	return ", " + reason
 }
 
-// listed names the first of many.
+// listed names the first groups.
 func listed(groups []string) string {
 	const most = 4
 	switch {

@@ -87,8 +87,8 @@ func TestCommandsOnAnUnreadableEvent(t *testing.T) {
 	}
 	// Somebody should look at it, though.
 	_, err = execute(t, "replay", "verify", run)
-	var history *HistoryError
-	if !errors.As(err, &history) || history.Found != 2 {
+	var found *FindingsError
+	if !errors.As(err, &found) || found.Found != 2 {
 		t.Errorf("verify: %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestEventsOfAnotherPlan(t *testing.T) {
 	e.Payload = &other
 	s.Messages[len(s.Messages)-1] = replaytest.Encode(t, e)
 	run, l := eventlogtest.Run(t, s.Messages)
-	got, err := audit.CheckHistory(t.Context(), l, replaytest.Recipes{}, nil)
+	got, err := audit.Check(t.Context(), l, replaytest.Recipes{}, nil)
 	if err != nil || got.Found != 1 || !strings.Contains(got.Findings[0].Reason, query.ErrPlan.Error()) {
 		t.Errorf("history: %+v, %v", got, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"text/tabwriter"
 
 	"codea1/events"
 	"codea1/replay/audit"
@@ -33,25 +32,26 @@ type verified struct {
 	Compacted uint64            `json:"compacted"`
 	Tests     int               `json:"tests"`
 	Problems  int               `json:"problems"`
-	Origins   []originJSON      `json:"origins,omitempty"` // whose events the log begins with
-	History   *audit.History    `json:"history"`
+	Origins   []originJSON      `json:"origins,omitempty"` // runs whose events the log begins with
+	Audit     *audit.Report     `json:"audit"`
 }
 
-// HistoryError says that a log is sound but tells what cannot have been.
-type HistoryError struct {
+// FindingsError says that a log is not damaged, but its events contradict each
+// other.
+type FindingsError struct {
 	Found    uint64
 	Findings []audit.Finding // the first of them
 }
 
-func (e *HistoryError) Error() string {
-	return fmt.Sprintf("the history of the run is wrong in %d places, first %v", e.Found, e.Findings[0])
+func (e *FindingsError) Error() string {
+	return fmt.Sprintf("the events of the run contradict each other in %d places, first %v", e.Found, e.Findings[0])
 }
 
-// Run checks the log and returns a *CorruptError that names the first place
-// where it is damaged, an *OriginError for a fork that does not share what it
-// says, or a *HistoryError for one whose history cannot have been.
+// Run checks the log. It returns an *eventlog.CorruptError for the first damage, a
+// *fork.OriginError for a fork that does not share the events that it names, or a
+// *FindingsError for contradictions.
 func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger, parent *Command) error {
-	l, err := c.open(logger)
+	l, err := c.open(eventlog.Options{ReadOnly: true, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -59,10 +59,10 @@ func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 	meter := newMeter("verifying", total)
 	report, err := l.Verify(ctx, meter.at)
 	meter.finish()
-	var history audit.History
+	var audited audit.Report
 	if err == nil {
-		meter := newMeter("reading the history", total)
-		history, err = audit.CheckHistory(ctx, l, parent.Recipes, meter.at)
+		meter := newMeter("auditing", total)
+		audited, err = audit.Check(ctx, l, parent.Recipes, meter.at)
 		meter.finish()
 	}
 	var origins []events.Origin
@@ -72,18 +72,18 @@ func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 	if err := errors.Join(err, l.Close()); err != nil {
 		return err
 	}
-	if err := c.print(out, l.Dir(), &report, &history, origins); err != nil {
+	if err := c.print(out, l.Dir(), &report, &audited, origins); err != nil {
 		return err
 	}
-	if history.Found > 0 {
-		return &HistoryError{history.Found, history.Findings}
+	if audited.Found > 0 {
+		return &FindingsError{audited.Found, audited.Findings}
 	}
 	return nil
 }
 
-func (c *VerifyCommand) print(out io.Writer, dir string, r *eventlog.Report, h *audit.History, origins []events.Origin) error {
+func (c *VerifyCommand) print(out io.Writer, dir string, r *eventlog.Report, h *audit.Report, origins []events.Origin) error {
 	if c.JSON {
-		v := verified{Log: dir, Events: r.Events, Chain: r.Chain.String(), ByType: make(map[string]uint64), Refused: r.Refused, Compacted: r.Compacted, Tests: r.Tests, Problems: r.Problems, History: h}
+		v := verified{Log: dir, Events: r.Events, Chain: r.Chain.String(), ByType: make(map[string]uint64), Refused: r.Refused, Compacted: r.Compacted, Tests: r.Tests, Problems: r.Problems, Audit: h}
 		for t, n := range r.ByType {
 			v.ByType[string(t)] = n
 		}
@@ -92,13 +92,13 @@ func (c *VerifyCommand) print(out io.Writer, dir string, r *eventlog.Report, h *
 		}
 		return export.NewLines(out).Encode(&v)
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := newTable(out)
 	fmt.Fprintf(table, "log\t%s\n", dir)
 	fmt.Fprintf(table, "events\t%d, each once and without a gap\n", r.Events)
 	for _, t := range slices.Sorted(maps.Keys(r.ByType)) {
 		fmt.Fprintf(table, "  %s\t%d\n", t, r.ByType[t])
 	}
-	fmt.Fprintf(table, "left out\t%d descend from a payload that lost to another\n", r.Refused)
+	fmt.Fprintf(table, "left out\t%d descend from a payload that does not stand\n", r.Refused)
 	if r.Compacted > 0 {
 		fmt.Fprintf(table, "compacted\t%d payloads are without their token ids and log-probs\n", r.Compacted)
 	}
@@ -107,13 +107,13 @@ func (c *VerifyCommand) print(out io.Writer, dir string, r *eventlog.Report, h *
 		fmt.Fprintf(table, "origin\tthe first %d events are those of run %s, chain hash %s\n", o.Events, o.Run, o.Chain)
 	}
 	fmt.Fprintf(table, "mistake book\t%d tests of %d problems, as rebuilt from the events\n", r.Tests, r.Problems)
-	fmt.Fprintf(table, "groups\t%d rewarded, %d scored, %d dropped, %d on their way\n", h.Rewarded, h.Scored, h.Dropped, h.Open)
+	fmt.Fprintf(table, "groups\t%d rewarded, %d scored, %d dropped, %d open\n", h.Rewarded, h.Scored, h.Dropped, h.Open)
 	fmt.Fprintf(table, "policy versions\t%d\n", h.Versions)
 	fmt.Fprintf(table, "rewards\t%d recomputed from their verdicts\n", h.Recomputed)
 	if h.Found == 0 {
-		fmt.Fprintf(table, "history\tevery effect has its cause, every group ends once and is trained once\n")
+		fmt.Fprintf(table, "audit\tevery effect has its cause, every group ends once and is trained once\n")
 	} else {
-		fmt.Fprintf(table, "history\twrong in %d places\n", h.Found)
+		fmt.Fprintf(table, "audit\twrong in %d places\n", h.Found)
 	}
 	for _, f := range h.Findings {
 		fmt.Fprintf(table, "\t%v\n", f)

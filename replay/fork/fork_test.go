@@ -39,7 +39,7 @@ func TestForkIsAValidRun(t *testing.T) {
 		if report.Events != at+1 || forked.Events != at+1 || forked.Attempt != 2 {
 			t.Fatalf("at %d: %+v, %+v", at, report, forked)
 		}
-		history, err := audit.CheckHistory(t.Context(), log, replaytest.Recipes{}, nil)
+		history, err := audit.Check(t.Context(), log, replaytest.Recipes{}, nil)
 		if err != nil || history.Found > 0 {
 			t.Fatalf("at %d: %v, %v", at, err, history.Findings)
 		}

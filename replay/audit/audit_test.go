@@ -10,10 +10,10 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-func TestCheckHistory(t *testing.T) {
+func TestCheck(t *testing.T) {
 	t.Parallel()
 	_, l := eventlogtest.Run(t, replaytest.Tell(t))
-	got, err := CheckHistory(t.Context(), l, replaytest.Recipes{}, nil)
+	got, err := Check(t.Context(), l, replaytest.Recipes{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,8 +22,8 @@ func TestCheckHistory(t *testing.T) {
 	}
 }
 
-// TestCheckHistoryFinds tells runs that cannot have been.
-func TestCheckHistoryFinds(t *testing.T) {
+// TestCheckFinds tells runs that cannot have been.
+func TestCheckFinds(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -50,7 +50,7 @@ func TestCheckHistoryFinds(t *testing.T) {
 			s.Group(s.Plan(events.PurposeTrain, 1, 0))
 			s.Messages[2], s.Messages[3] = s.Messages[3], s.Messages[2]
 		}},
-		{"a cause of another type", "is no code.executed", func(s *replaytest.Story) {
+		{"a cause of another type", "is not code.executed", func(s *replaytest.Story) {
 			p := replaytest.Posed(0, "What is f?")
 			s.Add(p)
 			s.Then(p, replaytest.Rewarded(p).Payload)
@@ -97,7 +97,7 @@ func TestCheckHistoryFinds(t *testing.T) {
 			s := replaytest.NewStory(t)
 			tt.tell(s)
 			_, l := eventlogtest.Run(t, s.Messages)
-			got, err := CheckHistory(t.Context(), l, replaytest.Recipes{}, nil)
+			got, err := Check(t.Context(), l, replaytest.Recipes{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

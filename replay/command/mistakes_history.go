@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
-	"text/tabwriter"
 
 	"codea1/replay/eventlog"
 	"codea1/replay/export"
@@ -31,18 +29,14 @@ type changeJSON struct {
 	Problem  string `json:"problem"`
 	Call     string `json:"call"`
 	Expected string `json:"expected"`
-	Before   int    `json:"before"` // frequency; 0 is absent
+	Before   int    `json:"before"` // count; 0 is absent
 	After    int    `json:"after"`
-	Answers  []int  `json:"answers,omitempty"` // that failed it, or passed it
+	Answers  []int  `json:"answers,omitempty"` // that failed the test, or passed it
 }
 
 // Run prints every change of the problem's tests, in order.
 func (c *HistoryCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
-	l, err := c.open(logger)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.print(ctx, out, l), l.Close())
+	return c.read(logger, func(l *eventlog.Log) error { return c.print(ctx, out, l) })
 }
 
 func (c *HistoryCommand) print(ctx context.Context, out io.Writer, l *eventlog.Log) error {
@@ -52,7 +46,7 @@ func (c *HistoryCommand) print(ctx context.Context, out io.Writer, l *eventlog.L
 			return encoder.Encode(changeJSON{t.Seq, t.Group, t.Step, t.Change.ProblemID, t.Change.Call, t.Change.Expected, t.Change.Before, t.Change.Count, t.Answers})
 		})
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := newTable(out)
 	changes := 0
 	err := query.BookHistory(ctx, l, c.ProblemID, c.Call, func(t query.TestChange) error {
 		if changes++; changes == 1 {
@@ -62,16 +56,16 @@ func (c *HistoryCommand) print(ctx context.Context, out io.Writer, l *eventlog.L
 		return err
 	})
 	if err == nil && changes == 0 {
-		what := "test"
+		tests := "test"
 		if c.Call != "" {
-			what = "test of " + c.Call
+			tests = "test of " + c.Call
 		}
-		fmt.Fprintf(table, "problem %s: no %s has been in the Mistake Book\n", c.ProblemID, what)
+		fmt.Fprintf(table, "problem %s: no %s has been in the Mistake Book\n", c.ProblemID, tests)
 	}
 	return errors.Join(err, table.Flush())
 }
 
-// fromTo tells how a frequency changed.
+// fromTo describes the change of a count.
 func fromTo(c *mistakes.Change) string {
 	switch {
 	case c.Before == 0:
@@ -87,7 +81,7 @@ func by(t *query.TestChange) string {
 	if t.Change.Count < t.Change.Before {
 		verb = "passed"
 	}
-	return fmt.Sprintf("%s by answers %s", verb, strings.Trim(fmt.Sprint(t.Answers), "[]"))
+	return fmt.Sprintf("%s by answers %s", verb, list(t.Answers))
 }
 
 // DiffCommand is `codea1 mistakes diff`.
@@ -98,16 +92,24 @@ type DiffCommand struct {
 	JSON bool   `name:"json" help:"Print one JSON object per line."`
 }
 
-// Run prints the tests whose frequency differs between the two positions.
+// Run prints the tests whose count differs between the two positions.
 func (c *DiffCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
-	l, err := c.open(logger)
-	if err != nil {
-		return err
-	}
-	changes, err := c.changes(ctx, l)
-	if err := errors.Join(err, l.Close()); err != nil {
-		return err
-	}
+	return c.read(logger, func(l *eventlog.Log) error {
+		var books [2]*mistakes.Book
+		for i, position := range [...]string{c.From, c.To} {
+			seq, err := query.Position(ctx, l, position)
+			if err != nil {
+				return err
+			}
+			if books[i], err = l.BookAt(ctx, seq); err != nil {
+				return err
+			}
+		}
+		return c.print(out, mistakes.Diff(books[0], books[1]))
+	})
+}
+
+func (c *DiffCommand) print(out io.Writer, changes []mistakes.Change) error {
 	if c.JSON {
 		encoder := export.NewLines(out)
 		for _, d := range changes {
@@ -117,24 +119,10 @@ func (c *DiffCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logge
 		}
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := newTable(out)
 	fmt.Fprintln(table, "PROBLEM\tCOUNT\tTEST")
 	for _, d := range changes {
 		fmt.Fprintf(table, "%s\t%s\tassert %s == %s\n", d.ProblemID, fromTo(&d), clip(d.Call, 60), clip(d.Expected, 40))
 	}
 	return table.Flush()
-}
-
-func (c *DiffCommand) changes(ctx context.Context, l *eventlog.Log) ([]mistakes.Change, error) {
-	var books [2]*mistakes.Book
-	for i, position := range [...]string{c.From, c.To} {
-		seq, err := query.Position(ctx, l, position)
-		if err != nil {
-			return nil, err
-		}
-		if books[i], err = l.BookAt(ctx, seq); err != nil {
-			return nil, err
-		}
-	}
-	return mistakes.Diff(books[0], books[1]), nil
 }
