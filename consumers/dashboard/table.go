@@ -93,7 +93,6 @@ func compare(before, after *Eval) []comparison {
 		}),
 		detail("problems", func(e *Eval) string { return thousands(e.Problems) }),
 		detail("tests written", func(e *Eval) string { return thousands(e.Stated) }),
-		detail("tests right as stated", func(e *Eval) string { return thousands(e.Right) }),
 		detail("suites on a defect", func(e *Eval) string { return thousands(e.Defective) }),
 	}
 }
