@@ -190,7 +190,7 @@ func (s *RunSettings) schedule(problems int) (curriculum.Config, error) {
 
 func (s *RunSettings) evaluation() evaluation.Config {
 	return evaluation.Config{
-		Answers: s.Evaluation.EvalAnswers, Buggy: evaluation.DefaultConfig().Buggy, Suites: s.Evaluation.EvalSuites, Tests: s.Curriculum.Tests,
+		Answers: s.Evaluation.EvalAnswers, Suites: s.Evaluation.EvalSuites, Tests: s.Curriculum.Tests,
 		Temperature: s.Curriculum.Temperature, CodeTokens: s.Curriculum.CodeTokens, TestTokens: s.Curriculum.TestTokens,
 	}
 }

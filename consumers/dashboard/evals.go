@@ -42,9 +42,6 @@ func (e *Eval) Name() string {
 // evals holds the evaluations in the order in which they began.
 type evals []*Eval
 
-// Evals returns the evaluations of the run in order.
-func (s *State) Evals() []*Eval { return s.evals }
-
 // Before returns the evaluation of the policies that the run started from; nil
 // if there is none yet.
 func (s *State) Before() *Eval {

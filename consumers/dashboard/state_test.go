@@ -81,7 +81,7 @@ func TestStateIsBounded(t *testing.T) {
 	if last := state.RecentDrops[maxRecentDrops-1].Group; last != "s006000-q0000" {
 		t.Errorf("the newest drop kept is %s", last)
 	}
-	if n := len(state.Evals()); n != maxEvals || state.Before() == nil || state.After().Tag != "t5999" {
+	if n := len(state.evals); n != maxEvals || state.Before() == nil || state.After().Tag != "t5999" {
 		t.Errorf("%d evaluations are kept, before %v, after %v", n, state.Before(), state.After())
 	}
 	if n := len(state.endedGroups); n > maxOpenSteps {

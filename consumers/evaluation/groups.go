@@ -13,21 +13,17 @@ type Item struct {
 	Buggy   []string       // programs that load and fail a golden test, shown to the Test LLM
 }
 
+// maxBuggy bounds the defective programs of a problem that the Test LLM sees.
+const maxBuggy = 2
+
 // Config holds the settings of an evaluation. Counts are per problem.
 type Config struct {
-	Answers     int     // k of avg@k: answers of the Code LLM; 0 to leave this role out
-	Buggy       int     // most defective programs shown to the Test LLM; 0 to leave this role out
-	Suites      int     // suites per defective program
+	Answers     int     // k of avg@k: answers of the Code LLM; 0 to leave it out
+	Suites      int     // suites per defective program; 0 to leave the Test LLM out
 	Tests       int     // K: tests wanted per suite
 	Temperature float64 // of both roles
 	CodeTokens  int     // most tokens of an answer
 	TestTokens  int     // most tokens of a suite
-}
-
-// DefaultConfig returns avg@8 and four suites on each of two defective
-// programs, at the temperature of training.
-func DefaultConfig() Config {
-	return Config{Answers: 8, Buggy: 2, Suites: 4, Tests: 8, Temperature: 1, CodeTokens: 2048, TestTokens: 2048}
 }
 
 // ErrNoGolden is returned for a problem without golden tests.
@@ -57,7 +53,7 @@ func Groups(tag string, items []Item, config Config) ([]events.ProblemPosed, err
 			sampled.Answers = config.Answers
 			groups = append(groups, events.ProblemPosed{Plan: sampled, Problem: item.Problem})
 		}
-		if given := item.Buggy[:min(len(item.Buggy), config.Buggy)]; len(given) > 0 && config.Suites > 0 {
+		if given := item.Buggy[:min(len(item.Buggy), maxBuggy)]; len(given) > 0 && config.Suites > 0 {
 			judged := plan
 			judged.Answers, judged.Suites, judged.Tests = len(given), config.Suites, config.Tests
 			groups = append(groups, events.ProblemPosed{Plan: judged, Problem: item.Problem, Given: given})

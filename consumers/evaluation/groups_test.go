@@ -9,6 +9,8 @@ import (
 	"codea1/events"
 )
 
+var config = Config{Answers: 8, Suites: 4, Tests: 3, Temperature: 1, CodeTokens: 2048, TestTokens: 2048}
+
 func item(id string, buggy ...string) Item {
 	return Item{
 		Problem: events.Problem{ID: id, Question: "q", EntryPoint: "solve", Solution: "def solve(): return 1", Golden: []string{"assert solve() == 1"}},
@@ -17,8 +19,6 @@ func item(id string, buggy ...string) Item {
 }
 
 func TestGroups(t *testing.T) {
-	config := DefaultConfig()
-	config.Tests = 3
 	groups, err := Groups("before", []Item{item("a", "x", "y", "z"), item("b"), item("c", "w")}, config)
 	if err != nil {
 		t.Fatal(err)
@@ -50,8 +50,8 @@ func TestGroups(t *testing.T) {
 }
 
 func TestGroupsLeavesOutARole(t *testing.T) {
-	onlyCode, onlyTest := DefaultConfig(), DefaultConfig()
-	onlyCode.Buggy, onlyTest.Answers = 0, 0
+	onlyCode, onlyTest := config, config
+	onlyCode.Suites, onlyTest.Answers = 0, 0
 	for name, config := range map[string]Config{"code": onlyCode, "test": onlyTest} {
 		groups, err := Groups("t", []Item{item("a", "x")}, config)
 		if err != nil || len(groups) != 1 || (len(groups[0].Given) > 0) != (name == "test") {
@@ -63,11 +63,11 @@ func TestGroupsLeavesOutARole(t *testing.T) {
 func TestGroupsNamesABadProblem(t *testing.T) {
 	bad := item("a")
 	bad.Problem.Golden = nil
-	if _, err := Groups("t", []Item{bad}, DefaultConfig()); !errors.Is(err, ErrNoGolden) {
+	if _, err := Groups("t", []Item{bad}, config); !errors.Is(err, ErrNoGolden) {
 		t.Errorf("have %v, want %v", err, ErrNoGolden)
 	}
 	var field *events.FieldError
-	if _, err := Groups("a tag with spaces", []Item{item("a")}, DefaultConfig()); !errors.As(err, &field) {
+	if _, err := Groups("a tag with spaces", []Item{item("a")}, config); !errors.As(err, &field) {
 		t.Errorf("have %v, want an error that names the field", err)
 	}
 }

@@ -14,14 +14,12 @@ type A1 struct {
 // Name implements Recipe.
 func (A1) Name() string { return NameA1 }
 
-// Weight implements Recipe.
-func (r A1) Weight() float64 { return r.Alpha }
-
-// TrainsTest implements Recipe.
-func (A1) TrainsTest() bool { return true }
-
 // Rules implements Recipe.
-func (A1) Rules() Rules { return paperRules }
+func (r A1) Rules() Rules {
+	rules := paperRules
+	rules.Alpha = r.Alpha
+	return rules
+}
 
 // Suite returns R_test of one suite with all its terms. K is the number of
 // tests wanted, valid the number of kept tests, and invalid the number of

@@ -46,13 +46,8 @@ func PaperFormula() Formula {
 // PaperFormula's: New makes the same formula of it again.
 func (f Formula) Name() string { return f.name() }
 
-// Weight implements Recipe: a formula has two weights, and its name holds them.
-func (Formula) Weight() float64 { return 0 }
-
-// TrainsTest implements Recipe.
-func (Formula) TrainsTest() bool { return true }
-
-// Rules implements Recipe.
+// Rules implements Recipe. Alpha is 0, because the name holds both weights of a
+// formula.
 func (f Formula) Rules() Rules {
 	rules := f.GroupRules
 	rules.Golden = f.GoldenShare > 0

@@ -16,18 +16,8 @@ type Golden struct{}
 // Name implements Recipe.
 func (Golden) Name() string { return NameGolden }
 
-// Weight implements Recipe.
-func (Golden) Weight() float64 { return 0 }
-
-// TrainsTest implements Recipe.
-func (Golden) TrainsTest() bool { return false }
-
 // Rules implements Recipe.
-func (Golden) Rules() Rules {
-	rules := paperRules
-	rules.Golden = true
-	return rules
-}
+func (Golden) Rules() Rules { return Rules{Advantage: AdvantageStd, Golden: true} }
 
 // Suite reports the counts of a suite, with a reward of 0.
 func (Golden) Suite(_ *events.Plan, _ *events.ExecutedAnswer, suite *events.ExecutedSuite) events.SuiteReward {

@@ -18,13 +18,6 @@ import (
 type Recipe interface {
 	// Name identifies the recipe in group.rewarded and in configurations.
 	Name() string
-	// Weight is the recipe's alpha, the weight of validity against the
-	// adversarial term; 0 for a recipe without one.
-	Weight() float64
-	// TrainsTest reports whether the Test LLM is trained: its suites are
-	// rewarded, one answer's suites are chosen to learn from, and failures enter
-	// the Mistake Book.
-	TrainsTest() bool
 	// Rules returns the decisions about the rewards of a whole group.
 	Rules() Rules
 	// Suite rewards one suite on its answer, term by term. It leaves Advantage

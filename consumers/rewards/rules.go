@@ -10,6 +10,14 @@ import (
 // sets in which rewards are compared, the answer that the Test LLM learns from,
 // and the changes of the Mistake Book.
 type Rules struct {
+	// Alpha is the weight of validity against the adversarial term; 0 for a
+	// recipe without one.
+	Alpha float64
+	// TrainsTest is whether the Test LLM is trained: its suites are rewarded, one
+	// answer's suites are chosen to learn from, and failures enter the Mistake
+	// Book.
+	TrainsTest bool
+
 	Advantage Advantage
 	Compare   Comparison
 	Choose    Choice
@@ -20,7 +28,9 @@ type Rules struct {
 }
 
 // paperRules are the rules of Code-A1.
-var paperRules = Rules{Advantage: AdvantageStd, Compare: CompareAnswer, Choose: ChooseMaxStd, Remember: true, Forget: true}
+var paperRules = Rules{
+	TrainsTest: true, Advantage: AdvantageStd, Compare: CompareAnswer, Choose: ChooseMaxStd, Remember: true, Forget: true,
+}
 
 // Advantage is the unit in which a reward is compared with those of its set.
 type Advantage string

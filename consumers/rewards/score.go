@@ -26,9 +26,10 @@ func Score(recipe Recipe, group *events.CodeExecuted) (*events.GroupRewarded, er
 	if plan.Suites > 0 && plan.Tests < 1 {
 		return nil, ErrNoTestsWanted
 	}
+	rules := recipe.Rules()
 	out := &events.GroupRewarded{
 		Plan: *plan, ProblemID: group.ProblemID, CodeVersion: group.CodeVersion, TestVersion: group.TestVersion,
-		Recipe: recipe.Name(), Alpha: recipe.Weight(), TopVar: -1,
+		Recipe: recipe.Name(), Alpha: rules.Alpha, TopVar: -1,
 		Code: make([]events.AnswerReward, plan.Answers),
 		Test: make([][]events.SuiteReward, plan.Answers),
 	}
@@ -36,7 +37,7 @@ func Score(recipe Recipe, group *events.CodeExecuted) (*events.GroupRewarded, er
 	for m := range group.Answers {
 		answer := &group.Answers[m]
 		out.Test[m] = scoreSuites(recipe, plan, answer)
-		reward, err := scoreAnswer(recipe, plan, answer, out.Test[m])
+		reward, err := scoreAnswer(recipe, &rules, plan, answer, out.Test[m])
 		if err != nil {
 			return nil, fmt.Errorf("answer %d: %w", m, err)
 		}
@@ -48,9 +49,8 @@ func Score(recipe Recipe, group *events.CodeExecuted) (*events.GroupRewarded, er
 	if masked == len(group.Answers) {
 		return nil, ErrAllMasked
 	}
-	rules := recipe.Rules()
 	rules.setAdvantages(out)
-	if recipe.TrainsTest() {
+	if rules.TrainsTest {
 		out.TopVar = rules.choose(out.Test)
 		out.Deltas = rules.deltas(group)
 	}
@@ -69,7 +69,7 @@ func scoreSuites(recipe Recipe, plan *events.Plan, answer *events.ExecutedAnswer
 	return out
 }
 
-func scoreAnswer(recipe Recipe, plan *events.Plan, answer *events.ExecutedAnswer, suites []events.SuiteReward) (events.AnswerReward, error) {
+func scoreAnswer(recipe Recipe, rules *Rules, plan *events.Plan, answer *events.ExecutedAnswer, suites []events.SuiteReward) (events.AnswerReward, error) {
 	if answer.Failure != "" {
 		return events.AnswerReward{Masked: true}, nil
 	}
@@ -81,7 +81,7 @@ func scoreAnswer(recipe Recipe, plan *events.Plan, answer *events.ExecutedAnswer
 	}
 	// An answer that lost all its suites has no measurement. An answer that does
 	// not load has a reward of 0 without any.
-	if recipe.TrainsTest() && answer.Loads && plan.Suites > 0 && len(scored) == 0 {
+	if rules.TrainsTest && answer.Loads && plan.Suites > 0 && len(scored) == 0 {
 		return events.AnswerReward{Loads: true, Masked: true}, nil
 	}
 	reward, err := recipe.Answer(answer, scored)

@@ -22,8 +22,8 @@ type SelfPlay struct{ A1 }
 func (SelfPlay) Name() string { return NameSelfPlay }
 
 // Rules implements Recipe.
-func (SelfPlay) Rules() Rules {
-	rules := paperRules
+func (r SelfPlay) Rules() Rules {
+	rules := r.A1.Rules()
 	rules.Compare = CompareGroup
 	return rules
 }
