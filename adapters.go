@@ -14,14 +14,15 @@ import (
 	"codea1/producers/problems"
 )
 
-// A ground truth that is checked may take its time: some of HumanEval's need
-// more than ten seconds and a gigabyte. The command bounds a problem as a whole.
+// Limits for the check of a ground truth. Some ground truths of HumanEval need
+// more than ten seconds and a gigabyte; the command bounds the time of a problem.
 const (
 	checkCallTimeout = time.Minute
 	checkMemoryMiB   = 2 << 10
 )
 
-// checker opens the sandbox when the first problem is checked.
+// checker implements problems.Checker. It opens the sandbox when the first problem
+// is checked.
 type checker struct {
 	open func() (*sandbox.Pool, error)
 }
@@ -35,8 +36,8 @@ func (c *checker) Check(ctx context.Context, code, entryPoint string, tests []st
 	return execution.New(pool).CheckTruth(ctx, code, entryPoint, tests)
 }
 
-// newChecker returns the sandbox as package problems wants it, and what closes
-// it.
+// newChecker returns a checker, with the sandbox that the environment describes,
+// and the function that closes it.
 func newChecker(ctx context.Context, logger *slog.Logger) (problems.Checker, func() error) {
 	var opened *sandbox.Pool
 	open := sync.OnceValues(func() (*sandbox.Pool, error) {

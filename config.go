@@ -31,10 +31,11 @@ const envPrefix = "CODEA1_"
 
 const defaultPreset = "tiny"
 
-// RunSettings say what a run is. The commands that begin a run take them: train,
-// and the recorder of a run whose stages are separate processes. Each setting is
-// a flag, an environment variable and a key of a configuration file: a flag goes
-// before the environment, then come the file, the preset and the default.
+// RunSettings are the settings of a run. The commands that begin a run have them:
+// train, and the recorder of a run whose stages are separate processes. Each
+// setting is a flag, an environment variable and a key of a configuration file. A
+// flag overrides the environment, the environment the file, the file the preset,
+// and the preset the default.
 type RunSettings struct {
 	Preset  string `yaml:"preset" help:"Hyper-parameters to start from: tiny (the embedded engine on a laptop) or paper." default:"tiny" enum:"tiny,paper" change:"resume"`
 	RunsDir string `yaml:"runs-dir" help:"Directory that holds the run directories." default:"runs" placeholder:"DIR" change:"resume" scope:"machine"`
@@ -64,8 +65,8 @@ type Settings struct {
 //go:embed presets/*.yaml
 var presets embed.FS
 
-// presetSettings returns the settings of a preset: the defaults, which are the
-// paper's, with the preset's file on top.
+// presetSettings returns the defaults, which are the paper's values, overridden by
+// the file of a preset.
 func presetSettings(name string) (*Settings, error) {
 	path := "presets/" + name + ".yaml"
 	text, err := presets.ReadFile(path)
@@ -91,8 +92,8 @@ func presetNames() []string {
 	return files
 }
 
-// readSettings returns what a configuration in YAML sets, above the preset that
-// it names. Another preset may be given in its place; empty for none.
+// readSettings returns the settings of a preset, overridden by a configuration in
+// YAML. An empty preset means the one that the configuration names.
 func readSettings(name string, text []byte, preset string) (*Settings, error) {
 	if preset == "" {
 		named := &Settings{RunSettings: RunSettings{Preset: defaultPreset}}
@@ -143,8 +144,9 @@ func savedSettings(dir string) (*Settings, error) {
 	return readSettings(rundir.Config(dir), text, "")
 }
 
-// unchanged refuses settings that would make another run of one that has begun.
-// source says in words where the value of a setting comes from.
+// unchanged returns an error about the first setting that differs from the one
+// that the run began with and cannot change. source returns the flag, variable or
+// file that sets a key.
 func unchanged(begun, now *RunSettings, source func(key string) string) error {
 	was, is, differ := settings.Difference(begun, now, func(f *settings.Field) bool { return f.Change != settings.ChangeResume })
 	if !differ {
@@ -154,8 +156,8 @@ func unchanged(begun, now *RunSettings, source func(key string) string) error {
 		source(is.Key), is, was.Key, was)
 }
 
-// givenBy returns a function that says where the value of a setting comes from:
-// a flag, an environment variable or a configuration file.
+// givenBy returns a function for the source of a setting: the flag, the environment
+// variable or the configuration file that sets a key.
 func givenBy(ctx *kong.Context) func(key string) string {
 	return func(key string) string {
 		if _, source, ok := settings.Given(ctx, key); ok {
@@ -165,8 +167,8 @@ func givenBy(ctx *kong.Context) func(key string) string {
 	}
 }
 
-// configText returns settings as a configuration file, without the password
-// that an address of a bus may hold.
+// configText returns settings as a configuration file, without the user and the
+// password in the address of the bus.
 func configText(s any, bus *connect.Flags) (string, error) {
 	address := bus.URL
 	bus.URL = connect.PublicURL(bus.URL)
@@ -179,7 +181,8 @@ func configText(s any, bus *connect.Flags) (string, error) {
 // steps returns the training steps of the run.
 func (s *RunSettings) steps(problems int) int { return s.Curriculum.PlannedSteps(problems) }
 
-// schedule returns what the curriculum poses over so many training problems.
+// schedule returns the configuration of the curriculum for a number of training
+// problems.
 func (s *RunSettings) schedule(problems int) (curriculum.Config, error) {
 	recipe, err := s.Reward.Recipe()
 	if err != nil {
@@ -200,8 +203,8 @@ func (s *RunSettings) hyperparameters(role events.Role, problems int) gpuworker.
 	return s.Training.Hyperparameters(role, s.steps(problems), s.Curriculum.ProblemsPerStep, s.Curriculum.MaxStaleness)
 }
 
-// validate names the first setting with a value that no run can have. source
-// says in words where the value of a key comes from.
+// validate returns an error about the first setting whose value is impossible.
+// source returns the flag, variable or file that sets a key.
 func (s *RunSettings) validate(source func(key string) string) error {
 	if err := settings.Check(s, source); err != nil {
 		return err
@@ -233,8 +236,8 @@ func configFile(ctx *kong.Context) (path string, text []byte, err error) {
 	return path, text, nil
 }
 
-// givenOr returns what the command line or the environment gives for a flag, or
-// else its default.
+// givenOr returns the value of a flag on the command line or in the environment,
+// or else a default.
 func givenOr(ctx *kong.Context, flag, otherwise string) string {
 	if value, _, ok := settings.Given(ctx, flag); ok {
 		return value

@@ -15,7 +15,7 @@ import (
 	"codea1/events/settings"
 )
 
-// parse returns train's settings as a command line gives them.
+// parse returns the settings of train under a command line.
 func parse(args ...string) (*TrainCommand, error) {
 	var cli CLI
 	parser, err := newParser(&cli)
@@ -45,9 +45,9 @@ func file(t *testing.T, lines ...string) string {
 	return path
 }
 
-// Each layer beats those after it: flag, environment, file, preset, default.
+// Each layer overrides the next: flag, environment, file, preset, default.
 func TestLayers(t *testing.T) {
-	const fromDefault = 256 // of --problems-per-step; the preset paper has no other
+	const fromDefault = 256 // of --problems-per-step, and of the preset paper
 	fromPreset := tinyProblemsPerStep(t)
 	config := file(t, "problems-per-step: 33")
 	for _, c := range []struct {
@@ -108,8 +108,8 @@ func TestPresetAndFileFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// The flags of train and the keys of a file are the same settings, but for the
-// flags that make sense on the command line only.
+// The flags of train and the keys of a file are the same settings, except for the
+// flags that choose a run or a file.
 func TestFlagsAndKeysAreTheSame(t *testing.T) {
 	var cli CLI
 	parser, err := newParser(&cli)
@@ -151,7 +151,7 @@ func TestFlagsAndKeysAreTheSame(t *testing.T) {
 	}
 }
 
-// The help shows the values of the preset that is chosen.
+// The help shows the values of the chosen preset.
 func TestHelpShowsThePreset(t *testing.T) {
 	for preset, want := range map[string][]string{
 		"tiny":  {"--problems-per-step=16 ", "--learning-rate=0.0002 "},
@@ -176,7 +176,7 @@ var ignoreConfig = cmp.Options{
 	cmpopts.IgnoreUnexported(TrainCommand{}),
 }
 
-// What config prints is what the preset means, and --config takes it.
+// The command config prints the settings of a preset, and --config reads them.
 func TestPrintedConfigurationIsTaken(t *testing.T) {
 	for _, name := range presetNames() {
 		var out, stderr bytes.Buffer
@@ -203,7 +203,7 @@ func TestPrintedConfigurationIsTaken(t *testing.T) {
 	}
 }
 
-// What a run saves is what it was started with, wherever that came from.
+// A run saves the settings that it was started with, from all layers.
 func TestSavedConfigurationIsTaken(t *testing.T) {
 	t.Setenv("CODEA1_ALPHA", "0.25")
 	var cli CLI
@@ -222,7 +222,7 @@ func TestSavedConfigurationIsTaken(t *testing.T) {
 	t.Setenv("CODEA1_ALPHA", "")
 	os.Unsetenv("CODEA1_ALPHA")
 	want := cli.Train
-	want.Name = "" // a file serves many runs
+	want.Name = "" // a file has no name of a run
 	if diff := cmp.Diff(&want, mustParse(t, "--config", file(t, text)), ignoreConfig); diff != "" {
 		t.Errorf("-started +saved:\n%s", diff)
 	}
@@ -282,7 +282,7 @@ func TestWrongEnvironment(t *testing.T) {
 	}
 }
 
-// Values that no run can have are named with the flag.
+// An error about an impossible value names the flag.
 func TestValuesOutOfRange(t *testing.T) {
 	for args, want := range map[string]string{
 		"--problems-per-step 0": "--problems-per-step is 0; want 1 to",
@@ -302,8 +302,8 @@ func TestValuesOutOfRange(t *testing.T) {
 	}
 }
 
-// A run stays what it is when it goes on; where things are and how long it
-// lasts may change.
+// A run that is resumed keeps its settings, except for those that may change: where
+// files and servers are, and how long the run takes.
 func TestResumeHoldsTheRunToItsConfiguration(t *testing.T) {
 	runs := t.TempDir()
 	dir := filepath.Join(runs, "r")
@@ -331,7 +331,7 @@ func TestResumeHoldsTheRunToItsConfiguration(t *testing.T) {
 		t.Errorf("--config: %v", err)
 	}
 	t.Run("environment", func(t *testing.T) {
-		t.Setenv("CODEA1_LEARNING_RATE", "3e-4") // the same, written otherwise
+		t.Setenv("CODEA1_LEARNING_RATE", "3e-4") // the same value in another notation
 		if _, err := resume(); err != nil {
 			t.Error(err)
 		}

@@ -12,15 +12,14 @@ import (
 	"codea1/events/rundir"
 )
 
-// broker is a server of a bus that a test can restart: what it has stored
-// stays.
+// broker is a server of a bus that a test can restart without loss of messages.
 type broker interface {
-	// flags join it.
+	// flags returns the flags of a process that joins the server.
 	flags(t *testing.T) []string
 	restart(t *testing.T)
 }
 
-// natsBroker is a NATS server, configured as that of compose.yaml.
+// natsBroker is a NATS server with the configuration of compose.yaml.
 type natsBroker struct {
 	options *natsserver.Options
 	server  *natsserver.Server
@@ -59,7 +58,7 @@ func (b *natsBroker) restart(t *testing.T) {
 	b.start(t)
 }
 
-// tokenFile returns a file with what the server wants to be shown.
+// tokenFile returns a file with the token of the server.
 func (b *natsBroker) tokenFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bus_token")
@@ -69,13 +68,13 @@ func (b *natsBroker) tokenFile(t *testing.T) string {
 	return path
 }
 
-// flags returns those that join the server.
+// flags implements broker.
 func (b *natsBroker) flags(t *testing.T) []string {
 	t.Helper()
 	return []string{"--bus", b.server.ClientURL(), "--bus-token-file", b.tokenFile(t)}
 }
 
-// A training uses the server of compose.yaml as it does its own.
+// A training uses the server of compose.yaml in place of the embedded one.
 func TestTrainingOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

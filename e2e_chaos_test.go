@@ -85,7 +85,7 @@ func TestStagesInProcessesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// same compares the completed run with another one's history.
+// same compares the completed run with the history of another one.
 func (c *crew) same(steps int, want *history) {
 	c.t.Helper()
 	got := read(c.t, runPath(c.dir, c.run), steps)
@@ -104,8 +104,8 @@ func chaos(t *testing.T, on broker, args []string, wanted, steps int, want *hist
 	c := newCrew(t, t.TempDir(), on, args)
 	members := slices.Clone(c.members)
 	faults, counts := 0, map[string]int{}
-	// Faults are spread over the events of the run, so that it meets all of them
-	// however fast it is.
+	// Faults are spread over the events of the run, so that a fast run has all of
+	// them as well.
 	every := max(1, want.events/(2*wanted))
 	c.tap(func(n int, _ *events.Message) {
 		if n%every != 0 || faults == wanted {
@@ -118,7 +118,7 @@ func chaos(t *testing.T, on broker, args []string, wanted, steps int, want *hist
 			on.restart(t)
 			counts["broker restarts"]++
 		case draw < 7:
-			// Up to twice what a lease or a claim lasts.
+			// Up to twice the time of a lease or of a claim on an event.
 			m.signal(syscall.SIGSTOP)
 			time.AfterFunc(time.Duration(random.IntN(2000))*time.Millisecond, func() { m.signal(syscall.SIGCONT) })
 			counts["SIGSTOP "+m.args[1]]++

@@ -21,11 +21,11 @@ import (
 	"codea1/events/settings"
 )
 
-// busToken is the secret of compose.yaml's server. That the file is a valid one
-// by Compose's own schema is checked by .ci/run.
+// busToken is the secret of compose.yaml's server. The checks of .ci/run validate
+// the file by the schema of Compose.
 const busToken = "t0123456789abcdef"
 
-// composeFile is what the tests need of compose.yaml.
+// composeFile is the part of compose.yaml that the tests need.
 type composeFile struct {
 	Services map[string]*composeService
 	Configs  map[string]struct{ Content string }
@@ -71,8 +71,7 @@ func readCompose(t *testing.T) *composeFile {
 	return file
 }
 
-// configuring guards ConfigureOptions, which leaves a snapshot of what it parsed
-// in a variable of its package: tests that run side by side would race for it.
+// configuring guards ConfigureOptions, which writes to a variable of its package.
 var configuring sync.Mutex
 
 // composed returns the options that the server of compose.yaml runs with, its
@@ -126,14 +125,15 @@ func composed(t *testing.T, dir string) *natsserver.Options {
 	return options
 }
 
-// The services of compose.yaml, run as plain processes, are a training.
+// The services of compose.yaml complete a training when they run as plain
+// processes.
 func TestComposedStages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := startNATS(t)
 	file := readCompose(t)
 	stages := map[string]*process{}
-	healthy := map[string]string{} // where each answers health checks
+	healthy := map[string]string{} // addresses of the health checks
 	for _, name := range slices.Sorted(maps.Keys(file.Services)) {
 		service := file.Services[name]
 		if service.Image != "codea1" || len(service.Profiles) > 0 {
@@ -150,7 +150,7 @@ func TestComposedStages(t *testing.T) {
 		for key, value := range service.Environment {
 			environment = append(environment, key+"="+here.Replace(value))
 		}
-		if name == "recorder" { // what run.env would hold
+		if name == "recorder" { // the content of run.env
 			for _, pair := range pairs(train("--steps", "2")[2:]) {
 				environment = append(environment, settings.Variable(envPrefix, pair[0])+"="+pair[1])
 			}
@@ -204,7 +204,7 @@ func pairs(args []string) [][2]string {
 	return of
 }
 
-// freeAddress returns an address on loopback that nobody listened on just now.
+// freeAddress returns an address on loopback whose port is free.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

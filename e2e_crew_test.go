@@ -14,8 +14,8 @@ import (
 	"codea1/events"
 )
 
-// crew is a run with every stage in processes of its own. A member whose
-// process dies gets a new one, until the run is completed.
+// crew is a run with separate processes for every stage. A process that dies is
+// replaced until the run is completed.
 type crew struct {
 	t       *testing.T
 	dir     string
@@ -35,18 +35,17 @@ type member struct {
 	ended   bool
 }
 
-// maxStarts bounds the processes of a member: more are a stage that cannot run.
+// maxStarts bounds the processes of a member. A stage that needs more cannot run.
 const maxStarts = 200
 
-// workers are the stages that a crew has beside its recorder, with as many
-// members as they are named.
+// workers are the members of a crew besides its recorder.
 var workers = []string{
 	"rollout-code", "rollout-code", "rollout-test", "rollout-test", "execution", "execution",
 	"rewards", "evaluation", "trainer-code", "trainer-test",
 }
 
-// newCrew starts the stages of a run. The arguments are those of a training,
-// for its recorder.
+// newCrew starts the stages of a run. The recorder gets the arguments of a
+// training.
 func newCrew(t *testing.T, dir string, on broker, args []string) *crew {
 	t.Helper()
 	c := &crew{t: t, dir: dir, run: crewRun(t), bus: on.flags(t)}
@@ -65,12 +64,13 @@ func newCrew(t *testing.T, dir string, on broker, args []string) *crew {
 	return c
 }
 
-// crewRun names the run of a test's crew: a real broker is shared.
+// crewRun returns the name of the run. It is unique because tests may share a
+// broker.
 func crewRun(t *testing.T) string {
 	return regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(t.Name(), "-")
 }
 
-// add starts a member and looks after it.
+// add starts a member and replaces its process when that dies.
 func (c *crew) add(stage string, args ...string) *member {
 	args = append(append([]string{"stage", stage, "--run", c.run, "--lease-ttl", "1s"}, c.bus...), args...)
 	m := &member{args: args}
@@ -94,7 +94,7 @@ func (c *crew) member(stage string) *member {
 	return c.members[slices.IndexFunc(c.members, func(m *member) bool { return m.args[1] == stage })]
 }
 
-// next starts the member's next process, unless it shall have none.
+// next starts the next process of the member, unless the member has ended.
 func (m *member) next(c *crew) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,5 +182,5 @@ func (c *crew) tap(see func(n int, m *events.Message)) {
 	stop()
 }
 
-// crewPatience bounds a run of a crew; like patience it decides nothing.
+// crewPatience bounds the time of a crew. A crew that reaches it hangs.
 const crewPatience = 10 * time.Minute

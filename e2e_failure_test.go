@@ -23,7 +23,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	if got := refused(t, dir, train("--name", "r")...); !strings.Contains(got, "exists already") {
 		t.Errorf("started a second time: %s", got)
 	}
-	// Neither has done the first any harm.
+	// The first process still works.
 	first.tap(t, func(_ int, m *events.Message) bool { return m.Type != events.TypePolicyUpdated })
 	first.signal(t, os.Interrupt)
 	if code := first.wait(t); code != 0 {
@@ -31,7 +31,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	}
 }
 
-// smallDisk mounts a file system of so many MiB.
+// smallDisk mounts a file system of a size in MiB.
 func smallDisk(t *testing.T, mebibytes string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,15 +55,15 @@ func TestFullDisk(t *testing.T) {
 			t.Error(got)
 		}
 		if _, err := os.Stat(filepath.Join(disk, "r")); err == nil {
-			t.Error("what was never begun is left behind")
+			t.Error("a run that has not begun leaves its directory behind")
 		}
 	})
 	t.Run("in the middle", func(t *testing.T) {
 		dir, disk := t.TempDir(), smallDisk(t, "512")
 		p := start(t, dir, train("--steps", "5000", "--name", "r", "--runs-dir", disk, "--heldout", "")...)
 		p.tap(t, func(_ int, m *events.Message) bool { return m.Type != events.TypePolicyUpdated })
-		// Somebody else takes the space, but for less than the log keeps free
-		// so that it can stop in good order.
+		// Another file takes the space, except for less than the log reserves for
+		// a clean stop.
 		filler := filepath.Join(disk, "filler")
 		if err := os.WriteFile(filler, make([]byte, 300<<20), 0o644); err != nil {
 			t.Fatal(err)

@@ -30,8 +30,8 @@ func stopAfter(t *testing.T, dir string, wanted func(m *events.Message) bool, ar
 	}
 }
 
-// A fork that changes nothing goes on exactly as its origin does: from the end
-// of a log, from the middle of a step, and where checkpoints were pruned.
+// A fork without changes gives the same results as its origin: from the end of a
+// log, from the middle of a step, and from a step whose checkpoint was deleted.
 func TestForkGoesOnAsItsOrigin(t *testing.T) {
 	t.Parallel()
 	const steps = 4
@@ -42,7 +42,7 @@ func TestForkGoesOnAsItsOrigin(t *testing.T) {
 	must(t, dir, "train", "--resume", "r")
 	want := read(t, runPath(dir, "r"), steps)
 
-	// Step 2 is on its way there: all its questions are posed, some answered.
+	// Step 2 is unfinished there: all its problems are posed, some are answered.
 	must(t, dir, "replay", "fork", "r", "mid-step", "--at", placeOf(t, runPath(dir, "r"), events.TypeCodeSampled, "s000002-"))
 	must(t, dir, "replay", "fork", "r", "after-step", "--at", "step:1")
 	for _, name := range []string{"end-of-log", "mid-step", "after-step"} {
@@ -58,7 +58,7 @@ func TestForkGoesOnAsItsOrigin(t *testing.T) {
 	if out := must(t, dir, "replay", "retrain", "mid-step"); strings.Count(out, "4 versions trained again") != 2 {
 		t.Errorf("a fork is trained again: %s", out)
 	}
-	// The group was answered before the fork, and trained on after it.
+	// The group was answered before the fork and trained on after it.
 	explained := must(t, dir, "replay", "explain", "mid-step", "--group", "s000002-q0000")
 	t.Log(explained)
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
@@ -88,7 +88,7 @@ func placeOf(t *testing.T, run string, eventType events.Type, group string) stri
 	return ""
 }
 
-// A fork may learn otherwise from there on, and says how it does.
+// A fork with other settings uses them from its first step on and records them.
 func TestForkUnderAnotherConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -102,7 +102,7 @@ func TestForkUnderAnotherConfiguration(t *testing.T) {
 		return strings.Contains(string(text), line)
 	}
 	if !configured("r", "sandboxes: 2\n") || !configured("hot", "sandboxes: 2\n") {
-		t.Error("the fork has not taken over what its origin says of the machine")
+		t.Error("the fork does not have the machine settings of its origin")
 	}
 	must(t, dir, "train", "--resume", "hot")
 	origin, fork := read(t, runPath(dir, "r"), 2), read(t, runPath(dir, "hot"), 2)
@@ -111,7 +111,7 @@ func TestForkUnderAnotherConfiguration(t *testing.T) {
 			t.Errorf("%s: %v and %v", role, origin.Weights, fork.Weights)
 		}
 	}
-	// Each part under the settings it was trained with.
+	// Each part is trained again with its own settings.
 	if out := must(t, dir, "replay", "retrain", "hot"); strings.Count(out, "2 versions trained again") != 2 {
 		t.Errorf("a fork is trained again: %s", out)
 	}

@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,11 +21,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"codea1/events"
+	"codea1/events/rundir"
+	"codea1/replay/eventlog"
 )
 
-// The test binary is also the program: run under the name codea1, which
-// testscript puts on the PATH, it is main. So the tests stop, kill and watch
-// real processes.
+// The test binary is also the program: testscript puts it on the PATH as codea1,
+// and under that name it runs main. The tests therefore stop, kill and watch real
+// processes.
 func TestMain(m *testing.M) {
 	os.Setenv("BUS_TOKEN", busToken) // the configuration of compose.yaml's server reads it
 	testscript.Main(m, map[string]func(){"codea1": main})
@@ -31,13 +37,12 @@ func TestMain(m *testing.M) {
 // variable; without it each behaviour is tested once.
 func thorough() bool { return os.Getenv("CODEA1_TEST_THOROUGH") == "1" }
 
-// patience bounds every wait for a process. It is long because it decides
-// nothing: a test that gets there has hung.
+// patience bounds every wait for a process. A test that reaches it hangs.
 const patience = 90 * time.Second
 
-// train are the arguments of a training that is as small as one can be and
-// still meet every stage: questions come back with tests of the Mistake Book,
-// and the last mini-batch of a step is short.
+// train returns the arguments of the smallest training that uses every feature:
+// problems are posed again with tests of the Mistake Book, and the last mini-batch
+// of a step is short.
 func train(more ...string) []string {
 	testdata, err := filepath.Abs("testdata")
 	if err != nil {
@@ -48,7 +53,7 @@ func train(more ...string) []string {
 		"--problems", filepath.Join(testdata, "problems.jsonl"), "--heldout", filepath.Join(testdata, "heldout.jsonl"),
 		"--problems-per-step", "3", "--problems-per-update", "2", "--answers", "2", "--suites", "2",
 		"--eval-answers", "2", "--eval-suites", "1",
-		// Slow machines must not turn a verdict into a time-out.
+		// The default would time out on a slow machine.
 		"--call-timeout", "5s",
 	}, more...)
 }
@@ -60,8 +65,8 @@ type process struct {
 	ended          chan struct{}
 }
 
-// start runs codea1 in a directory, without settings from the environment, in
-// a process group of its own.
+// start runs codea1 in a directory, without settings from the environment, in a
+// separate process group.
 func start(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	return startWith(t, dir, nil, args...)
@@ -78,7 +83,7 @@ func startWith(t *testing.T, dir string, settings []string, args ...string) *pro
 			p.command.Env = append(p.command.Env, v)
 		}
 	}
-	// What a killed process leaves behind goes with the test.
+	// The test deletes the temporary files of a killed process.
 	p.command.Env = append(p.command.Env, "TMPDIR="+t.TempDir())
 	p.command.Env = append(p.command.Env, settings...)
 	if err := p.command.Start(); err != nil {
@@ -86,7 +91,7 @@ func startWith(t *testing.T, dir string, settings []string, args ...string) *pro
 	}
 	go func() {
 		defer close(p.ended)
-		p.command.Wait() // how it ended is in ProcessState
+		p.command.Wait() // ProcessState has the result
 	}()
 	t.Cleanup(func() {
 		p.command.Process.Kill()
@@ -128,7 +133,7 @@ func (p *process) alone(t *testing.T) {
 
 var tapLine = regexp.MustCompile(`(?m)^tap +nats sub -s (nats://\S+) 'codea1\.>'$`)
 
-// address returns where the process says that its events can be tapped.
+// address returns the address of the embedded server, which the process prints.
 func (p *process) address(t *testing.T) string {
 	t.Helper()
 	var address string
@@ -147,13 +152,13 @@ func (p *process) address(t *testing.T) string {
 	return address
 }
 
-// tap follows the process as any NATS client would, until it ends or see
-// returns false; see gets every event's number, from 1.
+// tap reads events like any NATS client until the process ends or see returns
+// false. see gets the number of each event, from 1.
 func (p *process) tap(t *testing.T, see func(n int, m *events.Message) bool) {
 	t.Helper()
 	conn, err := nats.Connect(p.address(t), nats.NoReconnect())
 	if err != nil {
-		return // it has ended already, or so the caller will find out
+		return // the process has ended already
 	}
 	defer conn.Close()
 	messages := make(chan *nats.Msg, 4096)
@@ -188,7 +193,7 @@ func must(t *testing.T, dir string, args ...string) string {
 	return p.stdout.String()
 }
 
-// refused runs codea1, wants it to end with exit code 1 and one sentence, and
+// refused runs codea1, which must end with exit code 1 and one sentence, and
 // returns the sentence.
 func refused(t *testing.T, dir string, args ...string) string {
 	t.Helper()
@@ -203,8 +208,8 @@ func refused(t *testing.T, dir string, args ...string) string {
 	return sentence
 }
 
-// oneSentence returns the error in what a failed codea1 wrote to standard
-// error: one line, the last.
+// oneSentence returns the error that a failed codea1 wrote to standard error: the
+// last line.
 func oneSentence(stderr string) (string, error) {
 	const prefix = "codea1: "
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
@@ -229,7 +234,7 @@ func eventually(t *testing.T, what string, happens func() bool) {
 	}
 }
 
-// required fails a test on CI, where everything it needs is installed, and
+// required fails a test on CI, which installs everything that tests need, and
 // skips it elsewhere.
 func required(t *testing.T, why string) {
 	t.Helper()
@@ -256,3 +261,119 @@ func (b *buffer) String() string {
 	defer b.mu.Unlock()
 	return b.text.String()
 }
+
+// history holds the results of a run, from its event log.
+type history struct {
+	Weights map[string]string                // SHA-256 of model.safetensors, by role and version
+	Trained map[string][]string              // groups consumed, by role and version
+	Rewards map[string]*events.GroupRewarded // by group
+	Scores  map[string]*events.EvalScored    // by group
+	Book    map[string][]string              // tests of the Mistake Book, by problem
+
+	events   int
+	started  []*events.RunStarted
+	finished []*events.RunFinished
+}
+
+// read checks the whole log of a run, and that each group ends once and is trained
+// on once.
+func read(t *testing.T, run string, steps int) *history {
+	t.Helper()
+	log, err := eventlog.Open(rundir.Log(run), eventlog.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if _, err := log.Verify(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	last, _ := log.Last()
+	rebuilt, err := log.BookAt(t.Context(), last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(rebuilt.Encode(), log.Book().Encode()) {
+		t.Error("the Mistake Book is not the one that the events make")
+	}
+	h := &history{
+		Weights: map[string]string{}, Trained: map[string][]string{}, Book: map[string][]string{},
+		Rewards: map[string]*events.GroupRewarded{}, Scores: map[string]*events.EvalScored{},
+	}
+	for _, id := range log.Book().Problems() {
+		for _, e := range log.Book().Tests(id) {
+			h.Book[id] = append(h.Book[id], fmt.Sprintf("%s == %s (%d)", e.Call, e.Expected, e.Count))
+		}
+	}
+	posed := map[string]events.Plan{}
+	ends := map[string]int{}
+	for record, err := range log.Read(t.Context(), eventlog.ReadOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := record.Decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.events++
+		switch p := e.Payload.(type) {
+		case *events.RunStarted:
+			h.started = append(h.started, p)
+		case *events.RunFinished:
+			h.finished = append(h.finished, p)
+		case *events.ProblemPosed:
+			posed[e.Group] = p.Plan
+		case *events.GroupRewarded:
+			h.Rewards[e.Group] = p
+			ends[e.Group]++
+		case *events.EvalScored:
+			h.Scores[e.Group] = p
+			ends[e.Group]++
+		case *events.GroupDropped:
+			t.Errorf("group %s was dropped: %s, %s", e.Group, p.Reason, p.Detail)
+			ends[e.Group]++
+		case *events.PolicyUpdated:
+			name := version(p.Role, p.Version)
+			if _, twice := h.Weights[name]; twice {
+				t.Errorf("%s was trained twice", name)
+			}
+			h.Weights[name], h.Trained[name] = p.Checkpoint.SHA256, p.Groups
+		}
+	}
+	groups := map[int][]string{} // of the training steps, in slot order
+	for _, id := range slices.SortedFunc(maps.Keys(posed), func(a, b string) int { return cmp.Compare(posed[a].Slot, posed[b].Slot) }) {
+		if ends[id] != 1 {
+			t.Errorf("group %s was rewarded or dropped %d times", id, ends[id])
+		}
+		if plan := posed[id]; plan.Purpose == events.PurposeTrain {
+			groups[plan.Step] = append(groups[plan.Step], id)
+		}
+	}
+	for id := range ends {
+		if _, ok := posed[id]; !ok {
+			t.Errorf("group %s came from nowhere", id)
+		}
+	}
+	if len(groups) != steps || len(h.Weights) != 2*steps {
+		t.Errorf("%d steps posed and %d versions made, want %d and %d", len(groups), len(h.Weights), steps, 2*steps)
+	}
+	for step, ids := range groups {
+		for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+			if name := version(role, step); !slices.Equal(h.Trained[name], ids) {
+				t.Errorf("%s was trained on %v, step %d posed %v", name, h.Trained[name], step, ids)
+			}
+		}
+	}
+	return h
+}
+
+func version(role events.Role, n int) string { return fmt.Sprintf("%s v%d", role, n) }
+
+// ended returns why the last attempt of a run ended.
+func (h *history) ended() string {
+	if len(h.finished) == 0 {
+		return ""
+	}
+	return h.finished[len(h.finished)-1].Reason
+}
+
+func runPath(dir, name string) string { return filepath.Join(dir, rundir.Default, name) }

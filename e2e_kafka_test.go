@@ -13,8 +13,8 @@ import (
 	"codea1/events/connect"
 )
 
-// kafkaBroker is the real broker at CODEA1_KAFKA, which
-// events/kafkabus/testdata/broker.sh starts, and otherwise one in this process.
+// kafkaBroker is the broker at CODEA1_KAFKA, which
+// events/kafkabus/testdata/broker.sh starts, or a fake one in this process.
 type kafkaBroker struct {
 	address string
 	dir     string
@@ -57,7 +57,8 @@ func (b *kafkaBroker) flags(*testing.T) []string {
 	return []string{"--bus", connect.KafkaScheme + b.address}
 }
 
-// restart kills a real broker, whose script starts it again.
+// restart restarts a fake broker, or kills a real one, which its script starts
+// again.
 func (b *kafkaBroker) restart(t *testing.T) {
 	t.Helper()
 	if b.fake != nil {
@@ -73,7 +74,7 @@ func (b *kafkaBroker) restart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A broker that is starting again already cannot be killed.
+	// The script may be starting the broker at this moment.
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Logf("broker %d: %v", pid, err)
 	}

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"codea1/events/rundir"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"codea1/events/rundir"
 )
 
-// A run directory that was moved goes on where it is now.
+// A run whose directory was moved can be resumed.
 func TestMovedRunGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

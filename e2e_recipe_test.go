@@ -1,15 +1,16 @@
 package main
 
 import (
-	"codea1/events/rundir"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"codea1/events/rundir"
 )
 
-// A run trains under a recipe file as under a recipe's name; the file is needed
-// once.
+// A run accepts a recipe file in place of the name of a recipe, and needs the file
+// only at its start.
 func TestTrainingUnderARecipeFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -22,9 +22,8 @@ func (b *natsBroker) join(t *testing.T) events.Broker {
 	return bus
 }
 
-// A worker that is there before its recorder, or looks for a run that will never
-// be, says so and leaves nothing on the bus: how it keeps a run is not a worker's
-// to decide.
+// A worker without a recorder waits, says so, and does not create the run on the
+// bus.
 func TestWorkersBeforeTheirRun(t *testing.T) {
 	t.Parallel()
 	server := startNATS(t)
@@ -52,8 +51,7 @@ func TestWorkersBeforeTheirRun(t *testing.T) {
 	}
 }
 
-// A recorder that finds another run of its name on the bus does not pose its own
-// questions among that one's.
+// A recorder that finds another run of its name on the bus poses no problems.
 func TestRecorderOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	server := startNATS(t)

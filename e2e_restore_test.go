@@ -14,8 +14,8 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// A bus that a power cut has set back is made anew from the log, and the run
-// goes on from where it was.
+// A bus that lost its last events in a power cut is restored from the log, and the
+// run is resumed without loss.
 func TestRestoreBus(t *testing.T) {
 	t.Parallel()
 	const steps = 4
@@ -39,14 +39,14 @@ func TestRestoreBus(t *testing.T) {
 	if err := os.CopyFS(rundir.NATS(run), os.DirFS(before)); err != nil {
 		t.Fatal(err)
 	}
-	// The attempt that finds out leaves traces on what is left of the bus.
+	// The attempt that notices the loss adds events to the damaged bus.
 	p := start(t, dir, "train", "--resume", "r")
 	if code := p.wait(t); code != 1 || !strings.Contains(p.stderr.String(), "codea1 replay restore-bus r publishes them") {
 		t.Errorf("exit code %d on a bus that has lost events", code)
 	}
 	must(t, dir, "replay", "restore-bus", "r")
 	if _, err := os.Stat(rundir.NATS(run) + ".lost-1"); err != nil {
-		t.Errorf("what was left of the bus is gone: %v", err)
+		t.Errorf("the damaged bus is deleted: %v", err)
 	}
 	must(t, dir, "train", "--resume", "r")
 	must(t, undisturbed, "train", "--resume", "r")
@@ -55,7 +55,7 @@ func TestRestoreBus(t *testing.T) {
 	}
 	must(t, dir, "replay", "verify", "r")
 
-	// And the other way round: the log is lost, and the bus has it.
+	// A lost log is rebuilt from the bus.
 	want := endOf(t, runPath(undisturbed, "r"))
 	if err := os.RemoveAll(rundir.Log(runPath(undisturbed, "r"))); err != nil {
 		t.Fatal(err)

@@ -16,10 +16,9 @@ import (
 	"codea1/gpuworker/tiny"
 )
 
-// The scripts in testdata/script are command lines as a user types them, and
-// what comes of each.
+// The scripts in testdata/script hold command lines and their results.
 //
-// Each finds in small.yaml the settings of a training that is over in a second.
+// Each script has the settings of a short training in small.yaml.
 //
 //	refused PATTERN ARGS  runs codea1, which ends with exit code 1 and one sentence that matches
 //	occupy NAME           takes a free port and puts its number into the environment
@@ -100,8 +99,7 @@ func flip(path string) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// shared returns a file of the real data sets, which are beside the
-// repository where they are at all.
+// shared returns a file of the real data sets, which may be beside the repository.
 func shared(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := filepath.Abs(".")

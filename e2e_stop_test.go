@@ -58,7 +58,7 @@ func TestInterruptedTrainingGoesOn(t *testing.T) {
 		if want := "Run r: 4 of 4 steps, completed in attempt 3"; !strings.Contains(table, want) {
 			t.Errorf("no %q:\n%s", want, table)
 		}
-		// The attempt itself is all that is new.
+		// Only the start and the end of the attempt are new.
 		if again := read(t, runPath(dir, "r"), 4); again.events != h.events+2 {
 			t.Errorf("%d events have become %d", h.events, again.events)
 		}
@@ -77,7 +77,7 @@ func TestInterruptedTrainingGoesOn(t *testing.T) {
 	})
 }
 
-// A run is found again wherever its directory is.
+// The hint finds a run in another runs directory.
 func TestHintNamesTheRunsDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -96,8 +96,7 @@ func TestHintNamesTheRunsDirectory(t *testing.T) {
 	must(t, dir, strings.Fields(hint[1])...)
 }
 
-// A budget ends a training with an evaluation of what there is, and the run can
-// go on.
+// A budget ends a training early, with an evaluation, and the run can be resumed.
 func TestBudgetEndsATraining(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"codea1/events"
 )
 
-// Whoever has a NATS client and a msgpack reader can watch a training.
+// A NATS client with a msgpack reader can watch a training.
 func TestTap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -30,8 +30,8 @@ func TestTap(t *testing.T) {
 	if code := p.wait(t); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	// A tap sees what is published from when it is there. That is before the
-	// first training step: an evaluation goes ahead of it.
+	// A tap sees the events that are published after it joins. It joins during the
+	// first evaluation, before the first training step.
 	for typ, want := range map[events.Type]int{events.TypeGroupRewarded: 6, events.TypePolicyUpdated: 4} {
 		if seen[typ] != want {
 			t.Errorf("%d events %s, want %d", seen[typ], typ, want)
@@ -39,7 +39,7 @@ func TestTap(t *testing.T) {
 	}
 }
 
-// The documentation shows testdata/tap.py.
+// The README shows testdata/tap.py.
 func TestTapInPython(t *testing.T) {
 	t.Parallel()
 	python := os.Getenv("TAP_PYTHON")
@@ -49,7 +49,7 @@ func TestTapInPython(t *testing.T) {
 	if out, err := exec.Command(python, "-c", "import msgpack, nats, zstandard").CombinedOutput(); err != nil {
 		required(t, "no msgpack, nats and zstandard in "+python+", or in TAP_PYTHON: "+string(out))
 	}
-	// Long enough for an interpreter to start; it is stopped once it was read.
+	// The run lasts until the reader has read.
 	p := start(t, t.TempDir(), train("--steps", "5000", "--name", "r", "--heldout", "")...)
 	tap := exec.Command(python, "testdata/tap.py", p.address(t))
 	var printed, stderr buffer
@@ -66,7 +66,7 @@ func TestTapInPython(t *testing.T) {
 		tap.Process.Kill()
 		<-ended
 	}()
-	// A group.rewarded in full, and token ids out of a compressed code.sampled.
+	// A whole group.rewarded, and the token ids of a compressed code.sampled.
 	lines := []*regexp.Regexp{
 		regexp.MustCompile(`(?m)^group\.rewarded s\d{6}-q\d{4} \{.*'recipe': 'a1'.*\}$`),
 		regexp.MustCompile(`(?m)^code\.sampled s\d{6}-q\d{4} \{.*'entry': 'solve'.*\}\nfirst answer: \[\d+(, \d+)*\]$`),

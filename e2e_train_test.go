@@ -147,7 +147,7 @@ func killed(t *testing.T, dir string, args []string, total int) int {
 	return hits
 }
 
-// Every goroutine of a training has an owner that waits for it.
+// A training waits for all its goroutines.
 func TestTrainingLeavesNoGoroutineBehind(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	var stdout, stderr buffer

@@ -19,14 +19,15 @@ import (
 	"codea1/replay/fork"
 )
 
-// AfterApply gives the commands of replay what a run goes on with. Kong calls
-// it once the flags are known.
-func (c *CLI) AfterApply() error { //nolint:unparam // as kong calls it
+// AfterApply sets the host of the replay commands. Kong calls it when the flags
+// are known.
+func (c *CLI) AfterApply() error { //nolint:unparam // kong expects the error
 	c.Replay.Host = &host{newLogger(os.Stderr, max(c.logLevel("replay"), slog.LevelError))}
 	return nil
 }
 
-// host leads package replay to what a run goes on with.
+// host gives the replay commands the configuration, the bus and the checkpoints of
+// a run.
 type host struct{ logger *slog.Logger }
 
 // Configure implements fork.Host.
@@ -48,10 +49,10 @@ func (h *host) Configure(dir, config string, changes map[string]string) (string,
 			return "", fmt.Errorf("--set: %w", err)
 		}
 	}
-	// Version 0, the groups of a step on its way, and the evaluations that others
-	// are compared with were made with these settings, and the fork shares them.
+	// The fork shares version 0, the groups of an unfinished step and the first
+	// evaluations with its origin. They were made with these settings.
 	if _, is, differ := settings.Difference(&fixed, s, func(f *settings.Field) bool { return f.Change == settings.ChangeNever }); differ {
-		return "", fmt.Errorf("--set %s: the fork shares data that was made with the present value; start a new run", is.Key)
+		return "", fmt.Errorf("--set %s: the fork shares data that was made with the old value; start a new run", is.Key)
 	}
 	if err := s.validate(func(key string) string { return "--set " + key }); err != nil {
 		return "", err

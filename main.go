@@ -1,9 +1,9 @@
 // Command codea1 trains a Code LLM and a Test LLM against each other (Code-A1,
 // arXiv 2603.15611) as an event-sourced pipeline on a message bus.
 //
-// Package main is wiring: it parses the command line and joins packages that do
-// not know each other. What a command does lives in the folder it belongs to.
-// Start reading at train.go.
+// Package main parses the command line and connects packages that do not import
+// each other. It holds no other code: the body of a command is in the folder that
+// the command belongs to. Start reading at train.go; stages.go lists the stages.
 package main
 
 import (
@@ -34,38 +34,38 @@ import (
 	"codea1/replay/command"
 )
 
-// SandboxCommand is the command line of the sandbox by itself.
+// SandboxCommand is `codea1 sandbox`: the sandbox without a run.
 type SandboxCommand struct {
 	Check sandbox.CheckCommand       `cmd:"" help:"Show how this machine isolates candidates, and try to break out."`
 	Grade grading.Command            `cmd:"" help:"Run the tests of problems on answers, one JSON line each, and print which pass."`
 	Serve sandboxfusion.ServeCommand `cmd:"" help:"Run programs for others over HTTP, as SandboxFusion's /run_code does."`
 }
 
-// CLI is the command line's grammar.
+// CLI is the grammar of the command line.
 type CLI struct {
-	LogLevel *slog.Level `help:"Least level of the log lines on standard error: debug, info, warn or error; by default info for a stage, warn for all else." placeholder:"LEVEL"`
+	LogLevel *slog.Level `help:"Lowest level of the log lines on standard error: debug, info, warn or error. Default: info for a stage, warn for other commands." placeholder:"LEVEL"`
 
 	Train      TrainCommand       `cmd:"" help:"Train both models against each other."`
-	Stage      StageCommand       `cmd:"" help:"Run one stage of a run in a process of its own, on a bus that its processes share."`
+	Stage      StageCommand       `cmd:"" help:"Run one stage of a run in a separate process, on a bus that all processes of the run share."`
 	DeadLetter deadletter.Command `cmd:"" name:"deadletter" help:"List, show and retry the events that stages gave up on."`
 	Config     ConfigCommand      `cmd:"" help:"Print a commented configuration file for train."`
 	Problems   problems.Command   `cmd:"" help:"List, show and check problem sets."`
-	Sandbox    SandboxCommand     `cmd:"" help:"Check the sandbox, and use it by itself."`
+	Sandbox    SandboxCommand     `cmd:"" help:"Check the sandbox, or use it without a run."`
 	Mistakes   command.Mistakes   `cmd:"" help:"Read the Mistake Book of a run."`
-	Replay     command.Command    `cmd:"" help:"Question, check and re-score the event log of a run."`
+	Replay     command.Command    `cmd:"" help:"Query, check and score again the event log of a run."`
 	TrainSFT   sft.Command        `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
 	Version    VersionCommand     `cmd:"" help:"Print the version."`
 }
 
 func main() {
-	// Ctrl-C asks for a clean stop; a second one kills.
+	// The first Ctrl-C asks for a clean stop; the second one kills the process.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is main without the process: it returns the exit code.
+// run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fail := func(err error) int {
 		text := err.Error()
@@ -106,13 +106,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// logLevel returns the least level that a command logs.
+// logLevel returns the lowest level that a command logs.
 func (c *CLI) logLevel(command string) slog.Level {
 	switch {
 	case c.LogLevel != nil:
 		return *c.LogLevel
 	case strings.HasPrefix(command, "stage "):
-		return slog.LevelInfo // its log is all that it shows
+		return slog.LevelInfo // a stage has no other output
 	}
 	return slog.LevelWarn
 }
@@ -135,8 +135,8 @@ func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(cli, options...)
 }
 
-// configure lets the environment set the flags of the commands of a run, and
-// shows the values of a preset in their help.
+// configure lets the environment set the flags of the commands that take part in a
+// run, and makes the values of a preset their defaults.
 func configure(root *kong.Node, base *Settings) {
 	settings.Environment(root.Flags, envPrefix)
 	for _, node := range root.Children {
@@ -170,7 +170,8 @@ func (VersionCommand) Run(out io.Writer) error {
 	return err
 }
 
-// build names this build: module version and commit where Go recorded them.
+// build returns the module version and the commit of this build, as far as Go
+// recorded them.
 func build() string {
 	version, commit := "devel", ""
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/connect"
@@ -26,11 +28,9 @@ import (
 	"codea1/gpuworker"
 	"codea1/producers/curriculum"
 	"codea1/replay/eventlog"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
-// benchSizes are those of the paper's steps and groups.
+// benchSizes are the sizes of the paper's steps and groups.
 var benchSizes = curriculum.Config{
 	ProblemsPerStep: 256, MaxStaleness: 1, Historical: 8, Answers: 8, Suites: 8, Tests: 8,
 	Temperature: 1, CodeTokens: benchTokens, TestTokens: benchTokens,
@@ -38,34 +38,31 @@ var benchSizes = curriculum.Config{
 
 const benchTokens = 300 // of a completion
 
-// BenchmarkPipeline is a training without models and sandbox: everything else
-// that a group goes through, with groups of real size. One operation is a step
-// of 256 groups. What it reports:
+// BenchmarkPipeline runs a training of groups of real size without models and
+// sandbox. One operation is a step of 256 groups. It reports:
 //
-//	groups/s    through all stages, by the clock
-//	cpu-ms/group of the whole process, server included; two cores at full load
-//	            make 2000 of them a second
-//	KB/group    on the wire, all events of a group together
-//	%ofstep     what that is of a training step, if two cores do it and nothing
-//	            else happens meanwhile
+//	groups/s     groups through all stages per second of wall time
+//	cpu-ms/group CPU time of the process with the NATS server
+//	KB/group     bytes of all events of a group on the wire
+//	%ofstep      share of a training step (paperStep) that two cores spend on it
 func BenchmarkPipeline(b *testing.B) {
 	sizes := benchSizes
 	sizes.Steps = b.N
-	// As train does.
+	// Like train.
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer events.Remember(recentBytes)()
 	p := newPipeline(b, sizes)
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
 	defer cancel()
-	circle, stop := services.NewGroup(ctx)
-	p.startWorkers(b, circle, executeNothing)
-	p.startTrainers(b, circle)
+	g, stop := services.NewGroup(ctx)
+	p.startWorkers(b, g, executeNothing)
+	p.startTrainers(b, g)
 	cpu := processTime(b)
 	b.ResetTimer()
 	p.begin(ctx, b)
 	select {
 	case <-p.finished:
-	case <-circle.Done():
+	case <-g.Done():
 		b.Fatal(stop())
 	}
 	b.StopTimer()
@@ -83,14 +80,14 @@ func BenchmarkPipeline(b *testing.B) {
 	b.ReportMetric(100*cpu.Seconds()/2/float64(b.N)/paperStep.Seconds(), "%ofstep")
 }
 
-// paperStep is a training step at the paper's settings, at least. The paper
+// paperStep is a lower bound for a training step at the paper's settings. The paper
 // gives no time. NVIDIA's NeMo RL v0.4 performance summary has 97.7 s for an
 // on-policy GRPO step of Llama 3.1 8B on 16 H100, with 2,048 rollouts of 1,060
-// tokens; the paper's largest is 7B, but a step has two models, 18,432 rollouts
-// and the sandbox.
+// tokens. The paper's largest model is 7B, but its step has two models, 18,432
+// rollouts and the sandbox.
 const paperStep = 97700 * time.Millisecond
 
-// processTime returns the CPU time this process has used.
+// processTime returns the CPU time that this process has used.
 func processTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -160,7 +157,7 @@ func (p *pipeline) begin(ctx context.Context, t testing.TB) {
 	}
 }
 
-// startWorkers runs all stages but the trainers, as train does.
+// startWorkers runs all stages except the trainers.
 func (p *pipeline) startWorkers(t testing.TB, c *services.Group, execute func(context.Context, *events.Event) ([]*events.Event, error)) {
 	recorder, err := eventlog.NewRecorder(p.bus, p.log, eventlog.RecorderConfig{Run: pipelineRun, OnAppend: p.appended})
 	if err != nil {
@@ -196,8 +193,8 @@ func (p *pipeline) startStage(t testing.TB, c *services.Group, config stage.Conf
 
 const (
 	pipelineAckWait = 5 * time.Second
-	// pipelineExecutions is what train has on two cores: a group in each sandbox,
-	// and one that waits for disk and bus.
+	// pipelineExecutions is the number of train on two cores: a group in each
+	// sandbox, and one that waits for disk and bus.
 	pipelineExecutions = 3
 )
 
@@ -267,7 +264,7 @@ func (p *pipeline) appended(ctx context.Context, appended []events.Message) erro
 	return nil
 }
 
-// nullEngine samples completions that were there before, and learns nothing.
+// nullEngine samples prepared completions and does not learn.
 type nullEngine struct{}
 
 var (
@@ -309,9 +306,9 @@ func (nullEngine) Load(context.Context, string) error          { return nil }
 func (nullEngine) LoadReference(context.Context, string) error { return nil }
 func (nullEngine) Close() error                                { return nil }
 
-// makeCompletions returns completions that compress as real ones do: token ids
-// follow Zipf's law over a vocabulary of 152,000, log-probs are mostly near 0
-// and have all their digits, and the text is a fenced block of assertions.
+// makeCompletions returns completions that compress like real ones: token ids
+// follow Zipf's law over a vocabulary of 152,000, log-probs are mostly near 0 with
+// all digits, and the text is a fenced block of assertions.
 func makeCompletions(n int) []events.Completion {
 	r := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(r, 1.1, 8, 151_999)
@@ -334,7 +331,7 @@ func makeCompletions(n int) []events.Completion {
 	return all
 }
 
-// benchExecuted are the tests that a sandbox that runs nothing can tell of.
+// benchExecuted are prepared results of tests.
 var benchExecuted = func() (tests [4096]events.ExecutedTest) {
 	for i := range tests {
 		tests[i] = benchTest(i * 31)
@@ -342,7 +339,7 @@ var benchExecuted = func() (tests [4096]events.ExecutedTest) {
 	return tests
 }()
 
-// benchTest is the test of a number, kept and passed.
+// benchTest returns the n-th test, kept and passed.
 func benchTest(n int) events.ExecutedTest {
 	call := fmt.Sprintf("merge_intervals([[%d, %d], [%d, %d]], %d)", n%997, n%991+1000, n%983+500, n%977+2000, n%7)
 	value := fmt.Sprintf("[[%d, %d]]", n%997, n%977+2000)
@@ -359,8 +356,8 @@ func benchProblem(i int) events.Problem {
 	}
 }
 
-// executeNothing is an execution stage whose sandbox takes no time: every test
-// is kept, and every fourth fails.
+// executeNothing is an execution stage without a sandbox: it keeps every test, and
+// every fourth test fails.
 func executeNothing(_ context.Context, e *events.Event) ([]*events.Event, error) {
 	sampled := e.Payload.(*events.TestsSampled)
 	posed := &sampled.Posed

@@ -11,19 +11,19 @@ import (
 	"codea1/events/services"
 )
 
-// Whatever stands still, what waits for it is bounded by the schedule: with a
-// staleness of 1 that are the groups of two steps, and nothing more is made
-// until a step is trained. How many they are shows in the lag.
+// When a stage hangs, the schedule bounds the groups that wait for it: with a
+// staleness of 1 they are the groups of two steps. No more groups are posed until a
+// step is trained. The lag shows their number.
 func TestUpstreamWaits(t *testing.T) {
 	t.Parallel()
 	sizes := benchSizes
 	sizes.Steps, sizes.ProblemsPerStep, sizes.Answers, sizes.Suites = 6, 12, 2, 2
-	const open = 2 * 12 // groups: of the steps that may be ahead, and of the one that is next
+	const open = 2 * 12 // groups of the next step and of the one ahead
 	p := newPipeline(t, sizes)
 	p.lagEvery = 50 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	circle, stop := services.NewGroup(ctx)
+	g, stop := services.NewGroup(ctx)
 	defer func() {
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -37,7 +37,7 @@ func TestUpstreamWaits(t *testing.T) {
 			}
 		}
 	}
-	// No step was trained beyond what the log has, so no more may be posed.
+	// bounded checks that no more groups are posed than may be open.
 	bounded := func(when string) {
 		t.Helper()
 		until("the log has the open groups", func() bool { return p.posed.Load() >= open })
@@ -53,7 +53,7 @@ func TestUpstreamWaits(t *testing.T) {
 
 	// The sandbox hangs.
 	gate := make(chan struct{})
-	p.startWorkers(t, circle, func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
+	p.startWorkers(t, g, func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
 		select {
 		case <-gate:
 			return executeNothing(ctx, e)
@@ -72,18 +72,18 @@ func TestUpstreamWaits(t *testing.T) {
 	}
 	bounded("while execution hangs")
 
-	// It runs again; there is no trainer.
+	// The sandbox works again, without a trainer.
 	close(gate)
 	until("all open groups are rewarded", func() bool { return p.rewarded.Load() == open })
 	bounded("while nothing is trained")
 
-	// Now there is one: everything goes on to the end.
-	p.startTrainers(t, circle)
+	// The trainers start, and the run is completed.
+	p.startTrainers(t, g)
 	until("the run is finished", func() bool {
 		select {
 		case <-p.finished:
 			return true
-		case <-circle.Done():
+		case <-g.Done():
 			t.Fatal(stop())
 		default:
 		}

@@ -10,9 +10,9 @@ import (
 	"codea1/producers/problems"
 )
 
-// The embedded models are brought up on the corpus of package problems and are
-// asked by package gpuworker; the two cannot import each other, and must agree
-// to the letter.
+// The embedded models are trained on the corpus of package problems, and package
+// gpuworker writes their prompts. The two packages do not import each other, but
+// their prompts must be the same text.
 func TestCorpusAndRolloutsAskAlike(t *testing.T) {
 	for i, p := range []events.Problem{
 		{ID: "1", Question: "Return xs.", EntryPoint: "solve", Solution: "def solve(xs):\n    return xs"},

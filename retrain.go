@@ -11,11 +11,11 @@ import (
 	"codea1/replay/fork"
 )
 
-// retrainer is the trainer of package gpuworker as package replay wants it.
+// retrainer implements fork.Retrainer with the trainer of package gpuworker.
 type retrainer struct{ logger *slog.Logger }
 
-// Retrain implements fork.Retrainer with the configuration that each part was
-// started with, and the starting checkpoint that the run keeps in its directory.
+// Retrain implements fork.Retrainer. It starts from version 0 in the run directory
+// and trains each part with the configuration of that part.
 func (r *retrainer) Retrain(ctx context.Context, job fork.RetrainJob) (err error) {
 	learner, err := tiny.Open(rundir.Start(job.RunDir, job.Role))
 	if err != nil {
@@ -30,8 +30,8 @@ func (r *retrainer) Retrain(ctx context.Context, job fork.RetrainJob) (err error
 	return nil
 }
 
-// part trains on from the checkpoint of the part before, as the trainer of a
-// fork does.
+// part continues from the checkpoint of the part before, like the trainer of a
+// fork.
 func (r *retrainer) part(ctx context.Context, job *fork.RetrainJob, part *fork.RetrainPart, learner gpuworker.Learner) error {
 	settings, err := startedSettings(part.Start.Config)
 	if err != nil {

@@ -27,16 +27,15 @@ import (
 	"codea1/producers/problems"
 )
 
-// BenchmarkStep is a step of two models on the embedded engine, sandbox
-// included: 8 questions, 32 answers of at most 48 tokens, 128 suites of at most
-// 64, and two optimizer steps of either model, whose weights then pass to the
-// samplers. The Test LLM trains on one answer's suites per question, as TOPVAR
-// has it, or on all 128.
+// BenchmarkStep runs a step of two models on the embedded engine with the sandbox:
+// 8 problems, 32 answers of at most 48 tokens, 128 suites of at most 64, and two
+// optimizer steps of each model, whose weights the samplers then load. The Test LLM
+// trains on the suites of one answer per problem, as TOPVAR chooses, or on all 128.
 //
-// The models are new, so that they use up their tokens; what runs in the
-// sandbox in their place are the question's solution and wrong programs, and
-// tests of the problem set, which take as long as those of a trained model.
-// Bus and log are left out: BenchmarkPipeline has those.
+// The models have random weights, so they use all their tokens. The sandbox runs
+// the solution and wrong programs of the problem in place of their answers, and
+// tests of the problem set, which take as long as those of a trained model. The
+// benchmark has no bus and no log: see BenchmarkPipeline.
 func BenchmarkStep(b *testing.B) {
 	for _, size := range []struct {
 		name                string
@@ -52,7 +51,7 @@ func BenchmarkStep(b *testing.B) {
 				}
 				cpu = processTime(b) - cpu
 				b.ReportMetric(float64(b.N)/b.Elapsed().Minutes(), "steps/min")
-				b.ReportMetric(cpu.Seconds()/float64(b.N), "cpu-s/step") // without the sandbox's
+				b.ReportMetric(cpu.Seconds()/float64(b.N), "cpu-s/step") // without the sandbox
 				b.ReportMetric(float64(s.code.learner.Parameters()), "parameters")
 				for phase, took := range s.took {
 					b.ReportMetric(float64(took.Milliseconds())/float64(b.N), phase+"-ms/step")
@@ -63,10 +62,10 @@ func BenchmarkStep(b *testing.B) {
 }
 
 const (
-	stepQuestions = 8
-	stepAnswers   = 4 // of a question
-	stepSuites    = 4 // of an answer
-	stepTests     = 3 // of a suite
+	stepProblems = 8
+	stepAnswers  = 4 // of a problem
+	stepSuites   = 4 // of an answer
+	stepTests    = 3 // of a suite
 )
 
 // stepRole is a model with its sampler and its learner, as in a run.
@@ -116,7 +115,7 @@ func newStepBench(b *testing.B, hidden, layers, mlp int) *stepBench {
 	return s
 }
 
-// newCheckpoint is that of a new model with the shipped tokenizer.
+// newCheckpoint returns the checkpoint of a new model with the shipped tokenizer.
 func newCheckpoint(b *testing.B, hidden, layers, mlp int, seed uint64) fs.FS {
 	shipped, err := tiny.Checkpoint("test")
 	if err != nil {
@@ -152,7 +151,7 @@ func newCheckpoint(b *testing.B, hidden, layers, mlp int, seed uint64) fs.FS {
 	return files
 }
 
-// stepGroup is a question on its way through a step.
+// stepGroup is a group in a step.
 type stepGroup struct {
 	problem *problems.Problem
 	posed   events.ProblemPosed
@@ -166,7 +165,7 @@ type stepGroup struct {
 }
 
 func (s *stepBench) step(b *testing.B) {
-	groups := make([]*stepGroup, stepQuestions)
+	groups := make([]*stepGroup, stepProblems)
 	for i := range groups {
 		groups[i] = s.pose(b, i)
 	}
@@ -186,10 +185,10 @@ func (s *stepBench) step(b *testing.B) {
 }
 
 func (s *stepBench) pose(b *testing.B, slot int) *stepGroup {
-	g := &stepGroup{problem: &s.problems[(s.steps*stepQuestions+slot)%len(s.problems)]}
+	g := &stepGroup{problem: &s.problems[(s.steps*stepProblems+slot)%len(s.problems)]}
 	g.posed.Problem, _ = g.problem.Posable(false)
 	g.posed.Plan = events.Plan{
-		Purpose: events.PurposeTrain, Step: s.steps + 1, Slot: slot, Groups: stepQuestions,
+		Purpose: events.PurposeTrain, Step: s.steps + 1, Slot: slot, Groups: stepProblems,
 		Answers: stepAnswers, Suites: stepSuites, Tests: stepTests, Temperature: 1, CodeTokens: s.code.tokens, TestTokens: s.test.tokens,
 	}
 	encode := func(messages []gpuworker.Message, completions int) gpuworker.SampleRequest {
@@ -238,7 +237,7 @@ func (s *stepBench) sample(b *testing.B, groups []*stepGroup) {
 	}
 }
 
-// tests returns the text of a suite: tests of the problem, others for each.
+// tests returns the text of a suite: tests of the problem, different for each suite.
 func (g *stepGroup) tests(suite int) string {
 	var text strings.Builder
 	text.WriteString("```python\n")
@@ -270,9 +269,9 @@ func (s *stepBench) execute(b *testing.B, groups []*stepGroup) {
 	}
 }
 
-// train takes two optimizer steps of either model.
+// train makes two optimizer steps of each model.
 func (s *stepBench) train(b *testing.B, groups []*stepGroup) {
-	for _, half := range [][]*stepGroup{groups[:stepQuestions/2], groups[stepQuestions/2:]} {
+	for _, half := range [][]*stepGroup{groups[:stepProblems/2], groups[stepProblems/2:]} {
 		var answers, suites []gpuworker.Sequence
 		for _, g := range half {
 			for i, c := range g.answered {
@@ -299,7 +298,7 @@ func sequence(prompt []int32, c events.Completion, advantage float64) gpuworker.
 }
 
 func (r *stepRole) update(b *testing.B, sequences []gpuworker.Sequence) {
-	before, err := r.learner.LogProbs(b.Context(), gpuworker.Current, sequences, 1) // as the reference's are taken
+	before, err := r.learner.LogProbs(b.Context(), gpuworker.Current, sequences, 1) // in place of the reference model's
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -315,7 +314,7 @@ func (r *stepRole) update(b *testing.B, sequences []gpuworker.Sequence) {
 	}
 }
 
-// hand saves the learner's weights and has the sampler load them.
+// hand saves the learner's weights and loads them into the sampler.
 func (r *stepRole) hand(b *testing.B, step int) {
 	dir := filepath.Join(r.folder, fmt.Sprint(step))
 	if err := os.Mkdir(dir, 0o755); err != nil {

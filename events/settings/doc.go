@@ -1,18 +1,17 @@
-// Package settings makes configuration out of structs. A struct holds the
-// settings of one concern and lies in the package that it configures; its tags
-// say everything about each of them:
+// Package settings describes configuration by the tags of structs. A struct holds
+// the settings of one concern and is part of the package that it configures. The
+// tags of a field are:
 //
 //	yaml:"steps"      the key in a file, and the name of the flag
-//	help:"..."        what it means
-//	default:"3"       its value where nothing sets it
-//	group:"Schedule"  the heading that it is printed under
-//	enum:"a,b"        the only values
-//	min:"1" max:"8"   the bounds; above:"0" is a bound that the value must exceed
-//	change:"..."      when it may change: see [Field.Change]
-//	scope:"..."       which machines it applies to: see [Field.Scope]
+//	help:"..."        the help text of the flag, and the comment in a file
+//	default:"3"       the value that applies when nothing sets another one
+//	group:"Schedule"  the heading of the setting
+//	enum:"a,b"        the allowed values
+//	min:"1" max:"8"   the bounds; with above:"0" the value must be more than 0
+//	change:"..."      when the setting may change: see [Field.Change]
+//	scope:"..."       the machines that it applies to: see [Field.Scope]
 //
 // A program composes such structs as fields with the tags embed:"" and
-// yaml:",inline". The command line and the environment are read by kong, which
-// knows the same tags; files are read by the YAML library. Start reading at
-// [Fields].
+// yaml:",inline". Kong reads the command line and the environment by the same
+// tags; the YAML library reads files. Start reading at [Fields].
 package settings

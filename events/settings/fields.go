@@ -18,10 +18,10 @@ type Field struct {
 	// whenever the run goes on, "never" not even in a fork of the run. Without
 	// the tag it changes in a fork only.
 	Change string
-	// Scope says what of the setting processes on other machines take from
-	// run.started: "machine" settings are never taken, and a "path" may differ
-	// between machines that hold the same content. Without the tag the setting
-	// belongs to the run.
+	// Scope says whether processes on other machines take the setting from
+	// run.started. They never take a "machine" setting. A "path" may differ
+	// between machines that have the same content. Without the tag the setting
+	// is one of the whole run.
 	Scope string
 
 	value reflect.Value
@@ -68,7 +68,7 @@ func find(fields []Field, key string) (*Field, bool) {
 	return &fields[i], true
 }
 
-// String returns the value as a command line or a file has it.
+// String returns the value as a command line or a file writes it.
 func (f Field) String() string { return fmt.Sprint(f.value.Interface()) }
 
 // Defaults gives every setting its default.
@@ -82,8 +82,7 @@ func Defaults(s any) error {
 	return nil
 }
 
-// Copy sets those settings of one struct that another one has too and that
-// wanted accepts.
+// Copy copies the settings that both structs have and that wanted accepts.
 func Copy(to, from any, wanted func(*Field) bool) {
 	source := Fields(from)
 	for _, f := range Fields(to) {
@@ -93,8 +92,8 @@ func Copy(to, from any, wanted func(*Field) bool) {
 	}
 }
 
-// Difference returns the first setting that two structs of one type differ in,
-// as each of them has it. It looks at those that relevant accepts.
+// Difference returns the first setting that has different values in two structs of
+// one type, from each of them. It compares the settings that relevant accepts.
 func Difference(a, b any, relevant func(*Field) bool) (x, y Field, differ bool) {
 	other := Fields(b)
 	for i, f := range Fields(a) {
@@ -105,9 +104,9 @@ func Difference(a, b any, relevant func(*Field) bool) (x, y Field, differ bool) 
 	return Field{}, Field{}, false
 }
 
-// Check returns an error about the first setting whose value is out of its
-// bounds or not among those it may have. source says in words where the value of
-// a key comes from.
+// Check returns an error about the first setting whose value is out of bounds or
+// not allowed. source returns the name of a key for the error: the flag, variable
+// or file that sets it.
 func Check(s any, source func(key string) string) error {
 	fields := Fields(s)
 	for i := range fields {
@@ -118,12 +117,12 @@ func Check(s any, source func(key string) string) error {
 	return nil
 }
 
-// check returns an error that goes on after the name of the setting.
+// check returns an error for Check, without the name of the setting.
 func (f *Field) check() error {
 	if enum := f.tag.Get("enum"); enum != "" && !slices.Contains(strings.Split(enum, ","), f.String()) {
 		return fmt.Errorf("is %q; want one of %s", f.String(), strings.ReplaceAll(enum, ",", ", "))
 	}
-	// A comparison with NaN is false: conditions name what is right, not what is wrong.
+	// NaN is out of all bounds, although no comparison with it is true.
 	for _, bound := range []struct {
 		tag string
 		met func(order int) bool
@@ -159,7 +158,7 @@ func compare(a, b reflect.Value) (order int, comparable bool) {
 	}
 }
 
-// bounds says in words which values are right.
+// bounds describes the allowed values in words.
 func (f *Field) bounds() string {
 	above, hasAbove := f.tag.Lookup("above")
 	least, hasLeast := f.tag.Lookup("min")
@@ -178,7 +177,7 @@ func (f *Field) bounds() string {
 	}
 }
 
-// kind says in words what values the setting takes.
+// kind describes the type of the setting in words.
 func (f *Field) kind() string {
 	switch v := f.value.Interface().(type) {
 	case time.Duration:

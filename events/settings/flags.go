@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Layer makes the settings in a struct the defaults of the flags of the same
-// names. What the environment or the command line gives goes before them.
+// Layer makes the settings in a struct the defaults of the flags with the same
+// names. The environment and the command line override them.
 func Layer(flags []*kong.Flag, s any) {
 	for _, f := range Fields(s) {
 		for _, flag := range flags {
@@ -21,8 +21,8 @@ func Layer(flags []*kong.Flag, s any) {
 	}
 }
 
-// Environment lets environment variables set flags: the prefix, then the flag's
-// name in capitals.
+// Environment lets environment variables set flags. A variable is named by the
+// prefix and the name of the flag in capitals.
 func Environment(flags []*kong.Flag, prefix string) {
 	for _, flag := range flags {
 		if len(flag.Envs) == 0 && flag.Name != "help" {
@@ -37,8 +37,8 @@ func Variable(prefix, name string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// Resolve sets a struct without a command line: the environment goes before the
-// base, a struct of the same type; without a base, before the defaults.
+// Resolve sets a struct from the environment and, for variables that are not set,
+// from base, a struct of the same type. Without a base it takes the defaults.
 func Resolve(s, base any, prefix string) error {
 	return kong.ApplyDefaults(s, kong.PostBuild(func(k *kong.Kong) error {
 		if base != nil {
@@ -49,8 +49,8 @@ func Resolve(s, base any, prefix string) error {
 	}))
 }
 
-// Given returns what the command line or the environment gives for a flag, with
-// where it stands there; found is false for neither.
+// Given returns the value of a flag on the command line or in the environment, and
+// the flag or the variable that sets it. found is false when neither does.
 func Given(ctx *kong.Context, name string) (value, source string, found bool) {
 	for _, flag := range ctx.Flags() {
 		if flag.Name != name {

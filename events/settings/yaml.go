@@ -11,9 +11,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Read sets what a text in YAML says: a flat map of keys to single values.
-// Settings that the text does not name stay as they are. An error begins with
-// the name of the text and the line.
+// Read sets the settings that a text in YAML names: a flat map of keys to single
+// values. The others stay as they are. An error names the text and the line.
 func Read(name string, text []byte, s any) error {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
@@ -46,8 +45,8 @@ func Read(name string, text []byte, s any) error {
 	return nil
 }
 
-// explain says in the words of the settings what the YAML library refused. The
-// error begins with the line.
+// explain describes an error of the YAML library by the key that it is about. The
+// result begins with the line.
 func explain(refused *yaml.LoadError, root *yaml.Node, fields []Field) error {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(root.Content); i += 2 {
@@ -72,7 +71,7 @@ func explain(refused *yaml.LoadError, root *yaml.Node, fields []Field) error {
 	return fmt.Errorf("%d: %s", refused.Mark.Line, refused.Message)
 }
 
-// mismatch says that a text is no value of the setting.
+// mismatch returns the error for a text that is not a value of the setting.
 func (f *Field) mismatch(refused *yaml.LoadError, text string) error {
 	if _, ok := f.value.Addr().Interface().(encoding.TextUnmarshaler); ok && refused.Unwrap() != nil {
 		return fmt.Errorf("%s: %w", f.Key, refused.Unwrap())
@@ -80,8 +79,7 @@ func (f *Field) mismatch(refused *yaml.LoadError, text string) error {
 	return fmt.Errorf("%s is %q; want %s", f.Key, text, f.kind())
 }
 
-// suggestion names the key that shares the longest beginning with an unknown
-// one.
+// suggestion names the key that begins most like an unknown one.
 func suggestion(unknown string, fields []Field) string {
 	best, length := "", 2
 	for _, f := range fields {
@@ -99,7 +97,7 @@ func suggestion(unknown string, fields []Field) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// set gives the setting the value that a text stands for.
+// set sets the setting to the value of a text.
 func (f *Field) set(text string) error {
 	if text == "" {
 		f.value.SetZero()
@@ -118,7 +116,7 @@ func (f *Field) set(text string) error {
 	return nil
 }
 
-// Set gives one setting the value that a text stands for.
+// Set sets one setting to the value of a text.
 func Set(s any, key, text string) error {
 	fields := Fields(s)
 	f, ok := find(fields, key)
