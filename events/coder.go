@@ -35,11 +35,12 @@ type coder struct {
 
 // frame is the state of one map.
 type frame struct {
-	key    []byte // reading: the name of the next field; nil after the last one
-	left   int    // reading: fields after key
-	used   bool   // reading: this pass has read a field
-	wanted int    // fields that must be there
-	fields int    // writing: fields written; reading: wanted fields read
+	more     bool // reading: there is a next field
+	key, end int  // reading: where its name begins and ends in raw
+	left     int  // reading: fields after it
+	used     bool // reading: this pass has read a field
+	wanted   int  // fields that must be there
+	fields   int  // writing: fields written; reading: wanted fields read
 }
 
 // coders keep the memory of a coder for the next payload.
@@ -93,7 +94,7 @@ func unmarshal(raw []byte, v any, textsOnly bool) error {
 }
 
 func (c *coder) check(err error) {
-	if c.err == nil {
+	if err != nil && c.err == nil {
 		c.err = err
 	}
 }
@@ -138,7 +139,7 @@ func (c *coder) readObject(v fielder) {
 	for {
 		c.wanted, c.used = 0, false
 		v.fields(c)
-		if c.key == nil || c.err != nil {
+		if !c.more || c.err != nil {
 			break
 		}
 		if !c.used { // a field of a later version
@@ -153,10 +154,9 @@ func (c *coder) readObject(v fielder) {
 
 // next reads the name of the next field.
 func (c *coder) next() {
-	c.key = nil
-	if c.left > 0 && c.err == nil {
+	if c.more = c.left > 0 && c.err == nil; c.more {
 		c.left--
-		c.key = c.bytes()
+		c.key, c.end = c.span()
 	}
 }
 
@@ -167,11 +167,11 @@ func (c *coder) begin(name string) bool {
 		c.check(c.enc.EncodeString(name))
 		return true
 	}
-	return c.key != nil && string(c.key) == name
+	return c.more && string(c.raw[c.key:c.end]) == name
 }
 
-// end ends a field that begin has begun.
-func (c *coder) end() {
+// done ends a field that begin has begun.
+func (c *coder) done() {
 	if !c.writing {
 		c.used = true
 		c.next()
@@ -183,7 +183,7 @@ func field[T any](c *coder, name string, v *T, code func(*coder, *T)) {
 	c.wanted++
 	if c.begin(name) {
 		code(c, v)
-		c.end()
+		c.done()
 		if !c.writing {
 			c.frame.fields++
 		}
@@ -206,7 +206,7 @@ func present[T any](c *coder, name string, v *T, there *bool, code func(*coder, 
 	if c.begin(name) {
 		*there = true
 		code(c, v)
-		c.end()
+		c.done()
 	}
 }
 
@@ -251,18 +251,24 @@ func (c *coder) length() int {
 
 // bytes reads a text or a bin as a part of raw.
 func (c *coder) bytes() []byte {
+	from, to := c.span()
+	return c.raw[from:to]
+}
+
+// span reads a text or a bin and returns where it begins and ends in raw.
+func (c *coder) span() (from, to int) {
 	n, err := c.dec.DecodeBytesLen()
 	if err == nil && n > c.src.Len() {
 		err = io.ErrUnexpectedEOF
 	}
 	if c.check(err); c.err != nil {
-		return nil
+		return 0, 0
 	}
-	at := len(c.raw) - c.src.Len()
-	end := at + max(n, 0)
-	_, err = c.src.Seek(int64(end), io.SeekStart)
+	from = len(c.raw) - c.src.Len()
+	to = from + max(n, 0)
+	_, err = c.src.Seek(int64(to), io.SeekStart)
 	c.check(err)
-	return c.raw[at:end]
+	return from, to
 }
 
 func object[T any, P interface {
