@@ -103,7 +103,7 @@ func EncodeOnce(e *Event) (Message, error) {
 func compress(raw []byte) []byte {
 	scratch := scratches.Get().(*[]byte)
 	defer scratches.Put(scratch)
-	most := len(raw) + len(raw)>>8 + 64 // what cannot be compressed grows a little
+	most := len(raw) + len(raw)>>8 + 64 // incompressible bytes grow a little
 	*scratch = zstdEncoder.EncodeAll(raw, slices.Grow((*scratch)[:0], most))
 	return bytes.Clone(*scratch)
 }

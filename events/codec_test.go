@@ -64,7 +64,7 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			if back.Hash() != e.Hash() || !bytes.Equal(m.Data, again.Data) {
-				t.Error("encoding what was decoded gives other bytes")
+				t.Error("encoding the decoded event gives other bytes")
 			}
 			generic, err := m.DecodeAny()
 			if err != nil {
@@ -77,8 +77,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The golden files hold what every version wrote; they are added to and never
-// changed. Today's build must read all of them.
+// The golden files are payloads of every released schema version. Files are added
+// and never changed. This build must read all of them.
 func TestGoldenFiles(t *testing.T) {
 	for _, p := range samples() {
 		typ := p.EventType()
@@ -109,7 +109,7 @@ func TestGoldenFiles(t *testing.T) {
 			t.Fatalf("%v (a new version needs its golden file: go test ./events -rewrite)", err)
 		}
 		if !bytes.Equal(golden, raw) {
-			t.Errorf("%s: today's encoding differs from %s.msgpack: what is written has changed without a new version", typ, base)
+			t.Errorf("%s: the encoding differs from %s.msgpack: the wire form has changed without a new version", typ, base)
 		}
 		goldenView, err := os.ReadFile(base + ".json")
 		if err != nil {
@@ -144,7 +144,7 @@ func TestGoldenFiles(t *testing.T) {
 	}
 }
 
-// viewable turns packed binary into what JSON can show.
+// viewable replaces packed binary by base64.
 func viewable(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -226,7 +226,7 @@ func TestLargePayloadsTravelCompressed(t *testing.T) {
 	}
 }
 
-// What is empty travels as an empty value: the schemas know no null.
+// Empty lists are written as empty lists: the schemas allow no null.
 func TestEmptyIsNotNil(t *testing.T) {
 	p := samplePosed()
 	p.Given = []string{"a", "b"}
@@ -327,7 +327,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What decodes is valid, and so can be written and read again.
+		// A decoded event is valid, so it can be encoded and decoded again.
 		again, err := Encode(e)
 		if err != nil {
 			t.Fatalf("decoded but not encodable: %v", err)

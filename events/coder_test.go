@@ -15,8 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// agrees checks that a payload is written as its struct tags say, and read as it
-// was written.
+// agrees checks that a payload is written as its struct tags say, and read back.
 func agrees(t rapid.TB, p Payload) {
 	t.Helper()
 	want, err := marshalByTags(p)
@@ -29,10 +28,10 @@ func agrees(t rapid.TB, p Payload) {
 	}
 	back := NewPayload(p.EventType())
 	if err := unmarshal(raw, back, false); err != nil {
-		t.Fatalf("%s: what was written is not read: %v: %q", p.EventType(), err, raw)
+		t.Fatalf("%s: read: %v: %q", p.EventType(), err, raw)
 	}
 	if again, err := marshal(back); err != nil || !bytes.Equal(again, raw) {
-		t.Fatalf("%s: what was read is written as other bytes, %v:\n%q\nwas:\n%q", p.EventType(), err, again, raw)
+		t.Fatalf("%s: written again as other bytes, %v:\n%q\nwas:\n%q", p.EventType(), err, again, raw)
 	}
 }
 
@@ -90,7 +89,8 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// A payload that is written otherwise, by another program, is read all the same.
+// A payload of another program, with its fields in another order and with more of
+// them, is read.
 func TestOtherFormsAreRead(t *testing.T) {
 	for _, p := range samples() {
 		m, err := Encode(sampleEvent(p))
@@ -117,7 +117,7 @@ func TestOtherFormsAreRead(t *testing.T) {
 	}
 }
 
-// Columns of different lengths belong to no completions.
+// Columns of different lengths are malformed.
 func TestColumnsMatch(t *testing.T) {
 	for _, p := range samples() {
 		for _, column := range []string{"response_tokens", "response_logprobs"} {
@@ -177,8 +177,8 @@ func TestPackedThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// A length is no reason to allocate.
-func TestLengthsAreNotBelieved(t *testing.T) {
+// A length of more than the payload allocates nothing.
+func TestHostileLengths(t *testing.T) {
 	raw, err := marshal(samples()[4])
 	if err != nil {
 		t.Fatal(err)
@@ -199,8 +199,8 @@ func TestLengthsAreNotBelieved(t *testing.T) {
 	}
 }
 
-// A list takes memory for what is in the payload: items that lack their fields
-// end the reading.
+// The first item without its fields ends the reading, so that a list of tiny items
+// takes no memory.
 func TestItemsWithoutFields(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("\x81\xa7answers\xdd\x00\x01\x00\x00")
@@ -244,8 +244,8 @@ func TestWideMap(t *testing.T) {
 	}
 }
 
-// An event that was only sent has a hash when somebody asks.
-func TestHashOfWhatWasEncodedOnce(t *testing.T) {
+// EncodeOnce sets no hash; Hash computes it on demand.
+func TestHashAfterEncodeOnce(t *testing.T) {
 	for _, p := range samples() {
 		e, once := sampleEvent(p), sampleEvent(p)
 		if _, err := Encode(e); err != nil {
@@ -258,12 +258,12 @@ func TestHashOfWhatWasEncodedOnce(t *testing.T) {
 			t.Errorf("%s: hash %q, want %q", e.Type, once.Hash(), e.Hash())
 		}
 		if next := Caused(once, "x", sampleTime, &StageHeartbeat{}); next.CausationHash != e.Hash() {
-			t.Errorf("%s: an event names %q as the hash of its cause", e.Type, next.CausationHash)
+			t.Errorf("%s: causation hash %q", e.Type, next.CausationHash)
 		}
 	}
 }
 
-// Without tokens an event is the same in all else, its hash included.
+// DecodeTexts differs from Decode only in token ids and log-probs.
 func TestDecodeTexts(t *testing.T) {
 	for _, p := range samples() {
 		m, err := Encode(sampleEvent(p))

@@ -102,7 +102,7 @@ func column[T any](c *coder, all *[]T, item func(*coder, *T)) {
 	}
 }
 
-// The maps that the columns hold.
+// A column holds one of these maps for each completion.
 type (
 	textOfCompletion     Completion
 	tokensOfCompletion   Completion

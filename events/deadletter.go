@@ -42,7 +42,7 @@ type DeadLetter struct {
 }
 
 const (
-	// MaxDeadLetters bounds what DeadLetters returns.
+	// MaxDeadLetters bounds the dead letters that DeadLetters returns.
 	MaxDeadLetters = 10_000
 	// MaxReasonBytes bounds the reason of a dead letter; the rest is cut off.
 	MaxReasonBytes = 2 << 10

@@ -11,7 +11,7 @@ type ExecutedTestShort struct {
 	Split    *int       `msgpack:"split,omitempty"`  // src is `assert CALL == STATED`, and this is the number of bytes of the call: call and stated are left out
 	Call     string     `msgpack:"call,omitempty"`   // the call, normalised by Python's ast; empty if unparsable
 	Stated   string     `msgpack:"stated,omitempty"` // the value the test stated, a Python literal
-	Expected *string    `msgpack:"expect,omitempty"` // the ground truth's value, a Python literal; left out of a kept test whose stated value it is
+	Expected *string    `msgpack:"expect,omitempty"` // the ground truth's value, a Python literal; left out when it is the stated value of a kept test
 	Wrong    bool       `msgpack:"wrong,omitempty"`  // kept, but the stated value differs from the truth
 	Verdict  Verdict    `msgpack:"verdict"`          // on the suite's own answer; VerdictNotRun unless kept
 	Detail   string     `msgpack:"detail,omitempty"` // why: parse error, exception, or the value returned

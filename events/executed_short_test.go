@@ -18,7 +18,7 @@ func executedWith(tests ...ExecutedTest) *CodeExecuted {
 	return &CodeExecuted{Plan: plan, ProblemID: "p", Answers: []ExecutedAnswer{{Loads: true, Suites: []ExecutedSuite{{Tests: tests}}}}}
 }
 
-// What is left out comes back for every test, read by fields and by tags.
+// Reading restores the parts that are left out, by fields and by tags.
 func TestShortTests(t *testing.T) {
 	text := rapid.SampledFrom([]string{"", "f(1)", "1", " == ", "f(1) == 1", "assert ", "==", "é"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,7 +47,7 @@ func TestShortTests(t *testing.T) {
 	})
 }
 
-// The usual test says its text once.
+// The usual test contains its value once.
 func TestUsualTestIsShort(t *testing.T) {
 	call, value := strings.Repeat("solve", 20)+"()", strings.Repeat("1", 20)
 	test := ExecutedTest{Source: "assert " + call + " == " + value, Status: StatusKept, Call: call, Stated: value, Expected: value, Verdict: VerdictPass}

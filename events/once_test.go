@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Who encodes an event again gets the same message, for nothing.
+// EncodeOnce returns the same message again, without allocating.
 func TestEncodeOnce(t *testing.T) {
 	e := eventstest.CodeSampled(eventstest.Posed("r1", 1, 0))
 	want, err := events.Encode(e)

@@ -13,8 +13,8 @@ const (
 
 var codePurpose = word([]Purpose{PurposeTrain, PurposeEval})
 
-// Plan holds a group's position in the run and its sampling parameters. Every
-// event of the group carries it, so that a worker needs no other input.
+// Plan holds the step and slot of a group and its sampling parameters. Every event
+// of the group carries it, so that a worker needs no other input.
 type Plan struct {
 	Purpose     Purpose `msgpack:"purpose"`
 	Tag         string  `msgpack:"tag,omitempty"` // eval: which evaluation, for example "before"

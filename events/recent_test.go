@@ -10,17 +10,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// remembered is how many payloads are kept, and their bytes.
+// remembered returns the number of payloads kept, and their bytes.
 func remembered() (n, size int) {
 	recents.mu.Lock()
 	defer recents.mu.Unlock()
 	if len(recents.queue) == 0 && len(recents.byID) > 0 {
-		panic("what is forgotten can still be found")
+		panic("a removed payload is still indexed")
 	}
 	return len(recents.queue), recents.bytes
 }
 
-// What is remembered decodes as what is not, and has the same hash.
+// A remembered payload decodes as any other, with the same hash.
 func TestRememberedPayloads(t *testing.T) {
 	type outcome struct {
 		Event *Event
@@ -58,7 +58,7 @@ func TestRememberedPayloads(t *testing.T) {
 			t.Errorf("%s of %d bytes is kept: %v", e.Type, len(m.Data), kept)
 		}
 		copied := m
-		copied.Data = bytes.Clone(m.Data) // as it comes from a bus
+		copied.Data = bytes.Clone(m.Data) // as from a bus
 		quick := decode(&copied)
 		recents.grow(-1 << 20)
 		recents.grow(1 << 20)
@@ -71,7 +71,7 @@ func TestRememberedPayloads(t *testing.T) {
 	}
 }
 
-// Other bytes under the ID of a payload are what they are.
+// Other bytes under the ID of a remembered payload are decoded themselves.
 func TestRememberedPayloadIsHeldToItsBytes(t *testing.T) {
 	defer Remember(1 << 20)()
 	e := rolloutEvent()
@@ -83,7 +83,7 @@ func TestRememberedPayloadIsHeldToItsBytes(t *testing.T) {
 	other.Version++
 	o := sampleEvent(&other)
 	o.ID = e.ID
-	forget := Remember(-recents.limit) // what another process encodes
+	forget := Remember(-recents.limit) // as in another process
 	n, err := Encode(o)
 	forget()
 	if err != nil {
@@ -101,7 +101,7 @@ func TestRememberedPayloadIsHeldToItsBytes(t *testing.T) {
 			t.Errorf("version %d, want %d", got, m.version)
 		}
 	}
-	// Damage is damage, and bytes that are said to be something else, too.
+	// Damaged bytes and a wrong content encoding are errors.
 	m.Encoding = EncodingNone
 	if _, err := m.Payload(); err == nil {
 		t.Error("compressed bytes were taken for a payload")
@@ -110,16 +110,16 @@ func TestRememberedPayloadIsHeldToItsBytes(t *testing.T) {
 	m.Data[len(m.Data)/2] ^= 1
 	if err := m.WithRaw(func(raw []byte, _ func() string) error {
 		if recents.of(&m) != nil {
-			return fmt.Errorf("%d bytes are what other bytes stand for", len(raw))
+			return fmt.Errorf("damaged bytes gave a remembered payload of %d bytes", len(raw))
 		}
 		return nil
 	}); err != nil {
-		t.Log(err) // the decoder's, as a rule
+		t.Log(err) // usually the decoder's
 	}
 }
 
-// The oldest go first, no payload takes the place of all others, and nothing is
-// kept after the last user.
+// The oldest payloads are removed first, no payload displaces all others, and
+// none is kept after the last forget.
 func TestRememberedPayloadsAreBounded(t *testing.T) {
 	const limit = 1 << 20
 	forget, forgetAgain := Remember(limit/2), Remember(limit/2)
@@ -157,11 +157,11 @@ func TestRememberedPayloadsAreBounded(t *testing.T) {
 	}
 	forgetAgain()
 	if n, size := remembered(); n != 0 || size != 0 {
-		t.Errorf("%d payloads of %d bytes are kept for nobody", n, size)
+		t.Errorf("%d payloads of %d bytes are kept after the last forget", n, size)
 	}
 }
 
-// Many encode, decode and hash at once.
+// Goroutines encode, decode and hash at the same time.
 func TestRememberedPayloadsOfMany(t *testing.T) {
 	defer Remember(1 << 18)()
 	want, err := Encode(rolloutEvent())

@@ -3,7 +3,7 @@ package events
 import "fmt"
 
 // upcaster turns the generic form of a payload into that of the next version.
-// The generic form is what msgpack decodes into map[string]any.
+// The generic form is a map[string]any as msgpack decodes it.
 type upcaster func(map[string]any) (map[string]any, error)
 
 // upcasters[t][v] turns version v of t into version v+1. A build writes the

@@ -2,8 +2,8 @@
 // version, embedded, and checks payloads against them.
 //
 // The files are generated from the Go types of package events (go generate
-// ./events); a test keeps them equal. A schema of an older version is never
-// removed or changed: it documents what old logs hold.
+// ./events), and a test compares them. A released schema is never removed or
+// changed: it documents the events of existing logs.
 //
 // A bin "in planes" holds whole numbers of four bytes: the lowest byte of every
 // number, then the second byte of every number, the third, the highest. With n
@@ -11,7 +11,7 @@
 //
 //	[int.from_bytes(bin[i::n], "little", signed=True) for i in range(n)]
 //
-// A payload is checked in its generic form, as a tap sees it: a map decoded
-// from msgpack, with packed binary as base64 strings. The package must not
-// know the Go types, the bus or the codec; it imports nothing of this module.
+// Validate checks a payload in its generic form: a map decoded from msgpack, with
+// packed binary as base64 strings. The package must not know the Go types, the
+// bus or the codec; it imports nothing of this module.
 package schemas

@@ -28,7 +28,7 @@ func FileName(eventType string, version int) string {
 func Names() []string {
 	names, err := fs.Glob(files, "*.json")
 	if err != nil {
-		panic(err) // the pattern is constant
+		panic(err) // impossible: the pattern is constant
 	}
 	return names
 }
@@ -45,7 +45,7 @@ func Read(eventType string, version int) ([]byte, error) {
 var compiled sync.Map // file name -> *jsonschema.Schema
 
 // Validate checks a payload in generic form against the schema of its type and
-// version. The error names every place that breaks it.
+// version. The error names every field that breaks it.
 func Validate(eventType string, version int, payload map[string]any) error {
 	schema, err := compile(eventType, version)
 	if err != nil {
@@ -71,7 +71,7 @@ func compile(eventType string, version int) (*jsonschema.Schema, error) {
 		return nil, fmt.Errorf("schema %s: %w", name, err)
 	}
 	c := jsonschema.NewCompiler()
-	// A made-up base keeps the compiler from looking for files.
+	// With a made-up URL the compiler does not look for files.
 	url := "mem:///" + strings.ReplaceAll(name, " ", "")
 	if err := c.AddResource(url, doc); err != nil {
 		return nil, fmt.Errorf("schema %s: %w", name, err)
@@ -84,7 +84,7 @@ func compile(eventType string, version int) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// jsonValue maps what msgpack decodes to onto what JSON knows.
+// jsonValue converts the values that msgpack decodes to JSON's.
 func jsonValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

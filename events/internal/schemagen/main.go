@@ -46,7 +46,7 @@ func generate(root string, t events.Type) ([]byte, error) {
 	r := jsonschema.Reflector{
 		FieldNameTag: "msgpack",
 		Anonymous:    true,
-		// Readers must accept what a later version adds.
+		// Readers must accept the fields that a later version adds.
 		AllowAdditionalProperties: true,
 		Mapper:                    packed,
 	}
@@ -74,7 +74,7 @@ func generate(root string, t events.Type) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// packed describes the two packed types as what they are on the wire.
+// packed describes the two packed types as they are on the wire.
 func packed(t reflect.Type) *jsonschema.Schema {
 	var what string
 	switch t {

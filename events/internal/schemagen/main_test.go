@@ -9,8 +9,7 @@ import (
 	"codea1/schemas"
 )
 
-// The schemas in the tree are those of the Go types; go generate ./events
-// writes them anew.
+// The schema files match the Go types; go generate ./events rewrites them.
 func TestSchemasAreUpToDate(t *testing.T) {
 	for _, eventType := range events.Types() {
 		want, err := generate("../../..", eventType)
