@@ -307,13 +307,16 @@ func BenchmarkExecute(b *testing.B) {
 				suites = append(suites, row)
 			}
 			in := sandboxtest.Sampled("def f(x):\n    return sorted(x, reverse=True)\n", []events.HistoricalTest{{Call: "f([])", Expected: "[]", Count: 1}}, codes, suites)
+			before := sandboxtest.ChildrenCPU(b) + sandboxtest.CPU(b)
 			b.ResetTimer()
 			for b.Loop() {
 				if _, err := x.Execute(b.Context(), in); err != nil {
 					b.Fatal(err)
 				}
 			}
+			used := sandboxtest.ChildrenCPU(b) + sandboxtest.CPU(b) - before
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "groups/s")
+			b.ReportMetric(float64(used.Microseconds())/float64(b.N*size.answers), "cpu-us/answer")
 		})
 	}
 }

@@ -14,17 +14,12 @@ import (
 // without and with the imports that solutions usually begin with.
 //
 // The limit is fork, compile and run without anything else: the cpu-us/job of a
-// Python that forks itself and runs source, about 1,050 on an idle machine. What
-// is above it: typed answers; a pid namespace; and the pool.
+// Python that forks itself and runs source, about 1,050 on an idle machine. The rest
+// is for typed values, a pid namespace and the pool.
 //
-// It depends on the fork server's memory more than on the job. A page that is
-// present and small costs 0.07 us at fork and about as much at the child's end, a
-// page fault about 2 us. Of 41 MiB, some 9 are small pages, 24 huge ones, and the
-// rest is the files' and not copied; a job takes 130 page faults of the child and
-// 50 of the fork server. Had new objects taken whatever room the preloaded modules
-// left, and were each frame waited for, that would be 19 MiB of small pages and 290
-// faults, and a job would take 1.4 times as long (medians of interleaved rounds of
-// 500 jobs on a busy machine, processor time).
+// It depends more on the fork server's memory than on the job. A small page costs
+// 0.07 us at fork and about as much at the child's end, and a page fault about 2 us.
+// harness/pages.py has figures for each means to have fewer of both.
 func BenchmarkRun(b *testing.B) {
 	const imports = "import math\nimport re\nimport collections\nfrom typing import List, Dict, Optional\nfrom collections import Counter, defaultdict\n"
 	for name, header := range map[string]string{"plain": "", "imports": imports} {

@@ -20,7 +20,7 @@ func TestBreakOut(t *testing.T) {
 		t.Errorf("%d attempts only", len(attempts))
 	}
 	for _, a := range attempts {
-		if !a.Failed && servers(confined).version >= landlockSignals && (servers(confined).bounds.groups != nil || a.Means != "starts processes without an end") {
+		if !a.Failed && servers(confined).version >= landlockSignals && (servers(confined).bounds.groups != nil || a.Means != "starts processes without a limit") {
 			t.Errorf("confined, a candidate %s: %s", a.Means, a.Detail)
 		}
 	}

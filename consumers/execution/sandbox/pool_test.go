@@ -90,7 +90,7 @@ func testShareNothing(t *testing.T, p *Pool) {
 			t.Errorf("%s: the fork server did not outlive it", name)
 		}
 	}
-	// A module left in the work directory is not imported, nor by a new zygote.
+	// A module left in the work directory is not imported, nor by a new fork server.
 	runOne(t, p, "open('json.py', 'w').write('1/0')\nopen('heapq.py', 'w').write('1/0')", "1")
 	runOne(t, p, "import heapq, json", "1")
 }

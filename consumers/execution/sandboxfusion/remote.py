@@ -1,14 +1,13 @@
-"""Runs one job of the pool as a program of its own, in a sandbox elsewhere that
-knows nothing of jobs: code in, standard output and files out.
+"""Runs one job of the pool as a whole program on a server that only runs code and
+returns standard output and files.
 
-What codea1_child does in a child of a fork server, it does here in a child of
-this process, which watches it as the pool would: a child that hangs or dies is
-ended, and a fresh one does the rest. main's argument is the base64 of a JSON
-object; remote.go writes it.
+codea1_child runs in a child of this process, which does the pool's part: it ends a
+child that hangs or dies, and a fresh child does the rest. main's argument is the
+base64 of a JSON object; answer.go writes it.
 
-The answer is lines of a nonce, a blank and a JSON list of a tag and a text, in
-ASCII. They go to standard output as long as it holds them, the others to a file
-that is fetched. The nonce tells them from whatever else ends up there.
+The output is lines of a nonce, a blank and a JSON list of a tag and a text, in
+ASCII. They go to standard output up to a limit, and the rest to a file that is
+fetched. The nonce tells them from other output.
 
     B  begun
     L  the program loads
@@ -16,10 +15,10 @@ that is fetched. The nonce tells them from whatever else ends up there.
     V, X, R, A  an item's frame, as codea1_child has it
     O  no frame within the time limit (of loading, or of the item)
     M  no frame: the child ended, and the text says how
-    E  the end. The text is "more" where the answer got too long for the rest.
+    E  the end. The text is "more" if the output got too long for the other items.
 
-A program can write such lines too, or keep them from being written. It gains
-nothing that its calls could not have returned.
+A program can write such lines too, or prevent them. It only chooses the values of
+its calls, as every program does.
 """
 
 import base64
@@ -53,9 +52,10 @@ def main(text):
 
 
 def begin_again():
-    """Starts this program once more with one order of sets in every process, so
-    that a program's answers repeat. The size of a thread's stack is taken from
-    the limit at a program's start; a server may have set it to all the memory."""
+    """Starts this program again, so that sets have the same order in every process
+    and programs are repeatable. It also lowers the limit of the stack: a thread's
+    stack has the size of the limit at the start of a program, and a server may have
+    set that to all the memory."""
     if os.environ.get("PYTHONHASHSEED") == "0":
         return
     environment = dict(os.environ, PYTHONHASHSEED="0", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
@@ -63,7 +63,7 @@ def begin_again():
     try:
         os.execve(sys.executable, [sys.executable, "-B", os.path.abspath(__file__)], environment)
     except OSError:
-        pass  # not every sandbox lets a program start another
+        pass  # some sandboxes allow no second program
 
 
 def load_modules(sources):
@@ -84,7 +84,7 @@ def set_limit(which, value, soft_only=False):
 
 
 class Answer:
-    """The lines, in the two places that hold them."""
+    """The lines of the output, on standard output and in the file."""
 
     def __init__(self, setup):
         self.nonce, self.file_name = setup["nonce"], setup["file_name"]
@@ -131,7 +131,7 @@ def run(setup, answer):
                 until = soon()
                 tag, text = child.frame(until)
                 if tag == "O" and until == deadline:
-                    break  # it is the job that ran out of time
+                    break  # the job ran out of time, not the item
                 answer.say(*(tag, text) if tag in ITEM_TAGS else ("M", "it sent a frame of an unknown kind"))
                 done += 1
                 if answer.left <= 0 and done < len(items):
@@ -147,7 +147,7 @@ def run(setup, answer):
 
 
 class Child:
-    """A process that does items, seen from outside."""
+    """A child process that does items."""
 
     def __init__(self, setup, items):
         self.most, self.buffer, self.status = setup["frame_bytes"], bytearray(), None
@@ -161,7 +161,7 @@ class Child:
         os.close(writing)
 
     def frame(self, deadline):
-        """Returns a frame's tag and text, or O or M for none."""
+        """Returns a frame's tag and text, or the tag O or M if there is no frame."""
         while (size := self.size()) is None or len(self.buffer) < HEADER + size:
             if size is not None and size > self.most:
                 return "M", self.end()
@@ -177,17 +177,17 @@ class Child:
         return tag, text.decode("utf-8", "replace")
 
     def size(self):
-        """Returns the length of the next frame's text, once it is there."""
+        """Returns the length of the next frame's text, or None if it has not come."""
         return struct.unpack_from("<I", self.buffer, 1)[0] if len(self.buffer) >= HEADER else None
 
     def end(self):
-        """Ends the process and its group, once, and says how it ended."""
+        """Ends the process and its group. Returns a description of its end."""
         if self.status is None:
             for kill in (os.killpg, os.kill):
                 try:
                     kill(self.pid, signal.SIGKILL)
                 except OSError:
-                    pass  # it is gone, or no longer in its group
+                    pass  # it has ended or left its group
             self.status = os.waitpid(self.pid, 0)[1]
             os.close(self.reading)
         code = os.waitstatus_to_exitcode(self.status)

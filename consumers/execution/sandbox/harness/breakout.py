@@ -1,9 +1,9 @@
-"""Attempts to get out of the sandbox. Each function's docstring says what its
-success would mean; it returns what it got hold of, or raises.
+"""Attempts to break out of the sandbox. Each function's docstring names the harm of
+a success. The function returns a proof of it, or raises.
 
-They may succeed, with all of root's rights, at a level that isolates nothing.
-So none changes anything that outlives its process: where the kernel checks the
-right first and the arguments after, the arguments make no sense.
+At a level without isolation an attempt may succeed with all rights of root. So no
+attempt changes anything that outlives its process: where the kernel checks the
+right before the arguments, the arguments are invalid.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ def read_passwd():
 
 
 def write_tmp():
-    """writes files that the next candidate, or the machine, sees"""
+    """writes files that the next candidate or the machine sees"""
     path = "/var/tmp/codea1-breakout-%d" % os.getpid()
     os.close(os.open(path, os.O_CREAT | os.O_EXCL))
     os.unlink(path)
@@ -36,7 +36,7 @@ def write_tmp():
 
 
 def write_python():
-    """changes the Python that others run"""
+    """changes the Python of other programs"""
     os.close(os.open(os.__file__, os.O_WRONLY))
     return os.__file__
 
@@ -67,7 +67,7 @@ def connect():
         try:
             s.connect(("127.0.0.1", 9))
         except (ConnectionRefusedError, TimeoutError):
-            pass  # it got as far as that
+            pass  # the network was reached
     return "a socket"
 
 
@@ -113,7 +113,7 @@ def share_memory():
 
 
 def fork_bomb():
-    """starts processes without an end"""
+    """starts processes without a limit"""
     for _ in range(100):
         if os.fork() == 0:
             time.sleep(60)

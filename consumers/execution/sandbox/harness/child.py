@@ -1,24 +1,24 @@
-"""What runs in a child: reads one job from its socket, answers item by item.
+"""The code of a child: it reads one job from its socket and answers each item.
 
 A job is a little-endian uint32 length, then fields: each a little-endian
 uint32 length and UTF-8 text. The fields are kind, "1" if the text is trusted
-or "", the most bytes of a value, code, entry point, then the items. (JSON would
-cost every child a tenth of its life in page faults.) An item whose length has its
-top bit set is a call of the entry point by value: the marshal data of its
-arguments, a tuple and a dict. An answer frame is a tag, a little-endian uint32
-length and UTF-8 text:
+or "", the most bytes of a value, code, entry point, then the items. (With JSON a
+tenth of a child's time would be page faults.) If the top bit of an item's length
+is set, the item is a call of the entry point by value: the marshal data of its
+arguments, a tuple and a dict. A frame is a tag, a little-endian uint32 length
+and UTF-8 text:
 
-    B  begun: the job is read and its clock starts
+    B  begun: the job is read and its time starts
     L  the program loads
     U  it does not; the text says why. Last frame.
     V  the item's value, as literal text (a JSON list for parsed text)
-    X  the item has a value that no literal can express; the text says which
+    X  the item has a value that no literal expresses; the text says which
     R  the item raised; the text is the exception
     A  the item's own assertion failed (scripts only)
 
-One item, one frame, in order: a frame that is missing tells the pool which
-item hung or crashed. The child never holds an expectation, except inside a
-test script that cannot be taken apart.
+Each item has one frame, in order: a missing frame tells the pool which item hung
+or crashed. The child never holds an expectation, except inside a test script
+that must run in the program's process.
 """
 
 import codea1_programs as programs
@@ -38,8 +38,8 @@ from struct import Struct
 from sys import modules
 from types import ModuleType
 
-# Functions by their own names: to reach one by way of its module changes the
-# module's memory, too, and a page that a child changes is one that it copies.
+# Functions are imported by name: access by way of a module changes the module's
+# memory, too, and a child copies every page that it changes.
 
 JOB_SOCKET = 3
 READ_BYTES = 1 << 16  # at a time: most jobs in one piece
@@ -48,7 +48,7 @@ DEPTH = 1000  # of a program's calls: Python's usual limit
 BY_VALUE = 1 << 31  # in an item's length
 length, header = Struct("<I"), Struct("<cI").pack
 read_length = length.unpack_from
-REHEARSALS = 20  # Python specialises what runs more often than eight times
+REHEARSALS = 20  # Python specialises code that runs more than eight times
 REHEARSED = """
 import math, re
 from typing import *
@@ -66,9 +66,9 @@ REHEARSED_SUITE = "assert f([1, 'a'], k=-2.5) == {'a': (1, None)}\nassert f(len(
 
 
 job_socket = JOB_SOCKET  # another one in a rehearsal
-prepared = False  # the fork server has seen to it
-arguments, named_arguments = [], {}  # of the call by value that runs
-processes = None  # a descriptor of /proc, where children share the fork server's memory limit
+prepared = False  # whether prepare has run in the fork server
+arguments, named_arguments = [], {}  # of the running call by value
+processes = None  # a descriptor of /proc if children share the fork server's memory limit
 
 
 def main(descriptor, confine):
@@ -81,17 +81,17 @@ def main(descriptor, confine):
         closerange(JOB_SOCKET + 1, MAX_DESCRIPTORS)
         dup2(0, 2)
         run(*read_job())
-        close(JOB_SOCKET)  # the pool need not wait until all memory is given back
+        close(JOB_SOCKET)  # the pool does not wait until the memory is freed
         _exit(0)  # no atexit, no waiting for threads
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # of the harness; nobody reads it once confined
+        sys.excepthook(*sys.exc_info())  # shows an error of the harness before confine
     finally:
         _exit(1)
 
 
 def end_first():
-    """When a candidate and what it starts are over their limit, the kernel ends
-    one of them, never the fork server."""
+    """Makes the kernel end the candidate or one of its processes, never the fork
+    server, when they are over their memory limit."""
     try:
         score = open_file("self/oom_score_adj", O_WRONLY, dir_fd=processes)
         write(score, b"1000")
@@ -141,9 +141,9 @@ def send(tag, text="", write=write, header=header):
 
 
 def prepare(frames):
-    """Readies this process for a program that is to run that many frames below
-    the caller: it gets Python's usual depth, not what the harness left of it, and
-    gives the same answers in every child."""
+    """Prepares this process for a program that runs a number of frames below the
+    caller: the program gets Python's usual recursion depth and the same random
+    numbers in every child."""
     global prepared
     frame = sys._getframe(1)
     while frame:
@@ -193,13 +193,13 @@ def run_suites(trusted, max_value_bytes, code, entry, items):
         answer(parse, suite, entry, trusted, max_value_bytes)
 
 
-# By kind. To compare one name after the other would change each.
+# A table, because comparing names one by one changes their memory.
 RUN = {"calls": run_calls, "scripts": run_scripts, "programs": run_programs, "proxies": run_proxies, "suites": run_suites}
 
 
 def compile_call(entry):
-    """Returns code that calls the entry point with copies of what arguments and
-    named_arguments hold then. To a program it looks like the code of a call's text."""
+    """Returns code that calls the entry point with copies of the values in arguments
+    and named_arguments. A program cannot tell it from the code of a call's text."""
     code = compile(entry + "(*'a', **'b')", "<test>", "eval", 0, True)
     given = {"a": arguments, "b": named_arguments}
     return code.replace(co_consts=tuple([given.get(constant, constant) for constant in code.co_consts]))
@@ -237,9 +237,9 @@ def load(code, entry):
 
 
 def rehearse():
-    """Goes through a harmless job in the zygote. What Python makes when it is
-    first needed (caches, specialised bytecode) is then there for every child,
-    which would otherwise copy the pages that it is made on."""
+    """Runs a harmless job in the fork server. Python creates some objects at their
+    first use (caches, specialised bytecode). They now exist before the fork;
+    otherwise every child creates them and copies the pages that hold them."""
     global job_socket, prepared
     ours, theirs = socket.socketpair()
     job_socket = theirs.fileno()
@@ -262,7 +262,7 @@ def rehearse():
 
 
 def renew(table):
-    """Has a dict move to where there is memory now. It does when it grows."""
+    """Moves a dict to newly allocated memory, by making it grow."""
     more = {str(number): None for number in range(2 * len(table))}
     table.update(more)
     for key in more:
@@ -270,7 +270,7 @@ def renew(table):
 
 
 def answer(compute, *arguments):
-    """Sends the one frame of an item."""
+    """Sends the frame of an item."""
     try:
         text = compute(*arguments)
     except values.Uncomparable as error:

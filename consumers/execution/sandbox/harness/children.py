@@ -1,9 +1,11 @@
-"""Forks and ends the children of a zygote; one keeper per kind of isolation.
+"""Forks and ends the children of a fork server; one keeper per kind of isolation.
 
-A keeper has fork, which returns 0 in the child and None where there can be no
-child; confine, which the child calls; end, which kills a child and all it left
-behind and returns its wait status; and moves, which says whether a child can put
-another directory in the place of its own.
+A keeper has these members:
+
+    fork     forks a child; returns 0 in the child and None if it cannot fork
+    confine  gives up the child's privileges; the child calls it
+    end      kills a child and all that it started; returns its wait status
+    moves    whether a child can replace its directory by another one
 """
 
 import ctypes
@@ -15,21 +17,21 @@ from os import kill, killpg, setpgid, waitpid
 CLONE_NEWPID = 0x20000000
 SYS_LANDLOCK_RESTRICT_SELF = 446
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-GIVE_UP_SECONDS, GIVE_UP_LOADED_SECONDS = 2.0, 20.0  # of a core, and on a machine that many others want
+GIVE_UP_SECONDS, GIVE_UP_LOADED_SECONDS = 2.0, 20.0  # of core time, and of wall-clock time on a busy machine
 
 libc = ctypes.CDLL(None)
 unshare, setns = getattr(libc, "unshare", None), getattr(libc, "setns", None)  # Linux has them
 SIGKILL = int(signal.SIGKILL)
 
-# fork without Python's hooks around it (they reseed random numbers and renew
-# the locks of other threads, of which a zygote has none): a third of what a
-# child costs before it has done anything. PyDLL keeps the interpreter's lock.
+# fork without Python's hooks around it, which are a third of the cost of an idle
+# child. They reseed random numbers and renew the locks of other threads; a fork
+# server has no other threads. PyDLL keeps the interpreter's lock.
 plain_fork = ctypes.PyDLL(None).fork
 plain_fork.argtypes = ()
 
 
 def make_keeper(level, held):
-    """held is what isolation.enclose returned for the level."""
+    """Returns the keeper for a level. held is the result of isolation.enclose."""
     return (PidNamespaces if level == "isolated" else ProcessGroups)(*held)
 
 
@@ -41,14 +43,14 @@ def end_now(pid, group=False):
 
 
 class PidNamespaces:
-    """Each child is process 1 of a pid namespace of its own: the kernel ends
-    what it started when it ends, and no other process has a number there."""
+    """Each child is process 1 of a pid namespace of its own: when it ends, the
+    kernel ends all that it started, and it sees no other process."""
 
-    moves = False  # its directory is a mount: no child moves or removes it
+    moves = False  # the directory is a mount, which no child moves or removes
 
     def __init__(self, own_pids, forgo):
-        self.own_pids = own_pids  # descriptor of the zygote's pid namespace
-        self.forgo = forgo  # gives up what the zygote may do and a child may not
+        self.own_pids = own_pids  # descriptor of the fork server's pid namespace
+        self.forgo = forgo  # gives up the privileges of the fork server
 
     def fork(self):
         if unshare(CLONE_NEWPID) == -1:
@@ -57,7 +59,7 @@ class PidNamespaces:
         if pid == 0:
             return 0
         if setns(self.own_pids, CLONE_NEWPID) == -1:
-            os._exit(71)  # the next child would share this one's namespace
+            os._exit(71)  # otherwise the next child shares this one's namespace
         return pid if pid > 0 else None
 
     def confine(self):
@@ -70,8 +72,8 @@ class PidNamespaces:
 
 
 class ProcessGroups:
-    """Each child leads a process group, and its orphans become the zygote's,
-    which finds them in /proc."""
+    """Each child leads a process group. Its orphans become children of the fork
+    server, which finds them in /proc."""
 
     moves = True
 
@@ -98,11 +100,10 @@ class ProcessGroups:
         try:
             setpgid(pid, pid)
         except OSError:
-            pass  # the other side was faster
+            pass  # the parent or the child has done it already
 
     def end(self, pid):
-        """Gives up on the whole zygote where orphans multiply faster than they
-        die."""
+        """Ends the whole fork server if orphans multiply faster than they end."""
         end_now(pid, group=True)
         end_now(pid)  # it may have left its group
         status = waitpid(pid, 0)[1]
@@ -121,7 +122,7 @@ class ProcessGroups:
 
 
 def own_children():
-    """Pids of this process's children, by a look through /proc."""
+    """Yields the pids of this process's children, from /proc."""
     me = str(os.getpid())
     for name in os.listdir("/proc"):
         if name.isdigit():

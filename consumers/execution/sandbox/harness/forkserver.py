@@ -1,19 +1,19 @@
-"""Fork server: one per slot of the pool.
+"""The fork server: one per slot of the pool.
 
-Started as `python -S -c <this file>`, with the other modules, sys.path, the
-level of isolation and the limits as JSON on standard input and the control
-socket as descriptor 3. Each request is one byte:
+The pool starts it as `python -S -c <this file>`. Standard input is a JSON object
+with the other modules, sys.path, the level of isolation and the limits.
+Descriptor 3 is the control socket. Each request is one byte:
 
-    F  fork a child for the socket that comes with it (SCM_RIGHTS)
-    N  end that child and all it left behind, answer its wait status, int32
-       little-endian, or -1 if there was no child, and do as for F
+    F  fork a child for the socket that comes with the request (SCM_RIGHTS)
+    N  end that child and all that it started, answer its wait status (int32
+       little-endian, -1 if there was no child), then do the same as for F
 
-Before the first request it answers R and the version of Landlock in use, a
-byte, or N and why the machine does not give the level of isolation that was
-asked for.
+Before the first request the fork server answers R and the version of Landlock in
+use, one byte. If the machine does not give the level of isolation, it answers N
+and the reason.
 
-The zygote never reads a job: the child does, from its own socket, so no
-candidate can find another's text in inherited memory.
+The fork server never reads a job. The child reads it from its own socket, so
+no candidate finds another candidate's text in inherited memory.
 """
 
 import json
@@ -28,9 +28,9 @@ def compiled(sources):
 
 
 def load_modules(codes):
-    """Makes the harness's modules from memory: no file that a candidate
-    could rewrite is ever imported. The code is read, not compiled, here: its
-    objects then lie close together, and a child copies few pages of them."""
+    """Makes the harness's modules from memory, so that no file is imported that a
+    candidate could rewrite. The code is loaded here, not compiled: its objects
+    are then close together, and a child copies few pages of them."""
     import types
 
     for name, code in codes:
@@ -50,9 +50,9 @@ def preload(names):
 
 
 def prefer_for_oom():
-    """Out of memory, the machine ends a sandbox before anything else, and its
-    child, which confine makes a better choice still, before the fork server.
-    Returns /proc, for the child to do so."""
+    """Makes the kernel choose a sandbox first when memory runs out. A child makes
+    itself an even better choice (end_first), so it ends before its fork server.
+    Returns a descriptor of /proc for the child."""
     try:
         processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         with open("self/oom_score_adj", "w", opener=lambda path, flags: os.open(path, flags, dir_fd=processes)) as f:
@@ -63,8 +63,8 @@ def prefer_for_oom():
 
 
 def set_limits(limits):
-    """Sets limits, as far as this machine knows and allows them, here and so
-    for every child."""
+    """Sets the limits that this machine knows and allows. Every child inherits
+    them."""
     import resource
 
     for name, value in limits.items():
@@ -94,7 +94,7 @@ def main():
     except (isolation.Refused, OSError) as error:
         control.sendall(b"N" + str(error).encode())
         os._exit(0)
-    # Only now: what a child may import later has to be found here too.
+    # After enclose: a child must find the same files when it imports more.
     preload(setup["preload"])
     cold = pages.part(maps)
     load_modules(modules)

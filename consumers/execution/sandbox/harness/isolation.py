@@ -1,11 +1,11 @@
-"""Shuts a fork server off from the machine, before it runs anything of others.
+"""Isolates a fork server from the machine, before it forks a candidate.
 
-The pool starts the zygote as process 1 of new user, mount, pid, net, ipc, uts
-and cgroup namespaces (level "isolated"), or without any ("confined", "open").
-enclose does the rest and returns what forks and ends children there.
+The pool starts the fork server as process 1 of new user, mount, pid, net, ipc,
+uts and cgroup namespaces (level "isolated"), or without namespaces ("confined",
+"open"). enclose does the rest.
 
-Kernel calls go through ctypes: what a level needs has to be done by the process
-that it is for, and Python's os module lacks it.
+Kernel calls go through ctypes: the process itself must make them, and Python's
+os module lacks them.
 """
 
 import ctypes
@@ -36,7 +36,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Refused(Exception):
-    """The machine does not give a part of the level; the argument says which."""
+    """The machine refuses a part of the level; the argument names it."""
 
 
 def check(what, result):
@@ -45,8 +45,9 @@ def check(what, result):
 
 
 def enclose(setup):
-    """Returns what the keeper of children for the level of setup needs, and the
-    version of Landlock that its children live under, 0 for none."""
+    """Isolates this process at the level of setup. Returns the arguments of the
+    keeper of children (children.py), and the version of Landlock for children, 0
+    for none."""
     level, directory, landlock = setup["level"], setup["directory"], 0
     if level == "isolated":
         own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
@@ -63,7 +64,7 @@ def enclose(setup):
     return held, landlock
 
 
-# The file system: a root in memory with read-only views of what Python needs.
+# The file system: a root in memory with read-only views of the files of Python.
 
 
 def mount(source, target, kind, flags, options=None):
@@ -87,13 +88,13 @@ def change_root(root, visible, scratch, scratch_bytes, uid):
     mount("scratch", root + scratch, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
     os.chdir(root)
     check("pivot_root", libc.syscall(PIVOT_ROOT[os.uname().machine], b".", b"."))
-    check("umount", libc.umount2(b".", MNT_DETACH))  # the old root lay on top
+    check("umount", libc.umount2(b".", MNT_DETACH))  # the old root is on top
     set_attributes("/", ATTR_RDONLY, False)
     os.chdir(scratch)
 
 
 def show(root, path):
-    """Makes what lies at path visible below root, read-only."""
+    """Makes path visible below root, read-only."""
     target = root + path
     if not os.path.lexists(path) or os.path.lexists(target):
         return
@@ -111,20 +112,20 @@ def show(root, path):
     set_attributes(target, attributes, True)
 
 
-# Landlock: files and signals, where there are no namespaces. The rules are made
-# once, and every child puts itself under them with one call: the fork server
-# stays free to tidy up, and out of its children's reach.
+# Landlock restricts files and signals where there are no namespaces. The rules are
+# made once, and every child applies them to itself with one call. They do not hold
+# for the fork server: it can tidy up, and its children cannot signal it.
 
 
 def make_ruleset(visible, directory):
-    """Returns the kernel's version of Landlock and a descriptor of the rules: what
-    is visible can be read, directory is the child's own. (0, None) where the
+    """Returns the kernel's version of Landlock and a descriptor of the rules: a child
+    can read the visible paths and write in directory. Returns (0, None) where the
     kernel has no Landlock."""
     version = libc.syscall(SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), LANDLOCK_CREATE_RULESET_VERSION)
     if version < 1:
         return 0, None
-    # Bits of files come with versions 1, 2, 3 and 5; then TCP with 4; then
-    # abstract sockets and signals to who is not under the same rules with 6.
+    # Versions 1, 2, 3 and 5 add bits of files. Version 4 adds TCP. Version 6 adds
+    # abstract sockets, and signals to processes that are not under the same rules.
     files = (1 << (13 if version < 2 else 14 if version < 3 else 15 if version < 5 else 16)) - 1
     handled = [files] + [3] * (version >= 4) + [3] * (version >= 6)
     rules = (ctypes.c_uint64 * len(handled))(*handled)
@@ -141,7 +142,7 @@ def allow(ruleset, path, access):
     try:
         descriptor = os.open(path, O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # not every machine has everything
+        return  # not every machine has every path
     if not os.path.isdir(path):
         access &= OF_FILES
     rule = access.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
@@ -153,8 +154,8 @@ def allow(ruleset, path, access):
 
 
 def keep_little(uid):
-    """Keeps, of all capabilities, those that make pid namespaces and tidy up.
-    Returns what a child calls to give those up too, and to be uid."""
+    """Drops all capabilities except those for making pid namespaces and tidying up.
+    Returns a function that drops those too and makes the caller uid, for children."""
     for capability in range(64):
         if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == -1:
             break  # no more capabilities
@@ -165,21 +166,22 @@ def keep_little(uid):
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     capability_setter(1 << CAP_SYS_ADMIN | 1 << CAP_SETUID | 1 << CAP_DAC_OVERRIDE | 1 << CAP_FOWNER | 1 << CAP_KILL)()
-    # The kernel takes all capabilities from who stops being root: a third of the
-    # price of capset by way of ctypes.
+    # A process that stops being root loses all capabilities. That costs a third of
+    # capset by way of ctypes.
     return partial(os.setresuid, uid, uid, uid)
 
 
 def capability_setter(mask):
-    """Returns what makes mask the only capabilities, with its arguments ready:
-    children call one."""
+    """Returns a function that makes mask the only capabilities. Its arguments are
+    prepared, because children call it."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
     data = (ctypes.c_uint32 * 6)(mask, mask, 0, 0, 0, 0)  # effective, permitted, inheritable; then bits 32 to 63
     return lambda: check("capset", libc.capset(header, data))
 
 
 def forgo_privileges(filter):
-    """No program can gain anything by being run, and the filter holds for good."""
+    """Installs the system call filter for good, and keeps programs from gaining
+    privileges when they start."""
 
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]

@@ -1,13 +1,13 @@
 """An object of the program, as a test script apart from the program sees it.
 
-No literal expresses it, so it stays where the program is. What the script does
-with it becomes an expression that makes the object anew, does all that was done
-with it before, and then the next thing: that one's value, if a literal expresses
-it, is what the script gets. An object that the program's object hands out is
-one more such object, and a copy: what is done to it does not reach its owner.
+No literal expresses the object, so it stays in the program's process. Each use in
+the script becomes an expression. The expression makes the object again, repeats
+all earlier uses, and then does the next one. The script gets the value of that
+use if a literal expresses it. Otherwise the script gets one more such object. It
+is a copy: changes of it do not reach the object that it came from.
 
-It equals nothing: whether it does would be the program's own word. For the same
-reason it contains what it yields, and nothing else.
+The object equals nothing, because the program itself would decide what it equals.
+For the same reason it contains only the items that it yields.
 """
 
 import builtins
@@ -47,7 +47,7 @@ class Opaque:
         return step(self, "_r = _o(%s)" % self._calls.write(arguments, keywords))
 
     def __contains__(self, value):
-        # Whether value is in it is not for the program to say, either.
+        # The program must not decide this, either.
         return value in list(iter(self))
 
     def __iter__(self):
@@ -82,20 +82,20 @@ def write(target, value):
 
 
 def step(target, statement, result=None):
-    """Does one more thing to the object and returns its value."""
+    """Adds one use of the object and returns its value."""
     lines = ["_o = " + target._origin]
     for before in target._steps:
         lines += ["try: " + before, "except Exception: pass"]
     lines += [statement] if result is None else [statement, "_r = " + result]
     if len(target._steps) >= MAX_STEPS:
-        raise target._calls.enough("too much is done to one object")
+        raise target._calls.enough("the script uses one object too often")
     target._steps.append(statement)
     return target._calls.look_up("(lambda _d: (exec(%r, _d), _d['_r'])[1])(dict(globals()))" % "\n".join(lines))
 
 
 class Member:
-    """An attribute of such an object: called, a method; used otherwise, a value
-    that is only then asked for."""
+    """An attribute of such an object. A call of it is a call of a method. Any other
+    use asks for its value."""
 
     __slots__ = ("_owner", "_name", "_known")
 
@@ -118,12 +118,12 @@ class Member:
 
 
 def plain(value):
-    """Returns what a script's value stands for."""
+    """Returns the value of a Member, and any other value as it is."""
     return value.value() if type(value) is Member else value
 
 
 def forward(name):
-    """Makes a special method that the value's own answers."""
+    """Returns a special method that calls the value's own method."""
     call = getattr(operator, name, None) or getattr(builtins, name, None)
     return lambda self, *others: call(self.value(), *map(plain, others))
 

@@ -1,8 +1,8 @@
 """Runs a whole program as `python3 main.py` would, or a test file as pytest
-would, and returns what it wrote and how it ended.
+would. Returns its output and its exit status.
 
-The child forks once more: the program is process 2, and the child, which as
-process 1 of the pid namespace it cannot signal, watches it.
+The child forks once more and watches the program, which is process 2 of the pid
+namespace. The program cannot signal the child, because the child is process 1.
 """
 
 import base64
@@ -30,9 +30,9 @@ class Stream:
         self.limit, self.kept, self.open = limit, bytearray(), True
 
     def read(self):
-        """Reads what is there now, or a part of it where the program writes
-        without an end. What is over the limit is read and dropped, or the program
-        would wait for ever."""
+        """Reads the available output, in parts if the program writes without end.
+        Output over the limit is read and dropped; otherwise the program would wait
+        for ever."""
         for _ in range(READS_AT_ONCE):
             if not self.open:
                 return
@@ -48,9 +48,8 @@ class Stream:
 
 
 def run(item, max_bytes):
-    """Returns the JSON object of the program's end. item is that of code,
-    language, stdin, files (base64), fetch_files, seconds, memory_bytes (0: no
-    limit of its own), stream_bytes and fetch_bytes."""
+    """Runs a program and returns a JSON object that says how it ended. item is the
+    JSON object of wholeprogram.go."""
     request = json.loads(item)
     for name, content in (request.pop("files") or {}).items():
         if content is not None:
@@ -87,7 +86,7 @@ def write_file(name, content):
 
 
 def input_file(content):
-    """Returns a descriptor of a file without a name that holds content."""
+    """Returns a descriptor of an unnamed file with the content."""
     descriptor = os.open(".", O_TMPFILE | os.O_RDWR, 0o600)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(content)
@@ -96,8 +95,8 @@ def input_file(content):
 
 
 def fetch(names, left):
-    """Returns the contents of the files that are there, and the names of those
-    that no longer fit into the bytes that are left."""
+    """Returns the contents of the existing files, and the names of the files that
+    do not fit into the bytes that are left."""
     files, left_out = {}, []
     for name in names:
         try:
@@ -114,8 +113,8 @@ def fetch(names, left):
 
 
 def watch(pid, streams, deadline):
-    """Returns the program's wait status, or None if it ran over its time. What
-    it leaves running does not count."""
+    """Returns the program's wait status, or None if it ran over its time. It does
+    not wait for processes that the program started."""
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)
         for stream in streams:
@@ -128,7 +127,7 @@ def watch(pid, streams, deadline):
             os.waitpid(pid, 0)
             return None
         talking = [s.reading for s in streams if s.open]
-        # A program that has closed its outputs is about to end.
+        # A program that has closed its outputs is likely to end soon.
         select.select(talking, [], [], min(left, POLL_SECONDS if talking else POLL_SECONDS / 20))
 
 
@@ -159,7 +158,7 @@ def run_main(name, code):
     import threading
     import traceback
 
-    for leave in ("exit", "quit"):  # the site module's, which programs expect
+    for leave in ("exit", "quit"):  # programs expect these names of the site module
         setattr(builtins, leave, _sitebuiltins.Quitter(leave, "Ctrl-D"))
     main = types.ModuleType("__main__")
     main.__file__ = name
@@ -173,7 +172,7 @@ def run_main(name, code):
             print(end.code, file=sys.stderr)
     except BaseException as error:
         result = 1
-        inside = error.__traceback__.tb_next  # the program's frames, not this one
+        inside = error.__traceback__.tb_next  # without this function's frame
         traceback.print_exception(type(error), error, inside)
     threading._shutdown()
     atexit._run_exitfuncs()

@@ -1,24 +1,25 @@
 """Runs a test script apart from the program that it tests.
 
-The script's process never holds the program, nor the program's process the
-script. In the script's place the entry point is a Proxy: it knows what some
-calls did and notes the others. The pool runs those on the program, as it runs
-any call, and the script once more, until nothing is left to ask.
+The script's process never holds the program, and the program's process never
+holds the script. For the script the entry point is a proxy. It returns the known
+outcomes of calls and records the calls whose outcome is unknown. The pool runs
+those on the program, as it runs any call, and then runs the script again, until
+it asks for no more calls.
 
-A call that is not known yet returns an Unknown, which takes part in everything
-and agrees with everything, so that the script goes on to its other calls. What
-a script does in the first pass does not depend on the program at all: whether
-it is fit for this way is decided then, and no program can change it.
+A call with an unknown outcome returns an Unknown. An Unknown supports every
+operation and compares as true, so that the script goes on to its other calls. The
+first pass of a script does not depend on the program. So no program can influence
+the decision whether the script is fit to run apart, which is made then.
 
-What differs from a script that runs inside the program: a value is a copy, so
-`f(x) is x` does not hold, though a list, dict or set that the program changed
-in place is changed here too; a value that no literal can express is an Opaque
-(codea1_objects), which equals nothing; an exception that is not a built-in one
-is a RuntimeError.
+A script that runs apart sees these differences from one inside the program: a
+value is a copy, so `f(x) is x` does not hold, but a list, dict or set that the
+program changed in place is changed here too; a value that no literal expresses is
+an Opaque (codea1_objects), which equals nothing; an exception that is not a
+built-in one is a RuntimeError.
 
-A script that uses anything else of the program's than its entry point, or that
-fails by itself before it has asked for anything, is unfit for this way. One
-that goes through without a call tests nothing, and has not passed.
+A script that uses more of the program than its entry point, or that fails before
+its first call, is unfit to run apart. A script that ends without a call tests
+nothing and has not passed.
 """
 
 import codea1_objects as objects
@@ -38,36 +39,36 @@ LITERALS = {"__builtins__": {}, "set": set, "frozenset": frozenset, "float": flo
 
 
 class Unfit(BaseException):
-    """The script needs more of the program than literals can carry."""
+    """The script needs more of the program than literals express."""
 
 
 class Lost(BaseException):
-    """A call hung or took its process along; the arguments are how, and why."""
+    """A call hung or ended its process; the arguments are the kind and the reason."""
 
 
 class Enough(BaseException):
-    """The script asks for too many calls in one pass, or cannot go on."""
+    """The script asks for too many calls in one pass, or needs an unknown value."""
 
 
 def run(item, entry, max_bytes):
-    """Runs a script once. item is the JSON list of its source and what is known
-    of calls: {expression: [kind, text]}. Returns the JSON object of the calls
-    that it asked for; if there are none, end and detail are its verdict."""
+    """Runs a script once. item is a JSON list of its source and the known outcomes
+    of calls: {expression: [kind, text]}. Returns a JSON object with the calls that
+    it asked for; if there are none, end and detail are its verdict."""
     source, known = json.loads(item)
     calls = Calls(known, max_bytes)
     end, detail = attempt(source, entry, calls)
     if calls.asked and end in ("fail", "raised"):
-        # An answer that is not known yet cannot agree with everything once it
-        # is a set or a sum. With asserts that decide nothing, the script goes
-        # on to its other calls: or each pass would find one more.
+        # A set or a sum of unknown values is not an Unknown, so an assert on it
+        # fails. Without the effect of asserts the script goes on to its other
+        # calls; otherwise each pass would find one more call only.
         if attempt(source, entry, calls, asserts=False)[0] == "unfit" and not known:
             end = "unfit"
     return json.dumps({"asked": list(calls.asked), "end": end, "detail": detail})
 
 
 def attempt(source, entry, calls, asserts=True):
-    """Runs the script once and returns how it ended, and why."""
-    random.seed(0)  # every time goes the same way
+    """Runs the script once. Returns its end and the reason."""
+    random.seed(0)  # every pass makes the same choices
     known, before = calls.known, calls.made
     try:
         program = make_program(entry, calls)
@@ -93,8 +94,8 @@ def attempt(source, entry, calls, asserts=True):
 
 
 def run_check(defined, entry, program):
-    """Calls check(candidate), whatever it calls its one parameter: some problem
-    sets leave that to whoever runs it."""
+    """Calls check with the entry point if check has one parameter: some problem
+    sets define check(candidate) and do not call it."""
     check = defined.get("check")
     if inspect.isfunction(check) and len(inspect.signature(check).parameters) == 1:
         try:
@@ -104,7 +105,7 @@ def run_check(defined, entry, program):
 
 
 def make_program(entry, calls):
-    """Returns the namespace that stands for the program's."""
+    """Returns a namespace in place of the program's."""
     match = ENTRY.fullmatch(entry)
     if match is None:
         raise Unfit("the entry point is neither a function nor a method")
@@ -120,7 +121,7 @@ def make_program(entry, calls):
     return module.__dict__
 
 
-HOOKS = ("setUpModule", "tearDownModule", "load_tests")  # which unittest looks for
+HOOKS = ("setUpModule", "tearDownModule", "load_tests")  # unittest looks for these names
 
 
 def refuse(name):
@@ -135,7 +136,7 @@ def start(_, *arguments, **keywords):
 
 
 class Calls:
-    """What is known of the program's calls, and what is still to be asked."""
+    """The known outcomes of the program's calls, and the calls to ask for."""
 
     def __init__(self, known, max_bytes):
         self.known, self.asked, self.max_bytes = known, {}, max_bytes
@@ -150,12 +151,12 @@ class Calls:
         try:
             text = self.write(arguments, keywords)
         except values.Uncomparable as error:
-            # With nothing known, the script itself is the reason.
+            # Without known outcomes, the script itself is the reason.
             raise (TypeError if self.known else Unfit)("an argument is " + str(error))
         if not any(type(v) in (list, dict, set) or type(v) is tuple for v in (*arguments, *keywords.values())):
             return self.look_up(entry + "(" + text + ")")
         found = self.look_up("(lambda *_a, **_k: (" + entry + "(*_a, **_k), _a, _k))(" + text + ")")
-        if type(found) is objects.Opaque:  # for the value; what became of the arguments is lost with it
+        if type(found) is objects.Opaque:  # asks for the value only; changes of the arguments are lost
             return self.look_up(entry + "(" + text + ")")
         if type(found) is Unknown:
             return found
@@ -177,7 +178,7 @@ class Calls:
 
     def literal(self, value):
         text = values.encode(value, self.max_bytes)
-        if "nan" in text or "inf" in text:  # no names of literals; perhaps only a part of a str
+        if "nan" in text or "inf" in text:  # these are no literals in Python; they may be part of a str
             return "eval(%r, {'nan': float('nan'), 'inf': float('inf'), 'set': set, 'frozenset': frozenset, 'complex': complex})" % text
         return text
 
@@ -204,7 +205,7 @@ class Calls:
 def make_error(error, message):
     try:
         return error(message)
-    except TypeError:  # UnicodeDecodeError and its like want more
+    except TypeError:  # some exceptions, such as UnicodeDecodeError, need more arguments
         return RuntimeError(error.__name__ + ": " + message)
 
 
@@ -219,7 +220,7 @@ def contains_unknown(value):
 
 
 def update(old, new):
-    """Makes old, an argument, what the program made of its copy of it."""
+    """Applies the program's changes of an argument's copy, new, to the argument."""
     if type(old) is not type(new):
         return
     if type(old) is list:
@@ -244,11 +245,11 @@ def update(old, new):
 
 
 def same(old, new):
-    return old == new and repr(old) == repr(new)  # 1 == True, but not the same
+    return old == new and repr(old) == repr(new)  # 1 == True, but they differ
 
 
 class Unknown:
-    """What a call returns that has not been run: agrees with everything."""
+    """The value of a call that has not run: it compares as true with everything."""
 
     def agree(self, *others):
         return True

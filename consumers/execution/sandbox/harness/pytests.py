@@ -1,10 +1,10 @@
 """The part of pytest that the test scripts of problem sets use, as the module
-`pytest` of a script: it runs the same whether this Python has pytest or not,
-and starts at once.
+`pytest` of a script. It behaves the same with every Python, with pytest installed
+or not, and starts at once.
 
-There are raises, approx, fail, skip, importorskip, param, fixture (plain and
-with yield) and mark.parametrize, mark.skip and mark.skipif; other marks change
-nothing. What else pytest has is not there.
+It has raises, approx, fail, skip, importorskip, param, fixture (plain and with
+yield) and mark.parametrize, mark.skip and mark.skipif. Other marks change nothing.
+The rest of pytest is missing.
 """
 
 import inspect
@@ -144,8 +144,8 @@ def fixture(function=None, *, params=None, name=None, **_):
 
 
 def run(test, fixtures, owner=None):
-    """Runs a test function once per case, with fixtures: {name: maker}. owner
-    makes the object that a method is called on."""
+    """Runs a test function once per case, with fixtures: {name: maker}. owner is the
+    class of a test method."""
     if getattr(test, "codea1_skipped", False):
         return
     for rows in itertools.product(*getattr(test, "codea1_cases", [])):
@@ -196,6 +196,6 @@ def run_case(call, case, fixtures, instance):
 
 
 def needed(function):
-    """The names of the parameters that have no default."""
+    """Returns the names of the parameters that have no default."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return [p.name for p in inspect.signature(function).parameters.values() if p.kind in kinds and p.default is p.empty]

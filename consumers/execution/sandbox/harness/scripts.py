@@ -1,5 +1,5 @@
 """Runs a golden test that is more than `assert call == literal` inside the
-candidate's own process, where it is weaker evidence: the pool labels it so.
+candidate's own process. Its verdict is weaker evidence and is labelled so.
 
 A script is one assert, a check(candidate) script, functions named test_*,
 classes named Test* or unittest classes. It sees the program's names, and can
@@ -16,7 +16,7 @@ MAX_ERROR_CHARS = 300
 
 
 def describe(error):
-    """The exception's type and message, whatever its __str__ does."""
+    """Returns the exception's type and message, even if its __str__ fails."""
     name = type(error).__name__
     try:
         message = str(error)
@@ -26,19 +26,19 @@ def describe(error):
 
 
 class Failed(Exception):
-    """The script's assertion did not hold; the argument is the error."""
+    """An assertion of the script failed; the argument is the error."""
 
 
 def run(source, program):
-    """Runs source in a copy of the program's namespace: what it defines
-    changes neither the program nor the next script. Returns "True"."""
+    """Runs source in a copy of the program's namespace: its definitions change
+    neither the program nor the next script. Returns "True"."""
     run_in(source, dict(program))
     return "True"
 
 
 def run_in(source, namespace, asserts=True):
-    """Runs source and the tests that it defines in namespace, and returns what
-    it defined. Without asserts, those of the source itself decide nothing."""
+    """Runs source and the tests that it defines in namespace. Returns the names that
+    it defined. Without asserts, the assert statements of source have no effect."""
     sys.modules["pytest"] = pytests
     before = dict(namespace)
     try:
@@ -54,7 +54,7 @@ def run_in(source, namespace, asserts=True):
 
 
 class Indifferent(ast.NodeTransformer):
-    """Has each assert compute what it is about, and go on whatever that is."""
+    """Replaces each assert by the computation of its condition, without effect."""
 
     def visit_Assert(self, node):
         handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, [ast.Pass()])
@@ -68,7 +68,7 @@ def find_fixtures(defined):
 
 
 def run_test(name, value, fixtures):
-    unittest = sys.modules.get("unittest")  # there once the script has imported it
+    unittest = sys.modules.get("unittest")  # None if the script has not imported it
     if unittest and isinstance(value, type) and issubclass(value, unittest.TestCase):
         result = unittest.TestResult()
         unittest.defaultTestLoader.loadTestsFromTestCase(value).run(result)

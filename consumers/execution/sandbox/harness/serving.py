@@ -1,9 +1,8 @@
-"""What a fork server does for the pool, once it is ready. zygote.py describes
-the protocol.
+"""Serves the pool's requests. forkserver.py describes the protocol.
 
-Every object that serve changes, if only by holding it for a moment, costs the
-fork server the copy of a page per job. Hence names of functions here, not of
-their modules, which would be changed, too.
+Every object that serve changes costs the fork server the copy of a page per job,
+and a reference to an object changes it. So this module imports functions by name:
+access by way of a module changes the module, too.
 """
 
 import itertools
@@ -21,7 +20,7 @@ def serve(control, keeper, directory):
     receive, answer, room = control.recvmsg, control.send, socket.CMSG_SPACE(4)
     fork, confine, end, moves = keeper.fork, keeper.confine, keeper.end, keeper.moves
     pack, descriptor_in = Struct("<i").pack, Struct("=i").unpack
-    prepare(3)  # main, run and what does a kind
+    prepare(3)  # the frames of main, run and the function of a kind
     none = -1
     pid = none
     while True:
@@ -41,21 +40,21 @@ def serve(control, keeper, directory):
         if forked == 0:
             main(descriptor, confine)
         if forked is not None:
-            pid = forked  # or the pool learns it from the next answer
+            pid = forked  # if there is no child, the next answer says so
         close(descriptor)
 
 
 def tidy(directory, moves):
-    """Leaves directory as an empty one, whatever the candidate made of it."""
+    """Makes directory an empty directory again."""
     try:
         if not moves:
-            chmod(directory, 0o700)  # a look at its mode costs more
+            chmod(directory, 0o700)  # cheaper than reading the mode first
             if not listdir(directory):
                 return
         elif os.stat(directory).st_mode == UNTOUCHED and os.path.samefile(directory, ".") and not listdir(directory):
             return
     except OSError:
-        pass  # it is gone, or no directory any more
+        pass  # the candidate removed or replaced it
     os.chdir("/")
     if os.path.islink(directory) or os.path.isfile(directory):
         os.unlink(directory)
@@ -68,8 +67,8 @@ def tidy(directory, moves):
 
 
 def remove(name):
-    """Removes a file, or a directory whose own directories it moves up: however
-    deep they are nested, no path gets long."""
+    """Removes a file or a directory. It moves inner directories up first, so that
+    no path gets long in a deep tree."""
     if not is_directory(name):
         os.unlink(name)
         return

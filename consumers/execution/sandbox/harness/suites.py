@@ -1,13 +1,14 @@
 """Reads a test suite with Python's own ast.
 
-parse gives one record per statement: {"source"} and either {"reason"}, or
-"call" and
+parse gives one record per statement with "source" and either "reason", or "call"
+and
 
-    "stated", the literal text of the right-hand side, or "expression" where that
-    side is still to be computed;
-    "arguments" where those are no literals: an expression of a tuple and a dict,
-    to be computed too. "function" is what they are for, and "bound", if there, is
-    why they cannot be left to the process of a program where that gives no literal.
+    "stated"      the literal text of the right-hand side, or
+    "expression"  the right-hand side, if its value must be computed
+    "arguments"   if they are no literals: an expression of a tuple and a dict
+    "function"    the function that is called with the arguments
+    "bound"       why a program's process must not compute the arguments if their
+                  value has no literal text; empty if it may
 """
 
 import ast
@@ -16,28 +17,28 @@ import codea1_values as values
 MAX_STATEMENTS = 64
 MAX_SOURCE_CHARS = 400
 MAX_CALL_CHARS = 4096
-MAX_NODES = 2000  # of an expression once the suite's names in it are resolved
+MAX_NODES = 2000  # of an expression after its names are resolved
 
-# What a test's arguments and stated answer may use besides literals: built-in
-# functions that only compute, and the methods of literals. Anything else could tell
-# one program from another by more than the tested function's behaviour, or change it.
+# Besides literals, the arguments and the stated value of a test may use built-in
+# functions that only compute, and the methods of literals. With anything else a test
+# could tell programs apart by more than the tested function, or change a program.
 PURE_BUILTINS = frozenset(
     "abs all any bin bool bytes chr complex dict divmod enumerate filter float frozenset hex int len list map "
     "max min oct ord pow range repr reversed round set slice sorted str sum tuple zip inf nan".split()
 )
 LITERALS = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range)
-# Their formats look up attributes that stand in a text.
+# format looks up attributes that a text names.
 PURE_METHODS = frozenset(name for kind in LITERALS for name in dir(kind) if name[0] != "_") - {"format", "format_map"}
 REFUSED_NODES = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-# What shows, of a function or an iterator, where it lies in memory: as a text, or as
-# the order of a set.
+# These show the address of a function or an iterator: as text, or by the order of a
+# set.
 PLACE_NAMES = frozenset("repr str set frozenset".split())
 PLACE_NODES = (ast.JoinedStr, ast.Set, ast.SetComp)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
 class Refused(Exception):
-    """The statement is no test; the argument says why."""
+    """The statement is not a test; the argument says why."""
 
 
 def parse(text, entry, trusted, max_value_bytes):
@@ -45,7 +46,7 @@ def parse(text, entry, trusted, max_value_bytes):
 
     entry is the entry point's expression, such as `solve` or
     `Solution().solve`; empty accepts any function's name. trusted lifts the
-    limits on which names a test may use, for tests that no model wrote.
+    limits on the names of a test, for tests that no model wrote.
     """
     target = Target(entry) if entry else None
     records, names = [], Names()
@@ -71,7 +72,7 @@ def statements(text):
     """Yields (node, source) per top-level statement, or (reason, source).
 
     Text that does not parse as a whole, such as a response cut at its token
-    limit, is taken piece by piece: a piece starts at each line that is not
+    limit, is parsed piece by piece: a piece starts at each line that is not
     indented and does not close a bracket.
     """
     try:
@@ -90,10 +91,10 @@ def statements(text):
 
 
 def segment(lines, node):
-    """The node's source. ast.get_source_segment takes a minute for a line of
-    two million characters."""
+    """Returns the node's source. ast.get_source_segment takes a minute for a line
+    of two million characters."""
     found = lines[node.lineno - 1 : node.end_lineno]
-    found[-1] = found[-1][: node.end_col_offset]  # first, where both are one line
+    found[-1] = found[-1][: node.end_col_offset]  # before the start: both may be one line
     found[0] = found[0][node.col_offset :]
     return b"\n".join(found).decode()
 
@@ -110,15 +111,15 @@ def pieces(text):
 
 
 class Names(ast.NodeTransformer):
-    """What a suite's assignments stand for. An assignment is no statement to
-    judge; where a test uses its name, the test is read as if the expression
-    stood there. So each use is a value of its own, that no other test changed."""
+    """The expressions that a suite assigns to names. An assignment is neither a test
+    nor discarded. A test that uses the name is read as if it had the expression
+    instead, so each use is a new value that no other test has changed."""
 
     def __init__(self):
         self.values, self.bound, self.size = {}, set(), 0
 
     def take(self, node):
-        """Notes an assignment to one name, and reports whether node is one."""
+        """Stores an assignment to one name. Returns whether node is one."""
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = node.targets[0]
         elif isinstance(node, ast.AnnAssign) and node.value:
@@ -146,7 +147,7 @@ class Names(ast.NodeTransformer):
             return node
         self.size += sum(1 for _ in ast.walk(value))
         if self.size > MAX_NODES:
-            raise Refused("too much behind the name " + node.id[:60])
+            raise Refused("the expression of the name %s is too large" % node.id[:60])
         return value
 
 
@@ -165,7 +166,7 @@ class Target:
 
 
 def bound_names(tree):
-    """The names that comprehensions and lambdas in an expression make."""
+    """Returns the names that comprehensions and lambdas in an expression define."""
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return bound | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
 
@@ -187,7 +188,7 @@ def test(node, target, names, trusted, max_value_bytes):
     elif not target.is_called_by(call):
         raise Refused("the left side does not call the entry point")
     if not trusted and names.values:
-        # The function's own name is not one of the suite's.
+        # Not in call.func: the function's name is the program's.
         call.args = [names.resolve(argument) for argument in call.args]
         call.keywords = [ast.keyword(k.arg, names.resolve(k.value)) for k in call.keywords]
         stated = names.resolve(stated)
@@ -209,7 +210,8 @@ def test(node, target, names, trusted, max_value_bytes):
 
 
 def call_record(call, target, trusted):
-    """Returns the call as ast.unparse writes it, and what its arguments need."""
+    """Returns the part of a record that describes the call. The call is written as
+    ast.unparse writes it."""
     function = target.text if target else call.func.id
     parts = [literal_text(argument) for argument in call.args]
     parts += [k.arg and prefix(k.arg + "=", literal_text(k.value)) for k in call.keywords]
@@ -221,7 +223,7 @@ def call_record(call, target, trusted):
         given = call.args + call.keywords
         for argument in given:
             check_pure(argument)
-        between = text[len(function) + 1 : -1]  # to unparse it once more takes as long as the rest
+        between = text[len(function) + 1 : -1]  # cheaper than to unparse the arguments again
         arguments = "(lambda *a, **k: (a, k))(" + between + ")"
         record.update(arguments=arguments, function=function, bound=next(filter(None, map(shows_place, given)), ""))
     return record
@@ -236,8 +238,8 @@ PLAIN = (int, str, bytes, bool, type(None))
 
 def literal_text(node, depth=values.MAX_DEPTH):
     """Returns the text of a plain literal, as ast.unparse writes it, or None for
-    any other expression. Most arguments and answers are plain, and ast.unparse
-    takes ten times as long."""
+    any other expression. Most arguments and stated values are plain, and
+    ast.unparse takes ten times as long."""
     kind = type(node)
     if kind is ast.Constant:
         value = node.value
@@ -280,8 +282,8 @@ def check_pure(tree):
 
 
 def free_names(tree, bound):
-    """Yields the names that an expression uses and does not make where it uses
-    them: a name that one comprehension makes is another one's global."""
+    """Yields the names that an expression uses outside the comprehension or lambda
+    that defines them."""
     if isinstance(tree, ast.Name):
         if tree.id not in bound:
             yield tree.id
@@ -305,15 +307,15 @@ def free_names(tree, bound):
 
 
 def shows_place(tree):
-    """Says by what an expression may depend on where in memory a function lies,
-    which differs from process to process; empty if it does not."""
+    """Returns why an expression may depend on the address of a function, which
+    differs from process to process; empty if it does not."""
     for node in ast.walk(tree):
         if isinstance(node, PLACE_NODES):
             return "makes a %s in an argument that is no literal" % type(node).__name__
         if isinstance(node, ast.Name) and node.id in PLACE_NAMES:
             return "uses the name %s in an argument that is no literal" % node.id
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not (is_number(node.left) or is_number(node.right)):
-            return "uses % of what may be a text in an argument that is no literal"
+            return "uses % on a possible text in an argument that is no literal"
     return ""
 
 

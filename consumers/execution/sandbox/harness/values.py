@@ -1,13 +1,13 @@
 """Writes a Python value as literal text.
 
-Only the methods of the literal types themselves are used, never what a
-candidate's class overrides: an instance of a subclass (Counter, a namedtuple,
-an IntEnum, a list with its own __eq__) counts as its base type's value.
+It uses the methods of the literal types themselves and never calls a method of a
+candidate's class: an instance of a subclass (Counter, a namedtuple, an IntEnum, a
+list with its own __eq__) counts as a value of its base type.
 """
 
 MAX_DEPTH = 60
 MAX_INT_BITS = 1 << 16
-DECIMAL_BITS = 14_000  # Python 3.11 and later write no more than 4,300 digits
+DECIMAL_BITS = 14_000  # Python 3.11 and later write at most 4,300 digits
 
 _INT = int.__repr__
 _FORMAT_INT = int.__format__
@@ -47,7 +47,7 @@ def _write(value, out, budget, depth):
             raise Uncomparable("an int of over %d bits" % MAX_INT_BITS)
         text = _INT(value) if _BITS(value) <= DECIMAL_BITS else _FORMAT_INT(value, "#x")
     elif issubclass(kind, str):
-        _spend(budget, _STR_LEN(value))  # before repr makes a copy
+        _spend(budget, _STR_LEN(value))  # checks the size before repr makes a copy
         text = _STR(value)
     elif issubclass(kind, float):
         text = _FLOAT(value)
