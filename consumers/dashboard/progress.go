@@ -1,6 +1,9 @@
 package dashboard
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Progress is the progress of a run.
 type Progress struct {
@@ -55,28 +58,29 @@ func (s *State) evaluating() *Eval {
 	return nil
 }
 
-// rate counts events per second of event time.
-type rate struct {
-	seconds [rateWindow]int64 // unix seconds
-	counts  [rateWindow]int64
-	newest  int64
-}
-
 // rateWindow is the number of seconds of a rate. A step of the small preset
 // takes less.
 const rateWindow = 30
 
+// rate counts the events of the newest seconds of event time.
+type rate struct {
+	counts map[int64]int64 // by unix second
+	newest int64
+}
+
 func (r *rate) add(at time.Time) {
 	second := at.Unix()
-	i := ((second % rateWindow) + rateWindow) % rateWindow
 	if second <= r.newest-rateWindow {
 		return
 	}
-	if r.seconds[i] != second {
-		r.seconds[i], r.counts[i] = second, 0
+	if r.counts == nil {
+		r.counts = map[int64]int64{}
 	}
-	r.counts[i]++
-	r.newest = max(r.newest, second)
+	r.counts[second]++
+	if second > r.newest {
+		r.newest = second
+		maps.DeleteFunc(r.counts, func(old, _ int64) bool { return old <= second-rateWindow })
+	}
 }
 
 // perSecond divides by the seconds since the oldest event within the window, so
@@ -84,11 +88,9 @@ func (r *rate) add(at time.Time) {
 func (r *rate) perSecond() float64 {
 	var sum int64
 	oldest := r.newest
-	for i, second := range r.seconds {
-		if r.counts[i] > 0 && second > r.newest-rateWindow {
-			sum += r.counts[i]
-			oldest = min(oldest, second)
-		}
+	for second, count := range r.counts {
+		sum += count
+		oldest = min(oldest, second)
 	}
 	return float64(sum) / float64(r.newest-oldest+1)
 }

@@ -9,20 +9,21 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"codea1/events"
 )
 
 //go:embed report
 var reportFiles embed.FS
 
 var reportTemplate = template.Must(template.New("report.html").
-	Funcs(template.FuncMap{"thousands": thousands[int64]}).ParseFS(reportFiles, "report/report.html"))
+	Funcs(template.FuncMap{"thousands": thousands[int64], "short": short}).ParseFS(reportFiles, "report/report.html"))
 
 // SaveReport writes the report of a run to a file. It replaces an old file in one
 // step.
@@ -69,20 +70,13 @@ func WriteReport(w io.Writer, s *State) error {
 	}
 	styles, scripts = append(styles, own[0]), append(scripts, own[1])
 	r := report{
+		State:    s,
 		Policy:   contentPolicy(scripts, styles),
-		Run:      s.Run,
 		Headline: headline(s),
 		Facts:    facts(s),
-		Before:   s.Before(), After: s.After(),
 		Compared: compare(s.Before(), s.After()),
 		Missing:  incomplete(s.Before(), s.After()),
 		Charts:   reportCharts(s),
-		Examples: s.Examples(),
-		Drops:    dropLines(s),
-		Policies: policyLines(s),
-		Events:   counts(s.Events),
-		Build:    s.Build,
-		Config:   s.Config,
 		Data:     reportSeries(s),
 	}
 	if s.Series.stride > 1 {
@@ -102,25 +96,28 @@ func WriteReport(w io.Writer, s *State) error {
 
 // report holds the values of report.html.
 type report struct {
-	Policy   string
+	*State
+	Policy   string // content security policy
 	Styles   []template.CSS
 	Scripts  []template.JS
-	Run      string
 	Headline string
 	Facts    []fact
-	Before   *Eval
-	After    *Eval
 	Compared []comparison
 	Missing  []string
 	Charts   []reportChart
 	Stride   string // steps per point of the charts; empty for 1
-	Examples []Example
-	Drops    []dropLine
-	Policies []policyLine
-	Events   []namedCount
-	Build    string
-	Config   string
 	Data     chartData
+}
+
+// NewestDrop returns group, stage and detail of the newest drop for a reason;
+// empty if it is not among RecentDrops.
+func (r report) NewestDrop(reason events.DropReason) string {
+	for _, d := range slices.Backward(r.RecentDrops) {
+		if d.Reason == reason {
+			return strings.TrimSuffix(fmt.Sprintf("%s in %s: %s", d.Group, d.Stage, d.Detail), ": ")
+		}
+	}
+	return ""
 }
 
 type fact struct{ Name, Value string }
@@ -202,43 +199,6 @@ func facts(s *State) []fact {
 	}
 	if s.Unreadable > 0 {
 		out = append(out, fact{"Unreadable events", thousands(s.Unreadable)})
-	}
-	return out
-}
-
-type dropLine struct {
-	Reason string
-	Count  string
-	Newest string // group, stage and detail of the newest one, if it is among RecentDrops
-}
-
-func dropLines(s *State) (out []dropLine) {
-	for _, reason := range slices.Sorted(maps.Keys(s.Drops)) {
-		line := dropLine{Reason: string(reason), Count: thousands(s.Drops[reason])}
-		for _, d := range slices.Backward(s.RecentDrops) {
-			if d.Reason == reason {
-				line.Newest = strings.TrimSuffix(fmt.Sprintf("%s in %s: %s", d.Group, d.Stage, d.Detail), ": ")
-				break
-			}
-		}
-		out = append(out, line)
-	}
-	return out
-}
-
-type policyLine struct {
-	Role                        string
-	Version                     int
-	Entropy, KL, GradNorm, Rate string
-}
-
-func policyLines(s *State) (out []policyLine) {
-	for _, role := range slices.Sorted(maps.Keys(s.Policies)) {
-		p := s.Policies[role]
-		out = append(out, policyLine{
-			Role: string(role), Version: p.Version, Entropy: short(p.Metrics.Entropy),
-			KL: short(p.Metrics.KL), GradNorm: short(p.Metrics.GradNorm), Rate: short(p.Metrics.LearningRate),
-		})
 	}
 	return out
 }

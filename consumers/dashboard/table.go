@@ -79,12 +79,12 @@ func compare(before, after *Eval) []comparison {
 	detail := func(name string, of func(*Eval) string) comparison {
 		return comparison{Name: name, Before: of(before), After: of(after), Detail: true}
 	}
-	answers := measure(fmt.Sprintf("Code LLM avg@%d", max(before.Answers, after.Answers)), func(e *Eval) float64 { return e.Avg() })
+	answers := measure(fmt.Sprintf("Code LLM avg@%d", max(before.Answers, after.Answers)), (*Eval).Avg)
 	answers.Spread = spread(before, after)
 	return []comparison{
 		answers,
-		measure("Test LLM validity", func(e *Eval) float64 { return e.Validity() }),
-		measure("Test LLM defect-finding", func(e *Eval) float64 { return e.DefectFinding() }),
+		measure("Test LLM validity", (*Eval).Validity),
+		measure("Test LLM defect-finding", (*Eval).DefectFinding),
 		detail("at step", func(e *Eval) string {
 			if e == none {
 				return "-"
