@@ -145,10 +145,10 @@ func TestTrainingSequencesOfAGroup(t *testing.T) {
 		}
 		return out
 	}
-	tokensOf := func(list []example) string {
+	tokensOf := func(list []Sequence) string {
 		var out []string
 		for _, e := range list {
-			out = append(out, fmt.Sprintf("%d>%d=%v", e.sequence.Prompt[0], e.sequence.Tokens[0], e.sequence.Advantage))
+			out = append(out, fmt.Sprintf("%d>%d=%v", e.Prompt[0], e.Tokens[0], e.Advantage))
 		}
 		return strings.Join(out, " ")
 	}
@@ -175,17 +175,17 @@ func TestTrainingSequencesOfAGroup(t *testing.T) {
 		{"every answer that is not masked", events.RoleCode, code, "100>10=1 100>12=3"},
 		{"the suites of the chosen answer", events.RoleTest, test, "201>30=6 201>31=7"},
 	} {
-		got, err := sequencesOf(c.role, c.group)
+		got, _, err := sequencesOf(c.role, c.group)
 		if err != nil || tokensOf(got) != c.want {
 			t.Errorf("%s: have %s, %v, want %s", c.name, tokensOf(got), err, c.want)
 		}
 	}
 	rewards.TopVar = -1
-	if got, err := sequencesOf(events.RoleTest, test); err != nil || len(got) != 0 {
+	if got, _, err := sequencesOf(events.RoleTest, test); err != nil || len(got) != 0 {
 		t.Errorf("no answer chosen: %d sequences, %v", len(got), err)
 	}
 	rewards.Code = rewards.Code[:2]
-	if _, err := sequencesOf(events.RoleCode, code); err == nil {
+	if _, _, err := sequencesOf(events.RoleCode, code); err == nil {
 		t.Error("three answers with two rewards are trained on")
 	}
 }

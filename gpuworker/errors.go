@@ -1,6 +1,9 @@
 package gpuworker
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var (
 	// ErrPromptTooLong is returned by an engine for a prompt that exceeds the
@@ -11,19 +14,10 @@ var (
 	ErrDiverged = errors.New("training diverged")
 )
 
-// EngineError is a failed operation of an engine.
-type EngineError struct {
-	Op  string // "encode prompt", "sample", "load weights", ...
-	Err error
-}
-
-func (e *EngineError) Error() string { return "engine: " + e.Op + ": " + e.Err.Error() }
-
-func (e *EngineError) Unwrap() error { return e.Err }
-
+// engineError adds the failed operation of the engine to an error.
 func engineError(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &EngineError{Op: op, Err: err}
+	return fmt.Errorf("engine: %s: %w", op, err)
 }

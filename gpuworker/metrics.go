@@ -9,9 +9,8 @@ import (
 // metricsMean averages the statistics of a version's optimizer steps, weighted
 // by response tokens.
 type metricsMean struct {
-	sum    UpdateStats // sums of mean times tokens; Tokens is the sum of the tokens
-	rate   float64     // learning rate of the last optimizer step
-	weight float64
+	sum  UpdateStats // sums of mean times tokens; Tokens is the sum of the tokens
+	rate float64     // learning rate of the last optimizer step
 }
 
 func (m *metricsMean) add(s *UpdateStats, rate float64) {
@@ -23,12 +22,11 @@ func (m *metricsMean) add(s *UpdateStats, rate float64) {
 	m.sum.Entropy += w * s.Entropy
 	m.sum.GradNorm += w * s.GradNorm
 	m.sum.Tokens += s.Tokens
-	m.weight += w
 	m.rate = rate
 }
 
 func (m *metricsMean) record(l *lesson, optimizerSteps int, took time.Duration) checkpoint.Metrics {
-	w := max(m.weight, 1) // 0 without an optimizer step
+	w := float64(max(m.sum.Tokens, 1)) // 0 without an optimizer step
 	return checkpoint.Metrics{
 		Loss: m.sum.Loss / w, KL: m.sum.KL / w, ClipFraction: m.sum.ClipFraction / w,
 		RatioMean: m.sum.RatioMean / w, Entropy: m.sum.Entropy / w, GradNorm: m.sum.GradNorm / w,

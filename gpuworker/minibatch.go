@@ -49,14 +49,14 @@ func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStalenes
 				return nil, fmt.Errorf("step %d: group %s was sampled at temperature %v, %s at %v",
 					step.number, g.name, g.temperature, temperatureOf, l.temperature)
 			}
-			examples, err := sequencesOf(role, g)
+			sequences, got, err := sequencesOf(role, g)
 			if err != nil {
 				return nil, fmt.Errorf("step %d: group %s: %w", step.number, g.name, err)
 			}
 			l.groups = append(l.groups, g.name)
-			for _, e := range examples {
-				batch.sequences = append(batch.sequences, e.sequence)
-				rewards += e.reward
+			batch.sequences = append(batch.sequences, sequences...)
+			for _, r := range got {
+				rewards += r
 			}
 		}
 		if len(batch.sequences) > 0 {
@@ -70,40 +70,36 @@ func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStalenes
 	return l, nil
 }
 
-type example struct {
-	sequence Sequence
-	reward   float64
-}
-
-func sequencesOf(role events.Role, g *openGroup) ([]example, error) {
-	var out []example
+// sequencesOf returns the training sequences of a group and their rewards.
+func sequencesOf(role events.Role, g *openGroup) (out []Sequence, rewards []float64, err error) {
 	add := func(prompt events.Int32s, c *events.Completion, reward, advantage float64, masked bool) {
 		if masked || len(c.Tokens) == 0 {
 			return
 		}
-		out = append(out, example{Sequence{Prompt: prompt, Tokens: c.Tokens, OldProbs: c.LogProbs, Advantage: advantage}, reward})
+		out = append(out, Sequence{Prompt: prompt, Tokens: c.Tokens, OldProbs: c.LogProbs, Advantage: advantage})
+		rewards = append(rewards, reward)
 	}
 	if role == events.RoleCode {
 		answers := g.rollout.rows[0]
 		if len(answers) != len(g.rewards.Code) {
-			return nil, fmt.Errorf("%d answers, %d rewards", len(answers), len(g.rewards.Code))
+			return nil, nil, fmt.Errorf("%d answers, %d rewards", len(answers), len(g.rewards.Code))
 		}
 		for i := range answers {
 			r := &g.rewards.Code[i]
 			add(g.rollout.prompts[0], &answers[i], r.Reward, r.Advantage, r.Masked)
 		}
-		return out, nil
+		return out, rewards, nil
 	}
 	chosen := g.rewards.TopVar
 	if chosen < 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if chosen >= len(g.rollout.rows) || len(g.rollout.rows[chosen]) != len(g.rewards.Test[chosen]) {
-		return nil, fmt.Errorf("answer %d has a different number of rewards and suites", chosen)
+		return nil, nil, fmt.Errorf("answer %d has a different number of rewards and suites", chosen)
 	}
 	for i := range g.rollout.rows[chosen] {
 		r := &g.rewards.Test[chosen][i]
 		add(g.rollout.prompts[chosen], &g.rollout.rows[chosen][i], r.Reward, r.Advantage, r.Masked)
 	}
-	return out, nil
+	return out, rewards, nil
 }

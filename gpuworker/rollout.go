@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"codea1/events"
 	"codea1/events/stage"
@@ -32,17 +34,6 @@ func (r *Rollout) Consumes() events.Type { return events.RolloutStage(r.config.R
 // tests.sampled for role test.
 func (r *Rollout) Makes() events.Type { return events.RolloutStage(r.config.Role).Makes[0] }
 
-// job is one event of the batch that Handle works on.
-type job struct {
-	input   *events.Event
-	task    *task
-	prompts [][]int32 // encoded, in the order of task.prompts
-	output  *events.Event
-	err     error
-}
-
-func (j *job) settled() bool { return j.output != nil || j.err != nil }
-
 // Handle samples a batch of groups with as few calls of the engine as possible.
 // The completions depend on the loaded weights, so a repeated call can return
 // others: the stage needs an outbox (events/outbox) before Handle.
@@ -53,7 +44,7 @@ func (j *job) settled() bool { return j.output != nil || j.err != nil }
 func (r *Rollout) Handle(ctx context.Context, batch []*events.Event) []stage.Result {
 	jobs := make([]*job, len(batch))
 	for i, e := range batch {
-		jobs[i] = r.open(e)
+		jobs[i] = r.newJob(e)
 	}
 	r.sampleReady(ctx, jobs)
 	r.awaitPolicy(ctx, jobs)
@@ -75,17 +66,6 @@ func (r *Rollout) Handle(ctx context.Context, batch []*events.Event) []stage.Res
 	return results
 }
 
-// open makes the job of an event. A group that needs no completion is settled
-// at once.
-func (r *Rollout) open(e *events.Event) *job {
-	j := &job{input: e}
-	if j.task, j.err = r.newTask(e); j.err == nil && len(j.task.prompts) == 0 {
-		// No model is called, so the version is the requested one.
-		r.finish(j, j.task.least, nil)
-	}
-	return j
-}
-
 // sampleReady samples every job that the loaded policy version allows. It
 // samples jobs with the same parameters in one call.
 func (r *Rollout) sampleReady(ctx context.Context, jobs []*job) {
@@ -93,10 +73,10 @@ func (r *Rollout) sampleReady(ctx context.Context, jobs []*job) {
 	var order []SamplingParams
 	ready := map[SamplingParams][]*job{}
 	for _, j := range jobs {
-		if j.settled() || j.task.least > version || !r.encode(ctx, j) {
+		if j.settled() || j.least > version || !r.encode(ctx, j) {
 			continue
 		}
-		params := j.task.params
+		params := j.params
 		if ready[params] == nil {
 			order = append(order, params)
 		}
@@ -111,19 +91,12 @@ func (r *Rollout) sampleReady(ctx context.Context, jobs []*job) {
 // needs. It does not wait if a group of the batch is settled, because that
 // group's result must not be delayed.
 func (r *Rollout) awaitPolicy(ctx context.Context, jobs []*job) {
-	var waiting []int
+	least := math.MaxInt
 	for _, j := range jobs {
 		if j.settled() {
 			return
 		}
-		waiting = append(waiting, j.task.least)
-	}
-	if len(waiting) == 0 {
-		return
-	}
-	least := waiting[0]
-	for _, v := range waiting[1:] {
-		least = min(least, v)
+		least = min(least, j.least)
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.PolicyWait)
 	defer cancel()
@@ -134,8 +107,8 @@ func (r *Rollout) awaitPolicy(ctx context.Context, jobs []*job) {
 // encode renders a job's prompts. It returns false if it settled the job with an
 // error.
 func (r *Rollout) encode(ctx context.Context, j *job) bool {
-	j.prompts = make([][]int32, len(j.task.prompts))
-	for i, messages := range j.task.prompts {
+	j.prompts = make([][]int32, len(j.messages))
+	for i, messages := range j.messages {
 		tokens, err := r.config.Policy.EncodePrompt(ctx, messages)
 		if err != nil {
 			j.err = r.groupError(j, err)
@@ -156,10 +129,10 @@ func (r *Rollout) sample(ctx context.Context, jobs []*job) {
 	var requests []SampleRequest
 	for _, j := range jobs {
 		for i := range j.prompts {
-			requests = append(requests, SampleRequest{Prompt: j.prompts[i], Seeds: j.task.seeds(r.config.Role, i)})
+			requests = append(requests, SampleRequest{Prompt: j.prompts[i], Seeds: j.seeds(r.config.Role, i)})
 		}
 	}
-	completions, version, err := r.config.Policy.Sample(ctx, requests, jobs[0].task.params)
+	completions, version, err := r.config.Policy.Sample(ctx, requests, jobs[0].params)
 	switch {
 	case err == nil:
 		for _, j := range jobs {
@@ -180,13 +153,12 @@ func (r *Rollout) sample(ctx context.Context, jobs []*job) {
 }
 
 func (r *Rollout) finish(j *job, version int, completions [][]events.Completion) {
-	payload := j.task.payload(version, j.prompts, completions)
-	j.output = events.Caused(j.input, r.config.Source, r.config.Now(), payload)
+	j.output = events.Caused(j.input, r.config.Source, time.Now(), j.payload(version, completions))
 }
 
 func (r *Rollout) groupError(j *job, err error) error {
 	if errors.Is(err, ErrPromptTooLong) {
 		return stage.Drop(events.DropTooLarge, err.Error())
 	}
-	return fmt.Errorf("rollout of %s: %w", j.task.group, err)
+	return fmt.Errorf("rollout of %s: %w", j.input.Group, err)
 }

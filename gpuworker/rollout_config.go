@@ -38,8 +38,7 @@ type RolloutConfig struct {
 	// SnoozeFor is the delay until a group that waits for its policy version is
 	// delivered again. Default 250 ms.
 	SnoozeFor time.Duration
-	Now       func() time.Time // default time.Now
-	Logger    *slog.Logger     // default: discard
+	Logger    *slog.Logger // default: discard
 }
 
 func (c RolloutConfig) withDefaults() RolloutConfig {
@@ -57,9 +56,6 @@ func (c RolloutConfig) withDefaults() RolloutConfig {
 	}
 	if c.SnoozeFor == 0 {
 		c.SnoozeFor = 250 * time.Millisecond
-	}
-	if c.Now == nil {
-		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

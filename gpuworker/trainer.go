@@ -144,7 +144,7 @@ func (t *Trainer) collect(ctx context.Context, reader events.Reader) error {
 // train takes the optimizer steps of one step, saves the version and publishes
 // its event. A step without sequences makes a version with the same weights.
 func (t *Trainer) train(ctx context.Context, step collectedStep) error {
-	started := t.config.Now()
+	started := time.Now()
 	hyper := &t.config.Hyper
 	lesson, err := newLesson(t.config.Role, step, hyper.GroupsPerBatch, hyper.MaxStaleness)
 	if err != nil {
@@ -162,7 +162,7 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 		metrics.add(&stats, config.LearningRate)
 	}
 	t.version = step.number
-	ended := t.config.Now()
+	ended := time.Now()
 	record := &checkpoint.Record{
 		Format: checkpoint.Format, Run: t.config.Run, Role: t.config.Role,
 		Version: t.version, Step: step.number, OptimizerSteps: t.optimizerSteps,

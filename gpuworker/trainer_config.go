@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"codea1/events"
 )
@@ -65,18 +64,14 @@ type TrainerConfig struct {
 	Initial     string // checkpoint directory of version 0, and of the KL term's reference
 	Steps       int    // training steps of the run; Run returns after the last
 	Hyper       Hyperparameters
-	KeepLast    int              // number of newest checkpoints to keep; default 3
-	KeepEvery   int              // keeps each version that it divides; 0 for none
-	Now         func() time.Time // default time.Now
-	Logger      *slog.Logger     // default: discard
+	KeepLast    int          // number of newest checkpoints to keep; default 3
+	KeepEvery   int          // keeps each version that it divides; 0 for none
+	Logger      *slog.Logger // default: discard
 }
 
 func (c TrainerConfig) withDefaults() TrainerConfig {
 	if c.KeepLast == 0 {
 		c.KeepLast = 3
-	}
-	if c.Now == nil {
-		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

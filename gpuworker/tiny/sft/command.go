@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/term"
 
@@ -65,13 +64,9 @@ func (c *Command) Run(ctx context.Context) error {
 
 // Report is the result of a training; losses are nats per response token.
 type Report struct {
-	Parameters    int
 	Rows, Heldout int
-	Tokens        int // of all steps, with prompts and repetitions
-	Steps         int
 	TrainLoss     float64 // mean over the last epoch
 	HoldoutLoss   float64 // NaN without held-out rows
-	Took          time.Duration
 }
 
 // Train trains and writes the checkpoint. It prints a line per epoch on lines and
@@ -96,8 +91,7 @@ func (c *Command) Train(ctx context.Context, lines, bar io.Writer) (Report, erro
 	if len(training) == 0 {
 		return Report{}, errors.New("no rows to train on")
 	}
-	r := &run{command: c, engine: engine, training: training, heldOut: heldOut, lines: lines, bar: bar}
-	report, err := r.train(ctx)
+	report, err := c.train(ctx, engine, training, heldOut, lines, bar)
 	if err != nil {
 		return report, err
 	}

@@ -14,40 +14,33 @@ import (
 	"codea1/gpuworker/tiny"
 )
 
-// run is one training.
-type run struct {
-	command  *Command
-	engine   *tiny.Engine
-	training []gpuworker.Sequence
-	heldOut  []gpuworker.Sequence
-	lines    io.Writer
-	bar      io.Writer
-}
-
-func (r *run) train(ctx context.Context) (Report, error) {
-	c, began := r.command, time.Now()
-	report := Report{
-		Parameters: r.engine.Parameters(), Rows: len(r.training), Heldout: len(r.heldOut), HoldoutLoss: math.NaN(),
-	}
+// train trains the engine, with a line per epoch on lines and a progress bar on w.
+func (c *Command) train(ctx context.Context, engine *tiny.Engine, training, heldOut []gpuworker.Sequence, lines, w io.Writer) (Report, error) {
+	began := time.Now()
+	report := Report{Rows: len(training), Heldout: len(heldOut), HoldoutLoss: math.NaN()}
 	epochs := make([][][]gpuworker.Sequence, c.Epochs)
 	steps := 0
 	for i := range epochs {
-		epochs[i] = makeBatches(r.training, c.BatchTokens, c.Seed, i)
+		epochs[i] = makeBatches(training, c.BatchTokens, c.Seed, i)
 		steps += len(epochs[i])
 	}
-	fmt.Fprintf(r.lines, "%d parameters, %d rows to train on and %d held out, %d steps\n",
-		report.Parameters, report.Rows, report.Heldout, steps)
-	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(r.bar), progressbar.OptionThrottle(200*time.Millisecond),
+	fmt.Fprintf(lines, "%d parameters, %d rows to train on and %d held out, %d steps\n",
+		engine.Parameters(), report.Rows, report.Heldout, steps)
+	schedule, step, allTokens := c.schedule(steps), 0, 0
+	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(w), progressbar.OptionThrottle(200*time.Millisecond),
 		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
 	for epoch, batches := range epochs {
 		loss, tokens := 0.0, 0
 		for _, batch := range batches {
-			stats, err := r.engine.Update(ctx, batch, c.update(report.Steps, steps))
+			stats, err := engine.Update(ctx, batch, gpuworker.UpdateConfig{
+				Loss: gpuworker.LossSFT, LearningRate: schedule.At(step), WeightDecay: c.WeightDecay,
+				Beta1: c.Beta1, Beta2: c.Beta2, Epsilon: 1e-8, GradClip: c.GradClip,
+			})
 			if err != nil {
 				return report, errors.Join(err, bar.Exit())
 			}
-			report.Steps++
-			report.Tokens += countTokens(batch)
+			step++
+			allTokens += countTokens(batch)
 			loss += stats.Loss * float64(stats.Tokens)
 			tokens += stats.Tokens
 			bar.Describe(fmt.Sprintf("epoch %d/%d loss %.3f", epoch+1, c.Epochs, stats.Loss))
@@ -57,37 +50,29 @@ func (r *run) train(ctx context.Context) (Report, error) {
 		}
 		report.TrainLoss = loss / float64(tokens)
 		var err error
-		if report.HoldoutLoss, err = r.holdoutLoss(ctx); err != nil {
+		if report.HoldoutLoss, err = holdoutLoss(ctx, engine, heldOut); err != nil {
 			return report, errors.Join(err, bar.Exit())
 		}
 		if err := bar.Clear(); err != nil {
 			return report, err
 		}
-		fmt.Fprintf(r.lines, "epoch %d/%d: loss %.4f, held out %.4f, %.0f tokens/s\n", epoch+1, c.Epochs,
-			report.TrainLoss, report.HoldoutLoss, float64(report.Tokens)/time.Since(began).Seconds())
+		fmt.Fprintf(lines, "epoch %d/%d: loss %.4f, held out %.4f, %.0f tokens/s\n", epoch+1, c.Epochs,
+			report.TrainLoss, report.HoldoutLoss, float64(allTokens)/time.Since(began).Seconds())
 	}
-	report.Took = time.Since(began)
 	return report, bar.Finish()
 }
 
-// update returns the settings of step (from 0) of steps.
-func (c *Command) update(step, steps int) gpuworker.UpdateConfig {
-	return gpuworker.UpdateConfig{
-		Loss: gpuworker.LossSFT, LearningRate: c.rate(step, steps), WeightDecay: c.WeightDecay,
-		Beta1: c.Beta1, Beta2: c.Beta2, Epsilon: 1e-8, GradClip: c.GradClip,
+// schedule returns the learning rates: linear warm-up, then half a cosine down to
+// FinalRate at the last step.
+func (c *Command) schedule(steps int) gpuworker.Schedule {
+	return gpuworker.Schedule{
+		Base: c.LearningRate, Warmup: c.Warmup, Total: max(steps-1, c.Warmup+1), MinRatio: c.FinalRate,
 	}
 }
 
-// rate returns the learning rate of step (from 0) of steps: linear warm-up, then
-// half a cosine down to FinalRate at the last step.
-func (c *Command) rate(step, steps int) float64 {
-	return gpuworker.Schedule{
-		Base: c.LearningRate, Warmup: c.Warmup, Total: max(steps-1, c.Warmup+1), MinRatio: c.FinalRate,
-	}.At(step)
-}
-
-func (r *run) holdoutLoss(ctx context.Context) (float64, error) {
-	scored, err := r.engine.LogProbs(ctx, gpuworker.Current, r.heldOut, 1)
+// holdoutLoss returns NaN if no row is held out.
+func holdoutLoss(ctx context.Context, engine *tiny.Engine, heldOut []gpuworker.Sequence) (float64, error) {
+	scored, err := engine.LogProbs(ctx, gpuworker.Current, heldOut, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -98,5 +83,5 @@ func (r *run) holdoutLoss(ctx context.Context) (float64, error) {
 		}
 		tokens += len(row)
 	}
-	return sum / float64(tokens), nil // NaN when nothing is held out
+	return sum / float64(tokens), nil
 }

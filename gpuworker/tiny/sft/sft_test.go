@@ -156,11 +156,11 @@ func TestRefuses(t *testing.T) {
 func TestLearningRate(t *testing.T) {
 	c := &Command{LearningRate: 1, FinalRate: 0.1, Warmup: 4}
 	for step, want := range map[int]float64{0: 0.25, 3: 1, 4: 1, 12: 0.55, 20: 0.1} {
-		if got := c.rate(step, 21); math.Abs(got-want) > 1e-9 {
+		if got := c.schedule(21).At(step); math.Abs(got-want) > 1e-9 {
 			t.Errorf("step %d: rate %g, want %g", step, got, want)
 		}
 	}
-	if got := c.rate(0, 1); got != 0.25 {
+	if got := c.schedule(1).At(0); got != 0.25 {
 		t.Errorf("a single step: rate %g", got)
 	}
 }
