@@ -5,16 +5,16 @@ import "codea1/events"
 // Checkpoints is the index of a run's policy versions, in the order of the log.
 type Checkpoints []Checkpoint
 
-// Checkpoint is one policy version and where it is kept.
+// Checkpoint describes one policy version and the location of its weights.
 type Checkpoint struct {
 	Role    events.Role `json:"role"`
-	Version int         `json:"version"` // 0 is where the run started
-	Step    int         `json:"step"`    // whose groups it was trained on; 0 for version 0
+	Version int         `json:"version"` // 0 is the version that the run started with
+	Step    int         `json:"step"`    // the step that the version was trained on; 0 for version 0
 	URI     string      `json:"uri"`
 	SHA256  string      `json:"sha256"` // of model.safetensors, hex
-	Groups  int         `json:"groups"` // consumed
+	Groups  int         `json:"groups"` // number of groups trained on
 	LeftOut int         `json:"left_out"`
-	Seq     uint64      `json:"seq"` // the event that tells of it
+	Seq     uint64      `json:"seq"` // the event that names the version
 }
 
 // Newest returns the newest version of a role, or nil.
@@ -31,7 +31,7 @@ func (c Checkpoints) Newest(role events.Role) *Checkpoint {
 func (c *Checkpoints) apply(e *Event) {
 	switch p := e.Payload.(type) {
 	case *events.RunStarted:
-		if len(*c) == 0 { // a resumed run starts from the same
+		if len(*c) == 0 { // a resumed run has the same version 0
 			*c = append(*c,
 				Checkpoint{Role: events.RoleCode, URI: p.Code.URI, SHA256: p.Code.SHA256, Seq: e.Seq},
 				Checkpoint{Role: events.RoleTest, URI: p.Test.URI, SHA256: p.Test.SHA256, Seq: e.Seq})
@@ -41,28 +41,5 @@ func (c *Checkpoints) apply(e *Event) {
 			Role: p.Role, Version: p.Version, Step: p.Step, URI: p.Checkpoint.URI, SHA256: p.Checkpoint.SHA256,
 			Groups: len(p.Groups), LeftOut: len(p.Dropped), Seq: e.Seq,
 		})
-	}
-}
-
-func (c *Checkpoints) encode(e *encoder) {
-	e.numbers(len(*c))
-	for i := range *c {
-		v := &(*c)[i]
-		e.text(string(v.Role))
-		e.numbers(v.Version, v.Step)
-		e.text(v.URI)
-		e.text(v.SHA256)
-		e.numbers(v.Groups, v.LeftOut, int(v.Seq))
-	}
-}
-
-func (c *Checkpoints) decode(d *decoder) {
-	for range d.count() {
-		v := Checkpoint{Role: events.Role(d.text())}
-		d.numbers(&v.Version, &v.Step)
-		v.URI, v.SHA256 = d.text(), d.text()
-		d.numbers(&v.Groups, &v.LeftOut)
-		v.Seq = uint64(d.number())
-		*c = append(*c, v)
 	}
 }

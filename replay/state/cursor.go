@@ -1,40 +1,40 @@
 package state
 
 import (
-	"maps"
 	"slices"
 
 	"codea1/events"
 )
 
-// Status is how far a group is.
-type Status uint8
+// Status is the progress of a group.
+type Status string
 
 // A group is posed, and ends in one of three ways.
 const (
-	Posed Status = iota + 1
-	Rewarded
-	Scored // groups of evaluations
-	Dropped
+	Posed    Status = "posed"
+	Rewarded Status = "rewarded"
+	Scored   Status = "scored" // groups of evaluations
+	Dropped  Status = "dropped"
 )
 
-func (s Status) String() string {
-	return [...]string{"unknown", "posed", "rewarded", "scored", "dropped"}[min(s, Dropped+1)%(Dropped+1)]
+// statusOf holds the status that an event gives to its group.
+var statusOf = map[events.Type]Status{
+	events.TypeProblemPosed:  Posed,
+	events.TypeGroupRewarded: Rewarded,
+	events.TypeEvalScored:    Scored,
+	events.TypeGroupDropped:  Dropped,
 }
 
-// MarshalText implements encoding.TextMarshaler.
-func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// Cursor is where the curriculum of a run stands: with the problems, their
-// order and its configuration, all it needs to go on.
+// Cursor is the position of a run in its curriculum. A curriculum continues from
+// the problems, their order, its configuration and the cursor.
 type Cursor struct {
-	Attempt  int    `json:"attempt"`  // run.started events so far
-	Planned  int    `json:"planned"`  // steps, as the last of them says
-	Finished string `json:"finished"` // how the last attempt ended; empty while it goes on
-	Code     int    `json:"code"`     // the newest step that the Code LLM has trained
-	Test     int    `json:"test"`     // and the Test LLM
-	// Steps holds the groups of every step that not both have trained. Of one
-	// that both have, all groups were posed and have ended.
+	Attempt  int    `json:"attempt"`  // number of run.started events
+	Planned  int    `json:"planned"`  // steps that the last run.started event plans
+	Finished string `json:"finished"` // reason for the end of the last attempt; empty while it runs
+	Code     int    `json:"code"`     // newest step that the Code LLM has trained
+	Test     int    `json:"test"`     // newest step that the Test LLM has trained
+	// Steps holds the groups of every step that at least one role has still to
+	// train. All groups of an earlier step have ended.
 	Steps map[int]map[string]Status `json:"steps"`
 	// Evaluations holds the groups of every evaluation, by its tag.
 	Evaluations map[string]map[string]Status `json:"evaluations"`
@@ -47,20 +47,20 @@ func newCursor() Cursor {
 // Trained returns the last step that both roles have trained.
 func (c *Cursor) Trained() int { return min(c.Code, c.Test) }
 
-// Open returns the groups that are on their way, in the order of their names.
+// Open returns the names of the groups that have not ended, sorted.
 func (c *Cursor) Open() []string {
 	var open []string
 	for _, groups := range c.Steps {
-		open = append(open, posed(groups)...)
+		open = appendPosed(open, groups)
 	}
 	for _, groups := range c.Evaluations {
-		open = append(open, posed(groups)...)
+		open = appendPosed(open, groups)
 	}
 	slices.Sort(open)
 	return open
 }
 
-func posed(groups map[string]Status) (open []string) {
+func appendPosed(open []string, groups map[string]Status) []string {
 	for group, status := range groups {
 		if status == Posed {
 			open = append(open, group)
@@ -70,18 +70,8 @@ func posed(groups map[string]Status) (open []string) {
 }
 
 func (c *Cursor) apply(e *Event) {
-	switch e.Type {
-	case events.TypeProblemPosed:
-		c.note(e.Group, Posed)
-		return
-	case events.TypeGroupRewarded:
-		c.note(e.Group, Rewarded)
-		return
-	case events.TypeEvalScored:
-		c.note(e.Group, Scored)
-		return
-	case events.TypeGroupDropped:
-		c.note(e.Group, Dropped)
+	if status, ok := statusOf[e.Type]; ok {
+		c.set(e.Group, status)
 		return
 	}
 	switch p := e.Payload.(type) {
@@ -103,77 +93,28 @@ func (c *Cursor) apply(e *Event) {
 	}
 }
 
-// note takes down how far a group is. The first end counts.
-func (c *Cursor) note(group string, status Status) {
+// set records the status of a group. The first end of a group counts.
+func (c *Cursor) set(group string, status Status) {
 	var groups map[string]Status
 	if step, ok := TrainingStep(group); ok {
 		if step <= c.Trained() {
 			return
 		}
-		groups = of(c.Steps, step)
+		groups = entry(c.Steps, step)
 	} else if tag, ok := evaluationTag(group); ok {
-		groups = of(c.Evaluations, tag)
+		groups = entry(c.Evaluations, tag)
 	} else {
 		return
 	}
-	if groups[group] <= Posed {
-		groups[group] = max(groups[group], status)
+	if old, known := groups[group]; !known || old == Posed {
+		groups[group] = status
 	}
 }
 
-// of returns the inner map of a key, made if need be.
-func of[K comparable](m map[K]map[string]Status, key K) map[string]Status {
+// entry returns the inner map of a key, and creates it if there is none.
+func entry[K comparable](m map[K]map[string]Status, key K) map[string]Status {
 	if m[key] == nil {
 		m[key] = make(map[string]Status)
 	}
 	return m[key]
-}
-
-func (c *Cursor) encode(e *encoder) {
-	e.numbers(c.Attempt, c.Planned, c.Code, c.Test)
-	e.text(c.Finished)
-	e.numbers(len(c.Steps))
-	for _, step := range slices.Sorted(maps.Keys(c.Steps)) {
-		e.numbers(step)
-		encodeGroups(e, c.Steps[step])
-	}
-	e.numbers(len(c.Evaluations))
-	for _, tag := range slices.Sorted(maps.Keys(c.Evaluations)) {
-		e.text(tag)
-		encodeGroups(e, c.Evaluations[tag])
-	}
-}
-
-func (c *Cursor) decode(d *decoder) {
-	d.numbers(&c.Attempt, &c.Planned, &c.Code, &c.Test)
-	c.Finished = d.text()
-	for range d.count() {
-		step := d.number()
-		c.Steps[step] = decodeGroups(d)
-	}
-	for range d.count() {
-		tag := d.text()
-		c.Evaluations[tag] = decodeGroups(d)
-	}
-}
-
-func encodeGroups(e *encoder, groups map[string]Status) {
-	e.numbers(len(groups))
-	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		e.text(group)
-		e.numbers(int(groups[group]))
-	}
-}
-
-func decodeGroups(d *decoder) map[string]Status {
-	groups := make(map[string]Status)
-	for range d.count() {
-		group := d.text()
-		status := d.number()
-		if status < int(Posed) || status > int(Dropped) {
-			d.failed = true
-		}
-		groups[group] = Status(status)
-	}
-	return groups
 }

@@ -2,56 +2,55 @@ package state
 
 import (
 	"encoding/json"
-	"maps"
 	"math"
-	"slices"
 
 	"codea1/events"
 )
 
-// Metrics is what a run has come to, step by step.
+// Metrics holds the figures of a run.
 type Metrics struct {
-	Events      map[events.Type]uint64 `json:"events"`      // how many there are
+	Events      map[events.Type]uint64 `json:"events"`      // number of events, by type
 	Steps       map[int]*Step          `json:"steps"`       // by training step
 	Evaluations map[string]*Evaluation `json:"evaluations"` // by tag
 }
 
-// Step is what one training step has come to.
+// Step holds the figures of one training step.
 type Step struct {
 	Posed    int    `json:"posed"` // groups
 	Rewarded int    `json:"rewarded"`
 	Dropped  int    `json:"dropped"`
-	Code     Reward `json:"code"`   // of answers
-	Test     Reward `json:"test"`   // of suites
-	Loads    int    `json:"loads"`  // answers, of those rewarded, that load
+	Code     Reward `json:"code"`   // rewards of the answers
+	Test     Reward `json:"test"`   // rewards of the suites
+	Loads    int    `json:"loads"`  // rewarded answers that load
 	Passed   Mean   `json:"passed"` // share of its suite's tests that an answer passes
-	Kept     int    `json:"kept"`   // tests
-	// Tests that are wrong as stated, which are also kept, or discarded.
+	Kept     int    `json:"kept"`   // kept tests
+	// WrongOrDiscarded counts tests that are discarded or wrong as stated. The
+	// latter are kept tests too.
 	WrongOrDiscarded int `json:"wrong_or_discarded"`
-	// Of the Mistake Book: tests that entered and left, and by how much the
-	// frequencies of tests rose and fell.
+	// Entered and Left count tests of the Mistake Book. Rose and Fell are sums
+	// of the changes of their frequencies.
 	Entered int `json:"entered"`
 	Left    int `json:"left"`
 	Rose    int `json:"rose"`
 	Fell    int `json:"fell"`
-	// What the updates say; zero until the version is there.
+	// CodeUpdate and TestUpdate are zero until the version exists.
 	CodeUpdate Update `json:"code_update"`
 	TestUpdate Update `json:"test_update"`
 }
 
-// Reward is a mean reward of one model's responses.
+// Reward is the mean reward of the completions of one model.
 type Reward struct {
 	Mean
-	Masked int `json:"masked"` // responses lost to the infrastructure
+	Masked int `json:"masked"` // completions without a reward because of an infrastructure failure
 }
 
-// Mean is a sum of so many numbers, added up in the order of the log.
+// Mean is the sum of N numbers, added in the order of the log.
 type Mean struct {
 	N   int     `json:"n"`
 	Sum Measure `json:"sum"`
 }
 
-// Value returns the mean; 0 of nothing.
+// Value returns the mean, or 0 if N is 0.
 func (m *Mean) Value() float64 {
 	if m.N == 0 {
 		return 0
@@ -59,7 +58,8 @@ func (m *Mean) Value() float64 {
 	return float64(m.Sum) / float64(m.N)
 }
 
-// Measure is a measured number. What is no number in JSON becomes null.
+// Measure is a measured number. JSON has no NaN and no infinities: they become
+// null, and null becomes NaN.
 type Measure float64
 
 // MarshalJSON implements json.Marshaler.
@@ -70,9 +70,18 @@ func (x Measure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(x))
 }
 
+// UnmarshalJSON implements json.Unmarshaler.
+func (x *Measure) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		*x = Measure(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(raw, (*float64)(x))
+}
+
 func (m *Mean) add(x float64) { m.N, m.Sum = m.N+1, m.Sum+Measure(x) }
 
-// Update is what made a policy version.
+// Update describes the training of a policy version.
 type Update struct {
 	Version   int     `json:"version"`
 	Groups    int     `json:"groups"`
@@ -85,7 +94,7 @@ type Update struct {
 	Seconds   Measure `json:"seconds"`
 }
 
-// Evaluation is what one evaluation has come to.
+// Evaluation holds the figures of one evaluation.
 type Evaluation struct {
 	Posed     int `json:"posed"` // groups
 	Scored    int `json:"scored"`
@@ -93,11 +102,11 @@ type Evaluation struct {
 	Answers   int `json:"answers"`
 	Correct   int `json:"correct"`
 	Suites    int `json:"suites"`
-	Wanted    int `json:"wanted"` // tests
-	Stated    int `json:"stated"`
-	Right     int `json:"right"`     // tests kept and right as stated
-	Defective int `json:"defective"` // suites
-	Found     int `json:"found"`
+	Wanted    int `json:"wanted"`    // tests wanted: suites x K
+	Stated    int `json:"stated"`    // tests written
+	Right     int `json:"right"`     // kept tests that are right as stated
+	Defective int `json:"defective"` // suites for an answer that fails a golden test
+	Found     int `json:"found"`     // defective suites with a right test that the answer fails
 }
 
 func newMetrics() Metrics {
@@ -146,7 +155,7 @@ func (m *Metrics) apply(e *Event) {
 	}
 }
 
-// count counts a group that is posed or dropped.
+// count counts a posed or dropped group.
 func (m *Metrics) count(e *Event) {
 	if step, ok := TrainingStep(e.Group); ok {
 		s := m.step(step)
@@ -220,65 +229,4 @@ func (x *Evaluation) score(p *events.EvalScored) {
 	x.Right += p.Right
 	x.Defective += p.Defective
 	x.Found += p.Found
-}
-
-func (m *Metrics) encode(e *encoder) {
-	e.numbers(len(m.Events))
-	for _, t := range slices.Sorted(maps.Keys(m.Events)) {
-		e.text(string(t))
-		e.numbers(int(m.Events[t]))
-	}
-	e.numbers(len(m.Steps))
-	for _, step := range slices.Sorted(maps.Keys(m.Steps)) {
-		e.numbers(step)
-		counts, measures := m.Steps[step].fields()
-		for _, n := range counts {
-			e.numbers(*n)
-		}
-		for _, x := range measures {
-			e.measure(*x)
-		}
-	}
-	e.numbers(len(m.Evaluations))
-	for _, tag := range slices.Sorted(maps.Keys(m.Evaluations)) {
-		e.text(tag)
-		for _, n := range m.Evaluations[tag].fields() {
-			e.numbers(*n)
-		}
-	}
-}
-
-func (m *Metrics) decode(d *decoder) {
-	for range d.count() {
-		t := events.Type(d.text())
-		m.Events[t] = uint64(d.number())
-	}
-	for range d.count() {
-		counts, measures := m.step(d.number()).fields()
-		d.numbers(counts...)
-		for _, x := range measures {
-			*x = d.measure()
-		}
-	}
-	for range d.count() {
-		d.numbers(m.evaluation(d.text()).fields()...)
-	}
-}
-
-// fields returns everything a step holds, in the order of its encoding.
-func (s *Step) fields() (counts []*int, measures []*Measure) {
-	counts = []*int{
-		&s.Posed, &s.Rewarded, &s.Dropped, &s.Code.N, &s.Code.Masked, &s.Test.N, &s.Test.Masked, &s.Loads, &s.Passed.N, &s.Kept, &s.WrongOrDiscarded,
-		&s.Entered, &s.Left, &s.Rose, &s.Fell,
-	}
-	measures = []*Measure{&s.Code.Sum, &s.Test.Sum, &s.Passed.Sum}
-	for _, u := range []*Update{&s.CodeUpdate, &s.TestUpdate} {
-		counts = append(counts, &u.Version, &u.Groups, &u.Sequences, &u.Tokens)
-		measures = append(measures, &u.Loss, &u.KL, &u.Entropy, &u.GradNorm, &u.Seconds)
-	}
-	return counts, measures
-}
-
-func (x *Evaluation) fields() []*int {
-	return []*int{&x.Posed, &x.Scored, &x.Dropped, &x.Answers, &x.Correct, &x.Suites, &x.Wanted, &x.Stated, &x.Right, &x.Defective, &x.Found}
 }

@@ -1,6 +1,9 @@
 package state
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,19 +12,26 @@ import (
 	"codea1/replay/mistakes"
 )
 
-// Event is what a fold is told of an event.
+// Version is the version of the encoding and of the folds. A State of another
+// version is folded again from the log, never converted.
+const Version = 1
+
+// ErrMalformed is returned for bytes that are not an encoded State.
+var ErrMalformed = errors.New("malformed state")
+
+// Event is the part of an event that the folds read.
 type Event struct {
-	Seq   uint64 // its number in the log
+	Seq   uint64 // sequence number in the log
 	Type  events.Type
-	Group string // of the types that ReadsGroup names
-	// Payload of the types that ReadsPayload names; nil if nobody can read it,
-	// and the event then only counts as one of its type.
+	Group string // set for the types of ReadsGroup
+	// Payload is set for the types of ReadsPayload. It is nil if it cannot be
+	// decoded; then the event is only counted.
 	Payload events.Payload
-	Changes []mistakes.Change // what a group.rewarded event changed in the Mistake Book
+	Changes []mistakes.Change // changes of the Mistake Book by a group.rewarded event
 }
 
-// ReadsPayload reports whether a fold needs what an event of a type says. The
-// types it leaves out are the large ones, so that a fold of a whole log is cheap.
+// ReadsPayload reports whether a fold reads the payload of a type. It returns
+// false for the types with large payloads, so that a fold of a log is cheap.
 func ReadsPayload(t events.Type) bool {
 	switch t {
 	case events.TypeRunStarted, events.TypeGroupRewarded, events.TypeGroupDropped, events.TypePolicyUpdated, events.TypeEvalScored, events.TypeRunFinished:
@@ -30,58 +40,56 @@ func ReadsPayload(t events.Type) bool {
 	return false
 }
 
-// ReadsGroup reports whether a fold needs to know which group an event is of.
+// ReadsGroup reports whether a fold reads the group of an event of a type.
 func ReadsGroup(t events.Type) bool { return t == events.TypeProblemPosed || ReadsPayload(t) }
 
-// State is all folds of a run at one position. It grows by some hundred bytes a
-// step and by some ten for every group of an evaluation; of training groups only
-// those in flight are held.
+// State holds all folds of a run at one position. It grows by less than a
+// kilobyte for each step and by some ten bytes for each group of an evaluation.
+// It holds only the training groups in flight.
 type State struct {
 	Cursor      Cursor
 	Metrics     Metrics
 	Checkpoints Checkpoints
 }
 
-// New returns the state of a run that has not begun.
+// New returns the state of a run without events.
 func New() *State {
 	return &State{Cursor: newCursor(), Metrics: newMetrics()}
 }
 
-// Apply takes in the next event.
+// Apply applies the next event.
 func (s *State) Apply(e *Event) {
-	s.Metrics.apply(e) // before the cursor forgets a step
+	s.Metrics.apply(e)
 	s.Cursor.apply(e)
 	s.Checkpoints.apply(e)
 }
 
-// Encode returns the state: Version as one byte, then each fold. Equal states
-// have equal bytes.
+// Encode returns the state as JSON with sorted keys. Equal states have equal
+// bytes.
 func (s *State) Encode() []byte {
-	e := encoder{[]byte{Version}}
-	s.Cursor.encode(&e)
-	s.Metrics.encode(&e)
-	s.Checkpoints.encode(&e)
-	return e.b
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // every field of a State has a JSON form
+	}
+	return raw
 }
 
 // Decode is the inverse of Encode. It accepts canonical bytes only.
 func Decode(raw []byte) (*State, error) {
-	if len(raw) == 0 || raw[0] != Version {
-		return nil, fmt.Errorf("%w: not version %d", ErrMalformed, Version)
-	}
-	d := decoder{rest: raw[1:]}
 	s := New()
-	s.Cursor.decode(&d)
-	s.Metrics.decode(&d)
-	s.Checkpoints.decode(&d)
-	if d.failed || len(d.rest) > 0 || string(s.Encode()) != string(raw) {
-		return nil, fmt.Errorf("%w: %d bytes", ErrMalformed, len(raw))
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	c, m := &s.Cursor, &s.Metrics
+	null := c.Steps == nil || c.Evaluations == nil || m.Events == nil || m.Steps == nil || m.Evaluations == nil
+	if null || !bytes.Equal(s.Encode(), raw) {
+		return nil, fmt.Errorf("%w: %d bytes are not canonical", ErrMalformed, len(raw))
 	}
 	return s, nil
 }
 
-// TrainingStep reads the step off the name of a group that was posed for
-// training; false for other names.
+// TrainingStep returns the step in the name of a training group, and false for
+// any other name.
 func TrainingStep(group string) (step int, ok bool) {
 	digits, slot, ok := strings.Cut(strings.TrimPrefix(group, "s"), "-q")
 	step, err := strconv.Atoi(digits)
@@ -91,8 +99,8 @@ func TrainingStep(group string) (step int, ok bool) {
 	return step, true
 }
 
-// evaluationTag reads the tag off the name of a group that was posed for an
-// evaluation.
+// evaluationTag returns the tag in the name of an evaluation group, and false
+// for any other name.
 func evaluationTag(group string) (tag string, ok bool) {
 	last := strings.LastIndexByte(group, '-')
 	if last < 3 || !strings.HasPrefix(group, "e-") {
