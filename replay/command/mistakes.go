@@ -109,7 +109,7 @@ func byFrequency(entries []mistakes.Entry) []mistakes.Entry {
 func printJSON(out io.Writer, entries iter.Seq[mistakes.Entry]) error {
 	encoder := export.NewLines(out)
 	for e := range entries {
-		if err := encoder.Encode(export.NewBookRow(e)); err != nil {
+		if err := encoder.Encode(e); err != nil {
 			return err
 		}
 	}

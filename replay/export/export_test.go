@@ -12,9 +12,10 @@ import (
 	"codea1/replay/eventlog"
 	"codea1/replay/eventlog/eventlogtest"
 	"codea1/replay/internal/replaytest"
+	"codea1/replay/mistakes"
 )
 
-// The two formats hold the same rows.
+// Both formats have the same rows.
 func TestParquetEqualsJSONL(t *testing.T) {
 	t.Parallel()
 	_, l := eventlogtest.Run(t, replaytest.Tell(t))
@@ -59,8 +60,8 @@ func TestBookAsParquet(t *testing.T) {
 	if err := Book(t.Context(), l.Book(), FormatParquet, &out); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := parquet.Read[BookRow](bytes.NewReader(out.Bytes()), int64(out.Len()))
-	if want := (BookRow{"p0", "f(1)", "1", 2, 2}); err != nil || len(rows) != l.Book().Size() || rows[0] != want {
+	rows, err := parquet.Read[mistakes.Entry](bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if want := (mistakes.Entry{ProblemID: "p0", Call: "f(1)", Expected: "1", Count: 2, Order: 2}); err != nil || len(rows) != l.Book().Size() || rows[0] != want {
 		t.Fatalf("%+v, %v; first should be %+v", rows, err, want)
 	}
 }
@@ -81,8 +82,8 @@ func TestEventsAsParquet(t *testing.T) {
 	}
 }
 
-// Large rows are not held until there are many.
-func TestParquetHoldsNoMoreThanItSays(t *testing.T) {
+// The writer flushes large rows before it has many.
+func TestParquetBoundsMemory(t *testing.T) {
 	t.Parallel()
 	const rows, bytesEach = 12, parquetGroupBytes / 4
 	var out bytes.Buffer
@@ -107,7 +108,7 @@ func TestParquetHoldsNoMoreThanItSays(t *testing.T) {
 	for i, g := range file.Metadata().RowGroups {
 		for _, c := range g.Columns {
 			if n := len(c.MetaData.Statistics.MaxValue); n > 64 {
-				t.Errorf("row group %d keeps %d bytes as the greatest of %v", i, n, c.MetaData.PathInSchema)
+				t.Errorf("row group %d stores %d bytes as the largest value of %v", i, n, c.MetaData.PathInSchema)
 			}
 		}
 	}
@@ -117,7 +118,7 @@ func TestParquetHoldsNoMoreThanItSays(t *testing.T) {
 	}
 }
 
-// A problem with more tests than are kept keeps those that fail most.
+// The set keeps the tests of a problem that most answers fail.
 func TestGoldenSetKeepsTheHardest(t *testing.T) {
 	set := newGoldenSet()
 	problem := events.Problem{ID: "p"}

@@ -9,10 +9,10 @@ import (
 	"codea1/events"
 )
 
-// MaxCount is the highest frequency a test can reach; counting stops there.
+// MaxCount is the highest frequency of a test; counting stops there.
 const MaxCount = 1 << 30
 
-// Book holds the tests that answers have failed and not been cured of.
+// Book holds the tests that answers have failed, each with its frequency.
 type Book struct {
 	problems map[string]*problem
 	size     int
@@ -24,9 +24,9 @@ type problem struct {
 	last  uint64 // highest order among the tests; 0 while unknown
 }
 
-// nextOrder is one more than the highest order there is. It follows from the
-// tests that are there, not from a counter, so that a book read back from
-// storage goes on exactly like this one.
+// nextOrder returns the highest order plus one. It depends on the present tests
+// and not on a counter, so that a book read back from storage gives the same
+// orders as this one.
 func (p *problem) nextOrder() uint64 {
 	if p.last == 0 {
 		for _, t := range p.tests {
@@ -44,20 +44,20 @@ type test struct {
 	count int
 }
 
-// Entry is one test of the book.
+// Entry is one test of the book. The tags name the columns of its exports.
 type Entry struct {
-	ProblemID string
-	// Order ranks the tests of a problem by when they entered: a test enters
-	// with one more than the highest order there, from 1.
-	Order    uint64
-	Call     string // Python expression
-	Expected string // the ground truth's value, a Python literal
-	Count    int    // frequency, 1 to MaxCount
+	ProblemID string `json:"problem" parquet:"problem"`
+	Call      string `json:"call" parquet:"call"`         // Python expression
+	Expected  string `json:"expected" parquet:"expected"` // the ground truth's value, a Python literal
+	Count     int    `json:"count" parquet:"count"`       // frequency, 1 to MaxCount
+	// Order ranks the tests of a problem by their time of entry. A test enters
+	// with the highest order of its problem plus one; the first has 1.
+	Order uint64 `json:"order" parquet:"order"`
 }
 
-// Change is what happened to one test: Count is its frequency afterwards, 0
-// when it left the book, and Before its frequency until then, 0 when it
-// entered.
+// Change is the change of one test. Count is its frequency after the change, 0
+// if the test left the book. Before is its frequency before the change, 0 if
+// the test entered.
 type Change struct {
 	Entry
 	Before int
@@ -66,19 +66,19 @@ type Change struct {
 // New returns an empty book.
 func New() *Book { return &Book{problems: make(map[string]*problem)} }
 
-// Apply takes in a rewarded group (design step 7) and returns what changed, in
-// order. Deltas apply in their order, decrements first. A test at 0 or below
-// leaves; when it fails again later it enters anew, behind the others. A
-// decrement of a test that is not in the book does nothing: another group of
-// the same question has taken it out since it was retrieved. Only groups posed
-// for training count.
+// Apply applies a rewarded group (step 7 of the algorithm) and returns the
+// changes in order. Deltas apply in their order, decrements first. A test leaves
+// at 0 or below; if an answer fails it again later, it enters with a new order.
+// A decrement of an absent test does nothing: another group of the same problem
+// has removed the test since it was retrieved. Groups of evaluations change
+// nothing.
 func (b *Book) Apply(r *events.GroupRewarded) []Change {
 	if r.Plan.Purpose != events.PurposeTrain || len(r.Deltas) == 0 {
 		return nil
 	}
 	changes := make([]Change, 0, len(r.Deltas))
 	for _, d := range r.Deltas {
-		e := Entry{ProblemID: r.ProblemID, Call: d.Call, Expected: d.Expected}
+		e := Entry{ProblemID: r.ProblemID, Order: 1, Call: d.Call, Expected: d.Expected}
 		before := 0
 		if p := b.problems[e.ProblemID]; p != nil {
 			if t, ok := p.tests[testKey{e.Call, e.Expected}]; ok {
@@ -86,10 +86,8 @@ func (b *Book) Apply(r *events.GroupRewarded) []Change {
 			} else {
 				e.Order = p.nextOrder()
 			}
-		} else {
-			e.Order = 1
 		}
-		// The delta is clamped first, so that no sum overflows.
+		// The delta is clamped first, so that the sum does not overflow.
 		e.Count = min(max(before+min(max(d.Change, -MaxCount), MaxCount), 0), MaxCount)
 		if e.Count == before {
 			continue
@@ -100,8 +98,8 @@ func (b *Book) Apply(r *events.GroupRewarded) []Change {
 	return changes
 }
 
-// Revert undoes what Apply returned, for a caller that could not store it. It
-// must be the latest change that is still in effect.
+// Revert undoes changes that Apply returned and the caller could not store. They
+// must be the latest changes in effect.
 func (b *Book) Revert(changes []Change) {
 	for _, c := range slices.Backward(changes) {
 		e := c.Entry
@@ -110,7 +108,7 @@ func (b *Book) Revert(changes []Change) {
 	}
 }
 
-// set moves the test of e from frequency before to e.Count, 0 meaning absent.
+// set changes the frequency of a test from before to e.Count; 0 means absent.
 func (b *Book) set(e Entry, before int) {
 	p := b.problems[e.ProblemID]
 	if p == nil {
@@ -143,8 +141,8 @@ func (b *Book) set(e Entry, before int) {
 	}
 }
 
-// Top returns the k most frequent tests of a question, ties in the order they
-// entered (design step 1).
+// Top returns the k most frequent tests of a problem (step 1 of the algorithm).
+// Tests of equal frequency are in the order of entry.
 func (b *Book) Top(problemID string, k int) []events.HistoricalTest {
 	entries := b.Tests(problemID)
 	slices.SortStableFunc(entries, func(x, y Entry) int { return cmp.Compare(y.Count, x.Count) })
@@ -156,7 +154,7 @@ func (b *Book) Top(problemID string, k int) []events.HistoricalTest {
 	return top
 }
 
-// Tests returns the tests of a question in the order they entered.
+// Tests returns the tests of a problem in the order of entry.
 func (b *Book) Tests(problemID string) []Entry {
 	p := b.problems[problemID]
 	if p == nil {
@@ -164,20 +162,20 @@ func (b *Book) Tests(problemID string) []Entry {
 	}
 	entries := make([]Entry, 0, len(p.tests))
 	for key, t := range p.tests {
-		entries = append(entries, Entry{problemID, t.order, key.call, key.expected, t.count})
+		entries = append(entries, Entry{problemID, key.call, key.expected, t.count, t.order})
 	}
 	slices.SortFunc(entries, func(x, y Entry) int { return cmp.Compare(x.Order, y.Order) })
 	return entries
 }
 
-// Problems returns the IDs of the questions that have tests, sorted.
+// Problems returns the IDs of the problems that have tests, sorted.
 func (b *Book) Problems() []string { return slices.Sorted(maps.Keys(b.problems)) }
 
 // Size returns the number of tests.
 func (b *Book) Size() int { return b.size }
 
-// All yields every test in canonical order: by problem ID, then in the order
-// they entered.
+// All yields every test in canonical order: by problem ID, then in the order of
+// entry.
 func (b *Book) All() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for _, id := range b.Problems() {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A difference names every test whose frequency changed, once, and no other.
+// Diff returns every test with another frequency once, and no other test.
 func TestDiffIsTheDifference(t *testing.T) {
 	type name struct{ problem, call, expected string }
 	counts := func(b *Book) map[name]int {

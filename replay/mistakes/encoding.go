@@ -8,19 +8,20 @@ import (
 	"math/bits"
 )
 
-// Version is the version of the encoded form and of the rules that lead to it.
-// State of another version is rebuilt from the log, never converted.
+// Version is the version of the encoding and of the rules of Apply. A book of
+// another version is rebuilt from the log, never converted.
 const Version = 1
 
-// maxOrder leaves room to count on from any order that is read.
+// maxOrder is below the largest uint64, so that nextOrder does not overflow.
 const maxOrder = 1 << 62
 
-// ErrMalformed is returned for bytes that are not an encoded book or entry.
+// ErrMalformed is returned for bytes that are not an encoded entry, and for an
+// entry that a book has already.
 var ErrMalformed = errors.New("malformed mistake book")
 
-// Append adds the encoded entry to b: order and count as unsigned varints,
-// then problem ID, call and expected value, each behind its length in bytes
-// as an unsigned varint.
+// Append appends the encoded entry to b: order and count as unsigned varints,
+// then problem ID, call and expected value, each after its length in bytes as an
+// unsigned varint.
 func (e *Entry) Append(b []byte) []byte {
 	b = binary.AppendUvarint(b, e.Order)
 	b = binary.AppendUvarint(b, uint64(e.Count))
@@ -31,7 +32,7 @@ func (e *Entry) Append(b []byte) []byte {
 	return b
 }
 
-// DecodeEntry reads one entry and returns what follows it.
+// DecodeEntry decodes one entry and returns the bytes after it.
 func DecodeEntry(b []byte) (Entry, []byte, error) {
 	d := decoder{rest: b}
 	e := Entry{Order: d.number(), Count: int(min(d.number(), MaxCount+1))}
@@ -42,8 +43,8 @@ func DecodeEntry(b []byte) (Entry, []byte, error) {
 	return e, d.rest, nil
 }
 
-// Add puts back a test that was stored, whatever the order they come in. It
-// refuses a test that is there already.
+// Add adds a test from storage. Tests may be added in any order. Add returns
+// ErrMalformed for a test that the book has already.
 func (b *Book) Add(e Entry) error {
 	if p := b.problems[e.ProblemID]; p != nil {
 		if _, ok := p.tests[testKey{e.Call, e.Expected}]; ok {
@@ -54,9 +55,8 @@ func (b *Book) Add(e Entry) error {
 	return nil
 }
 
-// Encode returns the whole book, tests in canonical order: Version as one
-// byte, the number of tests as an unsigned varint, then every entry. Equal
-// books have equal bytes.
+// Encode returns Version as one byte, the number of tests as an unsigned varint,
+// then every entry in canonical order. Equal books have equal bytes.
 func (b *Book) Encode() []byte {
 	out := binary.AppendUvarint([]byte{Version}, uint64(b.size))
 	for e := range b.All() {
@@ -65,36 +65,7 @@ func (b *Book) Encode() []byte {
 	return out
 }
 
-// Decode is the inverse of Encode. It accepts canonical bytes only.
-func Decode(raw []byte) (*Book, error) {
-	if len(raw) == 0 || raw[0] != Version {
-		return nil, fmt.Errorf("%w: not version %d", ErrMalformed, Version)
-	}
-	d := decoder{rest: raw[1:]}
-	count := d.number()
-	b := New()
-	var previous Entry
-	rest := d.rest
-	for i := uint64(0); i < count && !d.failed; i++ {
-		e, after, err := DecodeEntry(rest)
-		if err != nil {
-			return nil, fmt.Errorf("test %d: %w", i, err)
-		}
-		if i > 0 && (e.ProblemID < previous.ProblemID || e.ProblemID == previous.ProblemID && e.Order <= previous.Order) {
-			return nil, fmt.Errorf("%w: test %d is out of order", ErrMalformed, i)
-		}
-		if err := b.Add(e); err != nil {
-			return nil, err
-		}
-		previous, rest = e, after
-	}
-	if d.failed || len(rest) > 0 {
-		return nil, fmt.Errorf("%w: %d tests, %d bytes left over", ErrMalformed, count, len(rest))
-	}
-	return b, nil
-}
-
-// decoder reads varints and texts and remembers the first failure.
+// decoder reads varints and texts. failed stays true after the first failure.
 type decoder struct {
 	rest   []byte
 	failed bool
@@ -102,7 +73,7 @@ type decoder struct {
 
 func (d *decoder) number() uint64 {
 	v, n := binary.Uvarint(d.rest)
-	// Only the shortest form is canonical: no last group of zero bits.
+	// Only the shortest form is canonical: its last byte is not 0.
 	if n <= 0 || n > 1 && d.rest[n-1] == 0 {
 		d.failed = true
 		return 0
@@ -122,9 +93,10 @@ func (d *decoder) text() string {
 	return s
 }
 
-// Digest is the sum, modulo 2^256, of the SHA-256 of every encoded entry, four
-// little-endian words. It costs what changed, not what is there. It finds
-// damage and divergence; it does not withstand someone who picks the entries.
+// Digest is the sum, modulo 2^256, of the SHA-256 of every encoded entry, as four
+// little-endian words. The cost of an update depends on the changes and not on
+// the size of the book. It finds damage and divergence; it does not resist
+// entries chosen by an attacker.
 type Digest [4]uint64
 
 func (d *Digest) add(e *Entry) {
@@ -158,5 +130,5 @@ func entryHash(e *Entry) (words [4]uint64) {
 	return words
 }
 
-// Digest returns the digest of the book's present state.
+// Digest returns the digest of the book's tests.
 func (b *Book) Digest() Digest { return b.digest }

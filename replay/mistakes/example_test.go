@@ -15,7 +15,7 @@ func ExampleBook() {
 		{Call: "solve([2, 1])", Expected: "[1, 2]", Change: 3},
 	}})
 	book.Apply(&events.GroupRewarded{Plan: train, ProblemID: "sort", Deltas: []events.BookDelta{
-		{Call: "solve([])", Expected: "[]", Change: -1}, // an answer passed it: it leaves
+		{Call: "solve([])", Expected: "[]", Change: -1}, // an answer passed the test, and it leaves
 		{Call: "solve([1, 1])", Expected: "[1, 1]", Change: 1},
 	}})
 	for _, test := range book.Top("sort", 8) {
