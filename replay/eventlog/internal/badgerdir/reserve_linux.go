@@ -7,10 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve takes so much of dir's file system that release gives it back,
-// whoever else fills it meanwhile. The file has no name: it goes with the
-// process, however that ends. A file system that cannot set space aside gives
-// nothing to release.
+// Reserve reserves disk space on dir's file system; release frees it. The file has
+// no name, so the space is freed with the process, however it ends. On a file system
+// that cannot reserve space it does nothing.
 func Reserve(dir string, bytes int64) (release func() error, err error) {
 	file, err := os.CreateTemp(dir, ".log-reserve-*")
 	if err != nil {

@@ -2,7 +2,7 @@
 
 package badgerdir
 
-// Reserve cannot set space aside here.
+// Reserve does nothing on this system.
 func Reserve(string, int64) (release func() error, err error) {
 	return func() error { return nil }, nil
 }

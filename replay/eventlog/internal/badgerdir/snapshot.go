@@ -15,26 +15,24 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// snapshot puts the log in dir, as it stands, into a directory of its own,
-// from which it can be read while a run goes on writing: nothing there is
-// changed or waited for. Value logs that are full, by far the most of a log, are
-// linked: only collect deletes them, and not while their files are locked. The
-// rest is copied: the manifest, the write-ahead logs and the newest value log
-// end in the middle of a write, and a table Badger empties before it deletes it,
-// whatever other names it has. Badger's repair of a torn end, which would cut a
-// value log at a flipped byte as well, then happens to the copy.
+// snapshot copies the directory to a directory of its own, which can be read while
+// a writer goes on. It changes nothing in dir and waits for nobody. Full value
+// logs, most of the data, are hard links: they are deleted only under the lock of
+// LockFiles. The other files are copied: manifest, write-ahead logs and the newest
+// value log end within a write, and Badger truncates a table before it deletes it,
+// which a hard link would show. Badger's repair of a torn end changes only the
+// copy.
 //
-// For a rehearsal, which only looks at the end, tables are linked too: nobody
-// else has the log open, or the writer will not get it.
+// For a repair, tables are linked too: no writer has the directory open.
 //
-// remove takes the snapshot away. repairable reports that Badger may put the
-// copy in order: asked for, or needed because the log was not closed.
+// remove removes the snapshot. repairable reports that Badger may repair the copy:
+// for a rehearsal, or because the directory was not closed.
 func snapshot(dir string, repair bool) (copied string, repairable bool, remove func() error, err error) {
 	parent := filepath.Dir(filepath.Clean(dir))
 	removeAbandoned(parent)
 	pattern := fmt.Sprintf("%s%d-*", SnapshotPrefix, os.Getpid())
 	copied, err = os.MkdirTemp(parent, pattern)
-	if err != nil { // a backup that cannot be written to
+	if err != nil { // a read-only backup
 		copied, err = os.MkdirTemp("", pattern)
 	}
 	if err != nil {
@@ -48,7 +46,7 @@ func snapshot(dir string, repair bool) (copied string, repairable bool, remove f
 		unlock()
 		return os.RemoveAll(copied)
 	}
-	for range snapshotAttempts {
+	for range snapshotTries {
 		repairable, err = copyStore(dir, copied, repair, locked)
 		if !errors.Is(err, errMoved) {
 			break
@@ -67,23 +65,23 @@ const (
 	// SnapshotPrefix begins the names of snapshots beside a directory; the
 	// process ID follows.
 	SnapshotPrefix = ".log-read-"
-	// snapshotAttempts bounds how often a snapshot starts over because Badger
-	// moved a table meanwhile; it does so every few seconds at most.
-	snapshotAttempts = 20
-	// linkFromBytes is far above the 20 bytes of an empty value log.
+	// snapshotTries bounds the copies of one snapshot. Badger changes its files every
+	// few seconds at most.
+	snapshotTries = 20
+	// linkFromBytes is the size from which a file is linked. An empty value log has
+	// 20 bytes.
 	linkFromBytes = 64 << 10
 )
 
-// errMoved says that the store's set of files changed while it was copied.
+// errMoved says that the set of files changed during the copy.
 var errMoved = errors.New("the store keeps changing its files")
 
-// copyStore copies what belongs together. The order matters: a table comes into
-// the manifest before its write-ahead log goes, and a value is on disk before
-// the write-ahead log points at it. So, with the same manifest before and
-// after, no table or write-ahead log can have gone missing in between, and a
-// value log that is copied last holds every value that is pointed at. Unless
-// locked, value logs may go meanwhile: they are copied, and must still be there
-// in the end.
+// copyStore copies a consistent set of files. The order matters: Badger adds a
+// table to the manifest before it deletes the write-ahead log, and writes a value
+// before the key in the write-ahead log. So if the manifest is the same before and
+// after, no table or write-ahead log is missing, and a value log that is copied
+// last has every value that a key needs. Without the lock of LockFiles value logs
+// may be deleted meanwhile: they are copied, and must still exist at the end.
 func copyStore(from, to string, repair, locked bool) (live bool, err error) {
 	manifest, err := os.ReadFile(filepath.Join(from, badger.ManifestFilename))
 	if err != nil {
@@ -119,7 +117,7 @@ func copyStore(from, to string, repair, locked bool) (live bool, err error) {
 			return live, err
 		}
 	}
-	// A value log may have come up since.
+	// The writer may have added a value log.
 	newer, err := filepath.Glob(filepath.Join(from, "*"+ValueLogSuffix))
 	if err != nil {
 		return live, err
@@ -154,7 +152,7 @@ func copyStore(from, to string, repair, locked bool) (live bool, err error) {
 	return live, os.WriteFile(filepath.Join(to, badger.ManifestFilename), manifest, 0o600)
 }
 
-// shrunk reports whether a file is not as long any more as its copy.
+// shrunk reports whether a file is shorter than its copy, or does not exist.
 func shrunk(from, to string, names []string) bool {
 	for _, name := range names {
 		was, err := os.Stat(filepath.Join(to, name))
@@ -169,9 +167,9 @@ func shrunk(from, to string, names []string) bool {
 	return false
 }
 
-// linkFile gives a file a second name; between file systems it is copied. So
-// is a small one: Badger deletes empty value logs when it opens, and it empties
-// a file before it deletes it, whatever other names the file has.
+// linkFile makes a hard link. It copies between file systems, and it copies small
+// files: Badger deletes empty value logs when it opens, and truncates a file before
+// it deletes it.
 func linkFile(from, to, name string) error {
 	info, err := os.Stat(filepath.Join(from, name))
 	if err != nil {
@@ -187,8 +185,8 @@ func linkFile(from, to, name string) error {
 	return copyFile(from, to, name)
 }
 
-// copyTable copies a file that has no holes: the kernel does it, and on some
-// file systems without copying.
+// copyTable copies a file without holes. The kernel does it, on some file systems
+// without copying the data.
 func copyTable(from, to, name string) error {
 	in, err := os.Open(filepath.Join(from, name))
 	if err != nil {
@@ -202,8 +200,8 @@ func copyTable(from, to, name string) error {
 	return errors.Join(err, in.Close(), out.Close())
 }
 
-// copyFile copies a file and keeps its holes: Badger makes files larger than
-// what it has written.
+// copyFile copies a file and keeps its holes: Badger's files are larger than their
+// data.
 func copyFile(from, to, name string) (err error) {
 	in, err := os.Open(filepath.Join(from, name))
 	if err != nil {
@@ -247,9 +245,9 @@ func clearDir(dir string) error {
 	return nil
 }
 
-// removeAbandoned takes away snapshots of readers that were killed: the links
-// would keep the space of files that the store has deleted. One that cannot be
-// removed is left to the next reader.
+// removeAbandoned removes the snapshots of killed readers: their links keep the
+// disk space of deleted files. A snapshot that cannot be removed is left to the
+// next reader.
 func removeAbandoned(parent string) {
 	left, err := filepath.Glob(filepath.Join(parent, SnapshotPrefix+"*"))
 	if err != nil {

@@ -4,8 +4,8 @@ package badgerdir
 
 import "math"
 
-// Free cannot tell here; the store's own error has to do.
+// Free is unknown on this system: a full disk shows as an error of the store.
 func Free(string) (uint64, error) { return math.MaxUint64, nil }
 
-// Usage cannot tell here.
+// Usage is unknown on this system.
 func Usage(string) uint64 { return 0 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Free returns the space left to this process on dir's file system.
+// Free returns the bytes on dir's file system that this process can use.
 func Free(dir string) (uint64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -19,8 +19,8 @@ func Free(dir string) (uint64, error) {
 	return s.Bavail * uint64(s.Bsize), nil
 }
 
-// Usage returns how much of the disk the files in a directory take: less
-// than their sizes add up to, where they have holes.
+// Usage returns the bytes of the disk that the files in dir take. Files with holes
+// take less than their size.
 func Usage(dir string) (bytes uint64) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

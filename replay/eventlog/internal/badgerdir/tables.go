@@ -16,24 +16,24 @@ import (
 	"github.com/dgraph-io/badger/v4/y"
 )
 
-// Badger ends the process over a table that is cut off, and deletes those that
-// its manifest does not name: of a manifest that lost its end, that is what came
-// last. So tables and manifest are looked at before Badger opens them.
+// Badger ends the process on a truncated table, and deletes the tables that its
+// manifest does not name: after a truncation of the manifest, the newest ones. So
+// tables and manifest are checked before Badger opens them.
 
-// leftOut is the table with the newest content of those that a manifest does
-// not name; none if it has no name.
+// leftOut is the newest table that the manifest does not name; its name is empty if
+// there is none.
 type leftOut struct {
 	name    string
 	version uint64 // of the newest transaction in it
 }
 
-// checkTables reads the end of every table in a store's directory. A table that
-// the manifest names has to be whole. Of others, a killed writer leaves some:
-// what they hold is in tables that are named, or in a write-ahead log.
+// checkTables reads the end of every table. A table that the manifest names must be
+// whole. A killed writer may leave others, with content that is also in named
+// tables or in a write-ahead log.
 func checkTables(dir string, o badger.Options) (left leftOut, err error) {
 	named, err := namedTables(dir, o)
 	if err != nil {
-		return left, nil //nolint:nilerr // Badger says what is wrong with a manifest, and touches nothing
+		return left, nil //nolint:nilerr // Badger reports a damaged manifest and changes nothing
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+TableSuffix))
 	if err != nil {
@@ -71,7 +71,7 @@ var errTable = errors.New("is cut off or damaged")
 
 // tableVersion returns the version of the newest transaction in a table. A table
 // ends with its index, the index's length, a checksum of the index, and the
-// checksum's length; lengths have four bytes.
+// checksum's length. Lengths have four bytes.
 func tableVersion(path string) (version uint64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -112,8 +112,8 @@ func tableVersion(path string) (version uint64, err error) {
 	return fb.GetRootAsTableIndex(index, 0).MaxVersion(), nil
 }
 
-// parseChecksum reads a checksum's protocol buffer: an algorithm as field 1 and
-// a sum as field 2, both varints, and nothing of what is 0.
+// parseChecksum decodes the protocol buffer of a checksum: an algorithm as field 1
+// and a sum as field 2, both varints. Zero fields are absent.
 func parseChecksum(b []byte) (*pb.Checksum, bool) {
 	var checksum pb.Checksum
 	for len(b) > 1 {

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// Badger cuts the newest value log before the first entry whose checksum is
-// wrong, wherever that is. A batch lies there in no particular order, so what a
-// cut takes need not show at the end of the log.
+// Badger cuts the newest value log before the first entry with a wrong checksum. The
+// values of a batch have no particular order there, so the cut may remove values of
+// events that are not the last ones.
 
-// ValueLogEnd returns the newest value log in dir, "" where there is none, and
-// its size without the zeros that Badger makes it longer by.
+// ValueLogEnd returns the path of the newest value log in dir, "" if there is none,
+// and its size without the zeros at its end.
 func ValueLogEnd(dir string) (path string, end int64, err error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*"+ValueLogSuffix)) // sorted, and of one length
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+ValueLogSuffix)) // sorted: the names have one length
 	if err != nil || len(paths) == 0 {
 		return "", 0, err
 	}
@@ -41,7 +41,7 @@ func ValueLogEnd(dir string) (path string, end int64, err error) {
 	return path, end, err
 }
 
-// isShorter reports whether a file ends before a size, or is gone.
+// isShorter reports whether a file is shorter than size, or does not exist.
 func isShorter(path string, size int64) bool {
 	info, err := os.Stat(path)
 	return err != nil || info.Size() < size

@@ -9,16 +9,16 @@ import (
 	"path/filepath"
 )
 
-// Badger takes the first entry of a write-ahead log that has no checksum of its
-// own for the place where a kill tore it, and drops all that follows. That is
-// right for the last transaction: the one before was on disk by then. A flipped
-// byte further up would take transactions with it that were acknowledged.
+// Badger takes the first entry of a write-ahead log with a wrong checksum for the
+// place where a kill tore the log, and drops all that follows. That is correct for
+// the last transaction: the one before it was on disk by then. After a flipped byte
+// in an earlier one Badger would drop acknowledged transactions.
 
-// WALStart is where the entries of a write-ahead log begin.
+// WALStart is the offset of the first entry of a write-ahead log.
 const WALStart = 20
 
-// checkWriteAheadLogs returns an error that names the place if a write-ahead log
-// in dir is damaged before its last transactions. Nobody may be writing to it.
+// checkWriteAheadLogs returns an error if a write-ahead log in dir is damaged before
+// its last transactions. No writer may have dir open.
 func checkWriteAheadLogs(dir string) error {
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+MemTableSuffix))
 	if err != nil {
@@ -36,10 +36,11 @@ func checkWriteAheadLogs(dir string) error {
 	return nil
 }
 
-// walDamage returns where the entries of a write-ahead log end, and whether what
-// follows cannot be what a kill leaves: entries of two transactions or more.
+// walDamage returns the end of the readable entries of a write-ahead log. The log is
+// damaged if entries of two transactions or more follow: a kill tears only the last
+// one.
 func walDamage(raw []byte) (at int, damaged bool) {
-	end := len(bytes.TrimRight(raw, "\x00")) // the file is made larger than what is written
+	end := len(bytes.TrimRight(raw, "\x00")) // the file is larger than its data
 	for at = WALStart; at < end; {
 		size, _ := walEntry(raw[at:])
 		if size == 0 {
@@ -68,10 +69,10 @@ const walLeast = 2 + 3 + crc32.Size
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// walEntry returns the size of the entry that b begins with, 0 if it begins with
-// none, and the version of its transaction. An entry is two bytes of flags; the
-// lengths of key and value and a time, as uvarints; key and value; a checksum.
-// A key ends with eight bytes of its version.
+// walEntry returns the size of the entry at the start of b, 0 if there is none, and
+// the version of its transaction. An entry has two bytes of flags; the lengths of
+// key and value and a time, as uvarints; key and value; a checksum. A key ends with
+// eight bytes of its version.
 func walEntry(b []byte) (size int, version uint64) {
 	if len(b) < walLeast {
 		return 0, 0
