@@ -128,18 +128,18 @@ func TestKill(t *testing.T) {
 	t.Logf("%d kills, %d events, 0 acknowledged events lost, 0 twice, chain intact; %d payloads compacted", kills, total, compacted)
 }
 
-// killsWanted is how often the writer is killed: CODEA1_KILLS times, or 30.
+// killsWanted returns the number of kills: CODEA1_KILLS, or 30 in a thorough test.
 func killsWanted(t *testing.T) int {
 	text := os.Getenv("CODEA1_KILLS")
 	switch {
-	case text == "" && testing.Short():
-		return 5
-	case text == "":
+	case text == "" && thorough():
 		return 30
+	case text == "":
+		return 4
 	}
 	kills, err := strconv.Atoi(text)
 	if err != nil || kills < 1 {
-		t.Fatalf("CODEA1_KILLS=%q is no number of kills", text)
+		t.Fatalf("CODEA1_KILLS=%q: want a number of kills from 1", text)
 	}
 	return kills
 }

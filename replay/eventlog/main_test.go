@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 	replaytest.Main(m)
 }
 
+// thorough reports whether tests repeat for confidence.
+func thorough() bool { return os.Getenv("CODEA1_TEST_THOROUGH") == "1" }
+
 // scratch opens a log in a fifth of the time and syncs nothing: for tests that
 // open many and lose none.
 var scratch = Options{Scratch: true, chunkEvents: 16}

@@ -106,7 +106,7 @@ func TestReadersOutliveMerging(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i := range 3 { // a table each
-		l := openLog(t, dir, Options{})
+		l := openLog(t, dir, scratch)
 		for slot := 50 * i; slot < 50*(i+1); slot++ {
 			mustAppend(t, l, at(3*slot, replaytest.Group(t, slot)...))
 		}
