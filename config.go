@@ -181,14 +181,13 @@ func configText(s any, bus *connect.Flags) (string, error) {
 // steps returns the training steps of the run.
 func (s *RunSettings) steps(problems int) int { return s.Curriculum.PlannedSteps(problems) }
 
-// schedule returns the configuration of the curriculum for a number of training
-// problems.
-func (s *RunSettings) schedule(problems int) (curriculum.Config, error) {
+// schedule returns the configuration of the curriculum.
+func (s *RunSettings) schedule() (curriculum.Config, error) {
 	recipe, err := s.Reward.Recipe()
 	if err != nil {
 		return curriculum.Config{}, err
 	}
-	return s.Curriculum.Config(problems, recipe.Rules().Golden), nil
+	return curriculum.Config{Flags: s.Curriculum, Golden: recipe.Rules().Golden}, nil
 }
 
 func (s *RunSettings) evaluation() evaluation.Config {

@@ -31,8 +31,8 @@ import (
 )
 
 // benchSizes are the sizes of the paper's steps and groups.
-var benchSizes = curriculum.Config{
-	ProblemsPerStep: 256, MaxStaleness: 1, Historical: 8, Answers: 8, Suites: 8, Tests: 8,
+var benchSizes = curriculum.Flags{
+	Epochs: 1, ProblemsPerStep: 256, MaxStaleness: 1, Historical: 8, Answers: 8, Suites: 8, Tests: 8,
 	Temperature: 1, CodeTokens: benchTokens, TestTokens: benchTokens,
 }
 
@@ -113,7 +113,7 @@ type pipeline struct {
 
 const pipelineRun = "bench"
 
-func newPipeline(t testing.TB, sizes curriculum.Config) *pipeline {
+func newPipeline(t testing.TB, sizes curriculum.Flags) *pipeline {
 	p := &pipeline{dir: t.TempDir(), steps: sizes.Steps, staging: prometheus.NewRegistry(), finished: make(chan struct{})}
 	server, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: filepath.Join(p.dir, "nats"), SyncInterval: connect.SyncInterval})
 	if err != nil {
@@ -135,7 +135,7 @@ func newPipeline(t testing.TB, sizes curriculum.Config) *pipeline {
 	for i := range set {
 		set[i] = benchProblem(i)
 	}
-	schedule, err := curriculum.New(sizes, set, p.log.Book(), nil)
+	schedule, err := curriculum.New(curriculum.Config{Flags: sizes}, set, p.log.Book(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

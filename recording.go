@@ -65,7 +65,7 @@ func (r *recording) open(ctx context.Context) error {
 		return err
 	}
 	r.onClose(r.log.Close)
-	schedule, err := r.settings.schedule(len(training))
+	schedule, err := r.settings.schedule()
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ type Curriculum struct {
 // New returns the curriculum of a run that has not begun. The order of the
 // problems must be the same whenever the run is resumed.
 func New(config Config, problems []events.Problem, book Book, evaluation Evaluation) (*Curriculum, error) {
-	if err := config.Validate(len(problems)); err != nil {
+	if err := config.validate(len(problems)); err != nil {
 		return nil, err
 	}
 	return &Curriculum{
@@ -49,7 +49,7 @@ func New(config Config, problems []events.Problem, book Book, evaluation Evaluat
 		order:    order{problems: len(problems), perStep: config.ProblemsPerStep, seed: config.Seed},
 		versions: map[events.Role]int{},
 		posed:    map[string]bool{}, ended: map[string]bool{}, evals: map[string][]string{},
-		next: 1, last: config.Steps,
+		next: 1, last: config.PlannedSteps(len(problems)),
 	}, nil
 }
 

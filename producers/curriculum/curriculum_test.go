@@ -28,10 +28,10 @@ func problems(n int) []events.Problem {
 }
 
 func config(steps, perStep, staleness int) Config {
-	return Config{
-		Steps: steps, ProblemsPerStep: perStep, Seed: 7, MaxStaleness: staleness, Historical: 8,
+	return Config{Flags: Flags{
+		Steps: steps, Epochs: 1, ProblemsPerStep: perStep, Seed: 7, MaxStaleness: staleness, Historical: 8,
 		Answers: 2, Suites: 2, Tests: 2, Temperature: 1, CodeTokens: 8, TestTokens: 8,
-	}
+	}}
 }
 
 func evaluation(n int) Evaluation {
@@ -218,11 +218,11 @@ func TestRestartPosesTheSameGroups(t *testing.T) {
 
 func TestConfigErrorsNameTheField(t *testing.T) {
 	c := config(1, 4, 0)
-	if err := c.Validate(3); err == nil || err.Error() != "curriculum: the problem set has 3 problems, fewer than the 4 of one step; lower --problems-per-step" {
+	if err := c.validate(3); err == nil || err.Error() != "curriculum: the problem set has 3 problems, fewer than the 4 of one step; lower --problems-per-step" {
 		t.Errorf("too few problems: %v", err)
 	}
 	c.MaxStaleness = -1
-	if err := c.Validate(10); err == nil || err.Error() != "curriculum: max staleness is -1; want 0 to 64" {
+	if err := c.validate(10); err == nil || err.Error() != "curriculum: --max-staleness is -1; want 0 to 64" {
 		t.Errorf("negative staleness: %v", err)
 	}
 }

@@ -1,5 +1,11 @@
 package curriculum
 
+import (
+	"fmt"
+
+	"codea1/events/settings"
+)
+
 // Flags are the settings of a run's schedule and of the groups it poses.
 type Flags struct {
 	Seed uint64 `yaml:"seed" help:"Root of every random choice: the same seed gives the same run." default:"1" group:"Schedule"`
@@ -20,21 +26,27 @@ type Flags struct {
 	TestTokens  int     `yaml:"test-tokens" help:"Most tokens of a suite." default:"2048" min:"1" max:"1048576" group:"Sampling"`
 }
 
-// PlannedSteps returns the training steps of a run over so many problems.
+// Config is the configuration of a curriculum.
+type Config struct {
+	Flags
+	Golden bool // pose groups with golden tests, for a recipe that needs them
+}
+
+// PlannedSteps returns the training steps of a run over a number of problems. As
+// in the paper's data loader, an epoch does not pose the problems that are too few
+// for a last step; the next epoch shuffles all of them again.
 func (f *Flags) PlannedSteps(problems int) int {
 	if f.Steps > 0 {
 		return f.Steps
 	}
-	return StepsFor(problems, f.ProblemsPerStep, f.Epochs)
+	return f.Epochs * (problems / f.ProblemsPerStep)
 }
 
-// Config returns the schedule of a run over so many problems. With golden, each
-// group carries the golden tests of its problem.
-func (f *Flags) Config(problems int, golden bool) Config {
-	return Config{
-		Steps: f.PlannedSteps(problems), ProblemsPerStep: f.ProblemsPerStep, Seed: f.Seed, MaxStaleness: f.MaxStaleness,
-		Historical: f.Historical, EvalEvery: f.EvalEvery,
-		Answers: f.Answers, Suites: f.Suites, Tests: f.Tests, Temperature: f.Temperature,
-		CodeTokens: f.CodeTokens, TestTokens: f.TestTokens, Golden: golden,
+// validate checks the settings against the number of training problems.
+func (f *Flags) validate(problems int) error {
+	err := settings.Check(f, func(key string) string { return "curriculum: --" + key })
+	if err == nil && problems < f.ProblemsPerStep {
+		err = fmt.Errorf("curriculum: the problem set has %d problems, fewer than the %d of one step; lower --problems-per-step", problems, f.ProblemsPerStep)
 	}
+	return err
 }
