@@ -16,8 +16,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"codea1/events"
 )
 
 // serve returns a server of f on a free port, which ends with the test, and a
@@ -73,16 +71,9 @@ func request(t testing.TB, url string) (status int, body string, header http.Hea
 	return response.StatusCode, string(data), response.Header
 }
 
-func applyAll(t testing.TB, f *Follower, es ...*events.Event) {
-	t.Helper()
-	for _, m := range encode(t, es...) {
-		f.apply(&m)
-	}
-}
-
 func TestServerShowsTheRun(t *testing.T) {
 	f := NewFollower()
-	applyAll(t, f, start()...)
+	applyTo(t, f, start()...)
 	server, _ := serve(t, f)
 
 	status, body, header := request(t, server.URL())
@@ -164,7 +155,7 @@ func TestEventsStreamsTheStateAsItChanges(t *testing.T) {
 	if s, ok := next(); !ok || s.Run != "" || s.Phase != PhaseStarting {
 		t.Fatalf("at first: %v %+v", ok, s)
 	}
-	applyAll(t, f, start()...)
+	applyTo(t, f, start()...)
 	for {
 		s, ok := next()
 		if !ok {

@@ -38,7 +38,7 @@ func drawFormula(t *rapid.T) Formula {
 	f.Validity, f.Adversarial, f.Unprintable = weight.Draw(t, "validity"), weight.Draw(t, "adversarial"), weight.Draw(t, "unprintable")
 	f.Wanted = rapid.IntRange(0, 9).Draw(t, "wanted")
 	f.AgainstHistorical = rapid.Bool().Draw(t, "against historical")
-	f.HistoricalShare = rapid.Float64Range(0, 1).Draw(t, "history")
+	f.HistoricalShare = rapid.Float64Range(0, 1).Draw(t, "historical")
 	f.GroupRules.Advantage = rapid.SampledFrom([]Advantage{AdvantageStd, AdvantageMean}).Draw(t, "advantage")
 	f.GroupRules.Compare = rapid.SampledFrom([]Comparison{CompareAnswer, CompareGroup}).Draw(t, "compare")
 	f.GroupRules.Choose = rapid.SampledFrom([]Choice{ChooseMaxStd, ChooseMaxMean, ChooseNone}).Draw(t, "choose")
