@@ -3,10 +3,9 @@ package schemas
 import (
 	"bytes"
 	"embed"
-	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"sync"
 
@@ -22,15 +21,6 @@ var ErrNoSchema = errors.New("no schema")
 // FileName returns the name of a schema's file.
 func FileName(eventType string, version int) string {
 	return fmt.Sprintf("%s.v%d.json", eventType, version)
-}
-
-// Names returns the names of all schema files, sorted.
-func Names() []string {
-	names, err := fs.Glob(files, "*.json")
-	if err != nil {
-		panic(err) // impossible: the pattern is constant
-	}
-	return names
 }
 
 // Read returns the JSON text of the schema of an event type and version.
@@ -51,12 +41,21 @@ func Validate(eventType string, version int, payload map[string]any) error {
 	if err != nil {
 		return err
 	}
-	if err := schema.Validate(jsonValue(payload)); err != nil {
+	text, err := json.Marshal(payload)
+	if err != nil {
+		return fmt.Errorf("%s version %d: %w", eventType, version, err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err == nil {
+		err = schema.Validate(value)
+	}
+	if err != nil {
 		return fmt.Errorf("%s version %d: %w", eventType, version, err)
 	}
 	return nil
 }
 
+// compile returns the compiled schema of an event type and version.
 func compile(eventType string, version int) (*jsonschema.Schema, error) {
 	name := FileName(eventType, version)
 	if s, ok := compiled.Load(name); ok {
@@ -82,37 +81,4 @@ func compile(eventType string, version int) (*jsonschema.Schema, error) {
 	}
 	compiled.Store(name, s)
 	return s, nil
-}
-
-// jsonValue converts the values that msgpack decodes to JSON's.
-func jsonValue(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, item := range v {
-			out[k] = jsonValue(item)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = jsonValue(item)
-		}
-		return out
-	case []byte:
-		return base64.StdEncoding.EncodeToString(v)
-	case int8:
-		return int(v)
-	case int16:
-		return int(v)
-	case uint8:
-		return int(v)
-	case uint16:
-		return int(v)
-	case uint32:
-		return int(v)
-	case int32:
-		return int(v)
-	}
-	return v
 }
