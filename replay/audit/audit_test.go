@@ -22,7 +22,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckFinds tells runs that cannot have been.
+// TestCheckFinds makes runs with contradictions.
 func TestCheckFinds(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

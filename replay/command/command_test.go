@@ -97,8 +97,8 @@ assert f(0) == 0  # count 1
 	}
 }
 
-// TestTranscript reads testdata/commands: `run` with a command line on the log
-// of a told run, whose directory is RUN, and what it prints.
+// TestTranscript reads testdata/commands: `run` with a command line on the log of a whole
+// run, with the directory RUN, and the output.
 func TestTranscript(t *testing.T) {
 	run, l := eventlogtest.Run(t, replaytest.Tell(t))
 	if err := l.Close(); err != nil {
@@ -120,7 +120,7 @@ func TestTranscript(t *testing.T) {
 	})
 }
 
-// A command that is interrupted says so, and leaves no snapshot behind.
+// An interrupted command returns the error and leaves no snapshot.
 func TestInterruptedCommands(t *testing.T) {
 	messages := replaytest.Tell(t)
 	for slot := range 40 {

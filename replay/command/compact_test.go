@@ -13,7 +13,7 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// What needs tokens says which are gone; what needs none goes on.
+// Commands that need tokens report compacted ones; the others work as before.
 func TestCommandsOnACompactedLog(t *testing.T) {
 	t.Parallel()
 	run, l := eventlogtest.Run(t, replaytest.Tell(t))
@@ -66,7 +66,7 @@ func TestCommandsOnACompactedLog(t *testing.T) {
 	}
 }
 
-// Nothing comes before the start, however much of the run is settled.
+// A compaction to the start compacts nothing, even if later steps are trained.
 func TestCompactToTheStart(t *testing.T) {
 	t.Parallel()
 	s := replaytest.NewStory(t)

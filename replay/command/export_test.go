@@ -15,7 +15,7 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// An export that is cut short leaves no file behind.
+// An interrupted export leaves no file.
 func TestExportedFileIsWholeOrAbsent(t *testing.T) {
 	t.Parallel()
 	run, l := eventlogtest.Run(t, replaytest.Tell(t))
@@ -41,7 +41,7 @@ func TestExportedFileIsWholeOrAbsent(t *testing.T) {
 	}
 }
 
-// What stands where the file should go stays as it is, and the error names it.
+// An export does not replace a directory, and the error names the path.
 func TestExportToWhatIsNoFile(t *testing.T) {
 	t.Parallel()
 	run, l := eventlogtest.Run(t, replaytest.Tell(t))

@@ -36,7 +36,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// testHost has a real bus, and remembers what became of checkpoints.
+// testHost has a real bus, and records the calls for checkpoints.
 type testHost struct {
 	bus     fork.SeedBus
 	kept    map[string][]int // by run directory and role
@@ -44,7 +44,7 @@ type testHost struct {
 	removed []int
 	aside   int
 	fail    error // of PlaceCheckpoint
-	vanish  bool  // the run lets go of its checkpoints once they are asked for
+	vanish  bool  // the run deletes its checkpoints after they are listed
 }
 
 func (h *testHost) Configure(_, config string, changes map[string]string) (string, error) {
@@ -87,7 +87,7 @@ func (h *testHost) RemoveCheckpoint(_ string, _ events.Role, version int) error 
 	return nil
 }
 
-// told leaves a stopped run that was told and returns its directory.
+// told returns the directory of a stopped, whole run.
 func told(t *testing.T) (runs, dir string) {
 	t.Helper()
 	run, l := eventlogtest.Run(t, replaytest.Tell(t))
@@ -97,8 +97,8 @@ func told(t *testing.T) (runs, dir string) {
 	return filepath.Dir(run), run
 }
 
-// A fork stands where the two part: on its bus, with the checkpoints that were
-// newest there. One that was not kept is trained again.
+// A fork has the bus positions and the newest checkpoints of the fork's position. A
+// checkpoint that was not kept is trained again.
 func TestForkCommand(t *testing.T) {
 	t.Parallel()
 	runs, dir := told(t)
@@ -131,7 +131,7 @@ func TestForkCommand(t *testing.T) {
 	if last, _ := l.Last(); last != report.Events || l.Position() == events.Start || host.placed[0].Position != l.Position() {
 		t.Errorf("%d events, at %q, trainers at %q", last, l.Position(), host.placed[0].Position)
 	}
-	// Verify says what it begins with.
+	// Verify names the origin.
 	out.Reset()
 	verify := VerifyCommand{runArgument: runArgument{RunDir: report.Run}}
 	if err := verify.Run(within(t), &out, slog.New(slog.DiscardHandler), parent); err != nil || !strings.Contains(out.String(), "events are those of run r1") {
@@ -139,7 +139,7 @@ func TestForkCommand(t *testing.T) {
 	}
 }
 
-// A run that goes on may let go of a checkpoint while it is forked.
+// A live run may delete a checkpoint while it is forked.
 func TestForkCommandOfALiveRun(t *testing.T) {
 	t.Parallel()
 	runs, dir := told(t)
@@ -186,8 +186,8 @@ func TestForkCommandLeavesNothingHalf(t *testing.T) {
 	}
 }
 
-// A restored bus has the log; trainers and recorder stand on it, and what the
-// log has not heard of is made again.
+// A restored bus has the log, recorder and trainers have positions on it, and versions that
+// the log does not have are removed.
 func TestRestoreBusCommand(t *testing.T) {
 	t.Parallel()
 	_, dir := told(t)
@@ -216,7 +216,7 @@ func TestRestoreBusCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	// After v1 a trainer needs step 2 from its first question on.
+	// After v1 a trainer needs step 2 from its first problem on.
 	m, _, err := reader.Next(within(t))
 	if err != nil || m.Type != events.TypeProblemPosed || m.Group != "s000002-q0000" {
 		t.Errorf("a trainer at v1 goes on with %s of %s, %v", m.Type, m.Group, err)
@@ -226,7 +226,7 @@ func TestRestoreBusCommand(t *testing.T) {
 	}
 }
 
-// A bus of its own is only looked for where there is a run.
+// The embedded bus is opened only for an existing run directory.
 func TestRebuildCommandFromNoBus(t *testing.T) {
 	t.Parallel()
 	into := filepath.Join(t.TempDir(), "into")

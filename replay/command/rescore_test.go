@@ -13,8 +13,7 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// A recipe file is asked about under the name it gives itself; --alpha says
-// nothing of it.
+// A recipe file is reported under its own name, and --alpha does not apply to it.
 func TestRescoreFromFile(t *testing.T) {
 	t.Parallel()
 	run, l := eventlogtest.Run(t, replaytest.Tell(t))

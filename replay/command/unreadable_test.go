@@ -15,12 +15,11 @@ import (
 	"codea1/replay/query"
 )
 
-// unreadable makes a message one that nobody can read, as a stage of another
-// program could publish it.
+// unreadable gives a message a payload that cannot be decoded, as another program may
+// publish it.
 func unreadable(m *events.Message) { m.Encoding, m.Data = events.EncodingNone, []byte{0xc1} }
 
-// unreadableStory is a run with two groups that nobody can read to the end, and
-// one that everybody can.
+// unreadableStory is a run with two groups that have an undecodable event, and one without.
 func unreadableStory(t *testing.T) []events.Message {
 	s := replaytest.NewStory(t)
 	s.Start()
@@ -43,8 +42,7 @@ func unreadableStory(t *testing.T) []events.Message {
 	return s.Messages
 }
 
-// An event that nobody can read is shown as such, and keeps nothing else from
-// being shown.
+// An event that cannot be decoded is shown as such, and all other events are shown.
 func TestCommandsOnAnUnreadableEvent(t *testing.T) {
 	t.Parallel()
 	messages := unreadableStory(t)
@@ -85,7 +83,7 @@ func TestCommandsOnAnUnreadableEvent(t *testing.T) {
 			t.Errorf("row %d: %s", i, row)
 		}
 	}
-	// Somebody should look at it, though.
+	// Verify reports it.
 	_, err = execute(t, "replay", "verify", run)
 	var found *FindingsError
 	if !errors.As(err, &found) || found.Found != 2 {
@@ -93,7 +91,7 @@ func TestCommandsOnAnUnreadableEvent(t *testing.T) {
 	}
 }
 
-// Events of a group that do not fit each other are refused by name, not trusted.
+// Events of a group with different plans are an error that names the event.
 func TestEventsOfAnotherPlan(t *testing.T) {
 	t.Parallel()
 	s := replaytest.NewStory(t)
@@ -120,7 +118,7 @@ func TestEventsOfAnotherPlan(t *testing.T) {
 	}
 }
 
-// The payload of a fork names its origin as the wire does.
+// The exported payload of a fork names its origin with the fields of the event.
 func TestExportOfAnOrigin(t *testing.T) {
 	t.Parallel()
 	_, l := eventlogtest.Run(t, replaytest.Tell(t))

@@ -11,7 +11,7 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// mustBegin begins a batch that only Wait can say something against.
+// mustBegin begins a batch or fails the test.
 func mustBegin(t *testing.T, l *Log, entries []Incoming) *Pending {
 	t.Helper()
 	p, err := l.Begin(t.Context(), entries)
@@ -21,8 +21,8 @@ func mustBegin(t *testing.T, l *Log, entries []Incoming) *Pending {
 	return p
 }
 
-// A batch is held to the one ahead of it, on disk or not: to its payloads, and
-// to what it refuses.
+// A batch is compared with the batch before it, even if that is not on disk yet: with
+// its payloads and with its refusals.
 func TestBeginSeesTheBatchAhead(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), Options{})
@@ -54,7 +54,7 @@ func TestBeginSeesTheBatchAhead(t *testing.T) {
 	}
 }
 
-// Behind a batch that could not be committed none is.
+// No batch is appended after a failed commit.
 func TestBeginBehindAFailedCommit(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), Options{})
@@ -76,7 +76,7 @@ func TestBeginBehindAFailedCommit(t *testing.T) {
 	}
 }
 
-// Whoever appends at the same time: each event is there once.
+// Several writers append the same events at the same time: each event is stored once.
 func TestAppendAtOnce(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), scratch)
@@ -103,8 +103,8 @@ func TestAppendAtOnce(t *testing.T) {
 	}
 }
 
-// An ID is ruled out only if it is not there, and nearly always then: before
-// and after the log is opened again.
+// The filter excludes only IDs that the log does not have, and nearly all of them:
+// before and after the log is opened again.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -141,7 +141,7 @@ func TestSeen(t *testing.T) {
 	check()
 }
 
-// The filters grow with a log, take what they are made for, and end at a bound.
+// The filters grow with a log up to a bound.
 func TestSeenGrows(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -16,11 +16,10 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// benchBatch is how many events go into a transaction.
+// benchBatch is the number of events in a transaction.
 const benchBatch = 100
 
-// benchMessages returns events whose data is about size bytes and different
-// for every n.
+// benchMessages returns different events with about size bytes of data.
 func benchMessages(b *testing.B, size int) []events.Message {
 	messages := make([]events.Message, 512)
 	for i := range messages {
@@ -31,7 +30,7 @@ func benchMessages(b *testing.B, size int) []events.Message {
 	return messages
 }
 
-// renamed gives event n of a benchmark an ID of its own, spread as hashes are.
+// renamed gives event n of a benchmark its own ID, distributed like a hash.
 func renamed(m events.Message, n int) events.Message {
 	m.ID = fmt.Sprintf("%016x%016x", uint64(n)*0x9e3779b97f4a7c15, n)
 	return m
@@ -127,7 +126,7 @@ func BenchmarkBare(b *testing.B) {
 	}
 }
 
-// commitBare commits batches as they come, numbered from 0.
+// commitBare commits batches, numbered from 0.
 func commitBare(db *badger.DB, full <-chan []events.Message) (err error) {
 	seq := uint64(0)
 	for batch := range full {
@@ -147,8 +146,8 @@ func commitBare(db *badger.DB, full <-chan []events.Message) (err error) {
 	return err
 }
 
-// benchEvents is how many events the logs of BenchmarkRead and BenchmarkOpen
-// have: CODEA1_BENCH_EVENTS, or few.
+// benchEvents returns the number of events in the logs of BenchmarkRead and
+// BenchmarkOpen: CODEA1_BENCH_EVENTS, or few.
 func benchEvents(b *testing.B) int {
 	text := os.Getenv("CODEA1_BENCH_EVENTS")
 	if text == "" {
@@ -161,8 +160,8 @@ func benchEvents(b *testing.B) int {
 	return n
 }
 
-// benchLog fills a log with groups, three events each, and trains every step of
-// a thousand.
+// benchLog fills a log with groups of three events, and trains a step of every
+// thousand groups.
 func benchLog(b *testing.B, dir string) (events int) {
 	l := openLog(b, dir, Options{})
 	n := benchEvents(b)
@@ -191,8 +190,8 @@ func benchLog(b *testing.B, dir string) (events int) {
 	return events
 }
 
-// BenchmarkOpen opens a log as it was closed. Memory is that of the process
-// once the log is open: what is its own, and with the mapped files.
+// BenchmarkOpen opens a closed log. It reports the memory of the process with the
+// open log: without and with mapped files.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
 	n := benchLog(b, dir)
@@ -225,8 +224,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// memory returns a line of /proc/self/status, in kilobytes; 0 where there is no
-// such file.
+// memory returns a line of /proc/self/status, in kilobytes; 0 if the file does not
+// exist.
 func memory(b *testing.B, key string) (kilobytes int) {
 	raw, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -302,8 +301,7 @@ func BenchmarkRead(b *testing.B) {
 	})
 }
 
-// BenchmarkLookup finds where an event is by its ID, anywhere in the log, and
-// that there is none.
+// BenchmarkLookup looks up IDs that the log has, and IDs that it does not have.
 func BenchmarkLookup(b *testing.B) {
 	dir := b.TempDir()
 	n := benchLog(b, dir)

@@ -7,8 +7,8 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// The book as it stood after any event is, byte for byte, the one that was live
-// then.
+// BookAt returns, for every event, the bytes of the book after that event was
+// appended.
 func TestBookAtEveryPosition(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), Options{})

@@ -16,7 +16,7 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// withoutTokens returns what compaction leaves of messages.
+// withoutTokens returns compacted messages.
 func withoutTokens(t *testing.T, messages []events.Message) []events.Message {
 	t.Helper()
 	var compacted []events.Message
@@ -29,7 +29,7 @@ func withoutTokens(t *testing.T, messages []events.Message) []events.Message {
 	return compacted
 }
 
-// decompressed makes messages comparable whatever they were compressed with.
+// decompressed returns the messages without compression, for comparison.
 func decompressed(t *testing.T, messages []events.Message) []events.Message {
 	t.Helper()
 	var all []events.Message
@@ -44,7 +44,7 @@ func decompressed(t *testing.T, messages []events.Message) []events.Message {
 	return all
 }
 
-// A compacted log is the log without tokens, and with everything else.
+// A compacted log differs from the log only by its tokens.
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	messages := replaytest.Tell(t)
@@ -79,7 +79,7 @@ func TestCompact(t *testing.T) {
 		}
 		check(l, report.To, tt.compacted)
 	}
-	// What is there is not taken again, nor another payload in its place.
+	// The events are still duplicates.
 	appended := mustAppend(t, l, at(0, messages...))
 	if appended.Duplicates != len(messages) || appended.Last != 0 {
 		t.Errorf("appended again: %+v", appended)
@@ -91,8 +91,8 @@ func TestCompact(t *testing.T) {
 	check(openLog(t, Dir(run), Options{}), 31, 10)
 }
 
-// A group that is sampled before the step before it is trained keeps its tokens
-// until its own step is.
+// A group that was sampled before the previous step was trained keeps its tokens
+// until its own step is trained.
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	s := replaytest.NewStory(t)
@@ -127,8 +127,7 @@ func TestSettled(t *testing.T) {
 	check(1 << 40)
 }
 
-// tokenEvents are groups that have been answered with many tokens, which do not
-// compress.
+// tokenEvents returns groups with many tokens, which do not compress.
 func tokenEvents(t *testing.T, groups, tokens int) []events.Message {
 	r := rand.New(rand.NewPCG(1, 2))
 	var messages []events.Message
@@ -146,7 +145,7 @@ func tokenEvents(t *testing.T, groups, tokens int) []events.Message {
 	return messages
 }
 
-// Compaction frees the disk, but not under a reader.
+// Compaction frees disk space, but not while a reader has the files.
 func TestCompactFreesTheDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -188,7 +187,7 @@ func TestCompactFreesTheDisk(t *testing.T) {
 	}
 }
 
-// An interrupted compaction leaves whole segments and goes on from there.
+// An interrupted compaction leaves complete segments, and the next one continues.
 func TestCompactGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -214,7 +213,7 @@ func TestCompactGoesOn(t *testing.T) {
 	}
 }
 
-// Appending, reading and compacting go on side by side.
+// Appending, reading and compacting run at the same time.
 func TestCompactWhileAppending(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, filepath.Join(scratchDir(t), "log"), scratch)
@@ -273,7 +272,7 @@ func TestCompactRefuses(t *testing.T) {
 	if _, err := openLog(t, Dir(run), Options{ReadOnly: true}).Compact(t.Context(), 31, nil); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("a log open for reading: %v", err)
 	}
-	// A damaged payload is not taken away with the tokens.
+	// A damaged payload is not replaced by a compacted one.
 	value := valueOf(t, l, 8)
 	value[len(value)-1] ^= 1
 	if err := l.setEvent(8, typeCodes[events.TypeCodeSampled], value); err != nil {

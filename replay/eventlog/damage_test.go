@@ -116,7 +116,7 @@ func TestVerifyFinds(t *testing.T) {
 	}
 }
 
-// again puts event 2 behind the three of a log once more.
+// again appends event 2 of three a second time, as event 4.
 func again(t *testing.T, l *Log) error {
 	r, _ := readAt(t, l, 2)
 	r.Seq = 4
@@ -146,8 +146,8 @@ func valueOf(t *testing.T, l *Log, seq uint64) []byte {
 	return value
 }
 
-// A byte flipped on disk in a value is found by a reader, and does not pass
-// unnoticed when the log is opened for writing.
+// A flipped byte of a value on disk is found by a reader, and when the log is opened
+// for writing.
 func TestFlippedByteOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -169,15 +169,15 @@ func TestFlippedByteOnDisk(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Badger cuts a value log at the first entry it cannot check. The writer
-	// must find that out before it happens to the log itself.
+	// Badger cuts a value log at the first entry with a wrong checksum. The writer must
+	// find that before it happens to the log.
 	if seq := refusedAt(t, dir); seq < 3 {
 		t.Errorf("open for writing finds damage at event %d, want it from event 3 on", seq)
 	}
 }
 
-// Badger lays the values of a batch out in no particular order, and so a cut may
-// take what is nowhere near the end of the log.
+// The values of a batch have no particular order in the value log, so a cut may remove
+// a value that is far from the end of the log.
 func TestFlippedByteAtTheEndOfTheValueLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -206,7 +206,7 @@ func TestFlippedByteAtTheEndOfTheValueLog(t *testing.T) {
 	}
 }
 
-// A kill leaves half an entry that nothing leads to: the log opens.
+// A kill leaves half an entry that no key names: the log opens.
 func TestTornValueLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -228,8 +228,8 @@ func TestTornValueLog(t *testing.T) {
 	}
 }
 
-// What small events stand behind a damaged value does not hide it: they lie
-// elsewhere, and Badger's cut leaves them.
+// A damaged value is found although small events follow it: those are in the tables,
+// and Badger's cut leaves them.
 func TestFlippedByteBehindSmallEvents(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -251,8 +251,8 @@ func TestFlippedByteBehindSmallEvents(t *testing.T) {
 	}
 }
 
-// refusedAt opens a damaged log for writing and returns at which event that says
-// the damage is. The log must be left as it is.
+// refusedAt opens a damaged log for writing and returns the event in the error. The log
+// must not change.
 func refusedAt(t *testing.T, dir string) (seq uint64) {
 	t.Helper()
 	before := filesIn(t, dir)
@@ -278,7 +278,7 @@ func appendLarge(t *testing.T, l *Log, n int) {
 	mustAppend(t, l, at(0, messages...))
 }
 
-// newestValueLog returns the value log that the next opener looks at.
+// newestValueLog returns the value log that Badger repairs at the next opening.
 func newestValueLog(t *testing.T, dir string) (path string, raw []byte) {
 	t.Helper()
 	path, end, err := badgerdir.ValueLogEnd(dir)
@@ -433,8 +433,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// A writer killed between making a file and giving it its length leaves an
-// empty one, to readers and to the next writer.
+// A writer that is killed between creating and extending a file leaves an empty file.
+// Readers and the next writer open the log.
 func TestOpenWithEmptyFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

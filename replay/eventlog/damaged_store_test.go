@@ -17,8 +17,8 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// A manifest that has lost its end, or all of itself, takes no event with it:
-// Badger would delete the tables that it does not name.
+// A truncated or missing manifest removes no event: Badger would delete the tables
+// that it does not name.
 func TestLostManifest(t *testing.T) {
 	t.Parallel()
 	closed := func(t *testing.T) (dir, manifest string) {
@@ -85,7 +85,7 @@ func TestLostManifest(t *testing.T) {
 	})
 }
 
-// onlyTable returns the path of a store's one table, and what is in it.
+// onlyTable returns the path and the content of a store's only table.
 func onlyTable(t *testing.T, dir string) (path string, whole []byte) {
 	t.Helper()
 	tables, err := filepath.Glob(filepath.Join(dir, "*"+badgerdir.TableSuffix))
@@ -99,8 +99,8 @@ func onlyTable(t *testing.T, dir string) (path string, whole []byte) {
 	return tables[0], whole
 }
 
-// A table that is cut off, or whose end is damaged, is an error and not the end
-// of the process.
+// A truncated table, or one with a damaged end, is an error and does not end the
+// process.
 func TestDamagedTable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -132,7 +132,7 @@ func TestDamagedTable(t *testing.T) {
 	}
 }
 
-// A block of a table that cannot be read ends no story early.
+// A block of a table that cannot be read is an error, not the end of an iteration.
 func TestDamagedBlock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -189,8 +189,8 @@ func TestDamagedBlock(t *testing.T) {
 	})
 }
 
-// What a killed writer leaves ends in a write-ahead log. Torn, it has lost what
-// was not acknowledged; a flipped byte further up must not pass for that.
+// The log of a killed writer ends in a write-ahead log. A torn end loses messages that
+// were not acknowledged; a flipped byte before it is an error.
 func TestFlippedByteInAWriteAheadLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -198,7 +198,7 @@ func TestFlippedByteInAWriteAheadLog(t *testing.T) {
 	for slot := range 50 {
 		mustAppend(t, l, at(3*slot, replaytest.Group(t, slot)...))
 	}
-	// killed returns a copy of the log as it stands, with its write-ahead log changed.
+	// killed returns a copy of the log with a changed write-ahead log.
 	killed := func(change func(raw []byte, end int)) string {
 		copied := copySparse(t, dir)
 		paths, err := filepath.Glob(filepath.Join(copied, "*"+badgerdir.MemTableSuffix))

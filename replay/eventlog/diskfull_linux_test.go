@@ -19,8 +19,8 @@ const fillDirVariable = "CODEA1_TEST_FILL_DIR"
 
 func init() { victims[fillDirVariable] = fillUp }
 
-// fillUp writes until its disk, dir, is full to the last byte, and says how it
-// went: what an append then gives, and whether the log closes.
+// fillUp fills the disk with the directory dir to the last byte. It reports the error
+// of an append then, and whether the log closes.
 func fillUp(dir string) error {
 	l, err := Open(Dir(dir), Options{})
 	if err != nil {
@@ -36,7 +36,7 @@ func fillUp(dir string) error {
 		}
 		return nil
 	}
-	// Enough in memory to need room for writing it out.
+	// The store has data in memory that closing must write.
 	if err := appendGroups(3000); err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func fillUp(dir string) error {
 	return nil
 }
 
-// A log on a disk that others fill to the last byte refuses what comes, closes
-// as it should, and has everything once there is room again.
+// A log on a full disk refuses events, closes, and has every acknowledged event when
+// there is space again.
 func TestDiskFullToTheLastByte(t *testing.T) {
 	dir := t.TempDir()
 	if os.Getuid() != 0 {
@@ -111,8 +111,7 @@ func TestDiskFullToTheLastByte(t *testing.T) {
 	}
 }
 
-// leaveOut skips a test for want of something; not where everything has to be
-// there.
+// leaveOut skips a test because something is missing; in CI it fails the test.
 func leaveOut(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {

@@ -7,7 +7,7 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// indexedLog fills a log with events of several chunks and some behind them.
+// indexedLog fills a log with several chunks of events and some more.
 func indexedLog(t *testing.T, dir string) (l *Log, messages []events.Message) {
 	t.Helper()
 	l = openLog(t, dir, scratch)
@@ -21,8 +21,7 @@ func indexedLog(t *testing.T, dir string) (l *Log, messages []events.Message) {
 	return l, messages
 }
 
-// checkIndex looks up every message of a log, in order, and some it does not
-// have.
+// checkIndex looks up every message of a log, in order, and IDs that it does not have.
 func checkIndex(t *testing.T, l *Log, messages []events.Message) {
 	t.Helper()
 	for i := range messages {
@@ -42,8 +41,8 @@ func checkIndex(t *testing.T, l *Log, messages []events.Message) {
 	mustVerify(t, l)
 }
 
-// An ID is found wherever its event is: in a chunk, behind the last one, by the
-// writer, by a reader beside it, and by whoever opens the log later.
+// The index finds every event: in a chunk and after the last one, for the writer, for a
+// reader at the same time, and after the log is opened again.
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -69,8 +68,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// What a crash leaves of a chunk whose end was not written does not count, and
-// is written over.
+// The entries of an unfinished chunk do not count, and are overwritten.
 func TestHalfAChunk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -90,8 +88,8 @@ func TestHalfAChunk(t *testing.T) {
 	checkIndex(t, openLog(t, dir, scratch), messages)
 }
 
-// A batch is looked up in the store as it was before the one on its way, whose
-// commit may write a chunk meanwhile.
+// A batch is looked up in the store as it was before the commit in progress, which may
+// write a chunk meanwhile.
 func TestChunkBesideAnAdmission(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), scratch)

@@ -18,15 +18,15 @@ import (
 
 const writerDirVariable = "CODEA1_TEST_WRITER_DIR"
 
-// compactEvery is after how many batches the victim compacts what is old.
+// compactEvery is the number of batches between two compactions of the victim.
 const compactEvery = 4
 
 func init() { victims[writerDirVariable] = writeUntilKilled }
 
-// writeUntilKilled is the victim: it reads its position from the log, as a
-// recorder does, and appends what comes after it, some of it twice, one batch
-// ahead of the disk. It says on stdout how far it has come once that is
-// acknowledged. Now and then it compacts what is old.
+// writeUntilKilled is the victim. It reads its position from the log, as a recorder
+// does, and appends the events after it, some of them twice, one batch ahead of the
+// disk. It prints the last event of every acknowledged batch. Sometimes it compacts old
+// events.
 func writeUntilKilled(dir string) error {
 	l, err := Open(dir, Options{chunkEvents: 64})
 	if err != nil {
@@ -65,15 +65,15 @@ func writeUntilKilled(dir string) error {
 			fmt.Println(beforeEnd)
 		}
 		before, beforeEnd = pending, next
-		// The bus delivers the last one once more.
+		// The bus delivers the last message again.
 		batch = []Incoming{batch[len(batch)-1]}
 		next--
 	}
 }
 
-// A writer is killed under load, again and again, and goes on where the log
-// ends: what it acknowledged is there, nothing is there twice, and chain,
-// index and book hold.
+// A writer is killed under load several times. It continues at the log's position: every
+// acknowledged event is in the log, no event is there twice, and chain, index and book
+// are correct.
 //
 // It does not run beside other tests: between fork and exec a new process
 // shares the locks of this one, and a log closed then could not be opened.
@@ -83,7 +83,7 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	kills := killsWanted(t)
-	// What is written outlives the process on any disk.
+	// Written data outlives the process on any disk.
 	dir := filepath.Join(scratchDir(t), "log")
 	total, compacted := uint64(0), uint64(0)
 	for kill := range kills {
@@ -107,7 +107,7 @@ func TestKill(t *testing.T) {
 		}
 		total, compacted = report.Events, report.Compacted
 	}
-	// Every message in its place, in the order it was made.
+	// Every message is there, in order.
 	l := openLog(t, dir, Options{})
 	n := 0
 	for r, err := range l.Read(t.Context(), ReadOptions{}) {
@@ -144,8 +144,8 @@ func killsWanted(t *testing.T) int {
 	return kills
 }
 
-// runVictim lets a writer acknowledge a number of batches, kills it without a
-// chance to do anything about it, and returns what it acknowledged last.
+// runVictim waits for a number of acknowledged batches, kills the writer, and returns the
+// last acknowledged event.
 func runVictim(t *testing.T, self, dir string, batches int) (acknowledged uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -169,7 +169,7 @@ func runVictim(t *testing.T, self, dir string, batches int) (acknowledged uint64
 			t.Fatal(err)
 		}
 		if batches--; batches == 0 {
-			// It goes on writing while the signal is on its way.
+			// The victim writes until it receives the signal.
 			if err := victim.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}

@@ -98,10 +98,9 @@ func TestScanStops(t *testing.T) {
 	}
 }
 
-// Whatever the bus delivers again, late, or cut into whatever batches, begun
-// before the one ahead is on disk or not, with the log closed and opened in
-// between: each event is there once, in the order
-// in which it first came, and the book is the model's.
+// The bus may deliver events again, late, and in any batches; a batch may begin before
+// the one before is on disk; the log may be closed and opened in between. Each event is
+// stored once, in the order of its first delivery, and the book is the model's.
 func TestAppendEqualsModel(t *testing.T) {
 	t.Parallel()
 	var messages []events.Message
@@ -209,7 +208,7 @@ func TestBatchTooBigForATransaction(t *testing.T) {
 	}
 	messages = append(messages, replaytest.Group(t, 7000)...)
 	entries := at(0, messages...)
-	err := func() error { // it is too big indeed
+	err := func() error { // one transaction is too small
 		return l.commitPart(nil, admitTo(t, l, entries).candidates, true)
 	}()
 	if !errors.Is(err, badger.ErrTxnTooBig) || l.Book().Size() != 0 || l.Position() != events.Start {
@@ -224,7 +223,7 @@ func TestBatchTooBigForATransaction(t *testing.T) {
 	}
 }
 
-// admitTo returns entries as they are committed.
+// admitTo returns an admitted batch.
 func admitTo(t *testing.T, l *Log, entries []Incoming) *batch {
 	t.Helper()
 	b, err := prepare(t.Context(), entries)
@@ -240,7 +239,7 @@ func admitTo(t *testing.T, l *Log, entries []Incoming) *batch {
 	return b
 }
 
-// One event can change more of the book than fits into a transaction.
+// The book changes of one event may exceed the limit of a transaction.
 func TestChangesTooBigForATransaction(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -324,8 +323,8 @@ func TestBookComesFromTheLogAlone(t *testing.T) {
 	}
 }
 
-// After a commit that failed, what the disk has is not certain: nothing more is
-// appended, and nobody sees what was not committed.
+// After a failed commit the content of the disk is unknown: nothing more is appended,
+// and the events of the commit are not visible.
 func TestFailedCommit(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, dir, Options{})
@@ -370,7 +369,7 @@ func TestRejected(t *testing.T) {
 			t.Errorf("%s is rejected without a reason", r.Message.Type)
 		}
 	}
-	// A good copy that comes later is welcome.
+	// A later copy with a readable payload is appended.
 	if appended := mustAppend(t, l, at(3, good[1:]...)); appended.Last != 3 {
 		t.Fatalf("appended %+v", appended)
 	}

@@ -11,8 +11,8 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// victims are what this program does instead of testing when a variable of its
-// environment names a directory: what a test must not do to its own process.
+// victims are functions that this program runs instead of the tests, in the directory that
+// an environment variable names. They do things that would end the test process.
 var victims = map[string]func(dir string) error{}
 
 func TestMain(m *testing.M) {
@@ -25,8 +25,7 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	// Opening a log is what a check of a property costs. More are asked for with
-	// -rapid.checks=1000.
+	// Every check of a property opens logs. -rapid.checks=1000 runs more.
 	flag.Parse()
 	checks := "40"
 	flag.Visit(func(f *flag.Flag) {
@@ -43,12 +42,12 @@ func TestMain(m *testing.M) {
 // thorough reports whether tests repeat for confidence.
 func thorough() bool { return os.Getenv("CODEA1_TEST_THOROUGH") == "1" }
 
-// scratch opens a log in a fifth of the time and syncs nothing: for tests that
-// open many and lose none.
+// scratch opens a log five times as fast and syncs nothing: for tests that open many
+// logs.
 var scratch = Options{Scratch: true, chunkEvents: 16}
 
-// scratchDir returns a directory in memory, where there is one with room: for
-// tests that write much and need no disk.
+// scratchDir returns a directory in memory, if there is one with enough space: for tests
+// that write much.
 func scratchDir(t testing.TB) string {
 	const memory = "/dev/shm"
 	if free, err := badgerdir.Free(memory); err != nil || free < 2*DefaultReserveBytes {
@@ -66,7 +65,7 @@ func scratchDir(t testing.TB) string {
 	return dir
 }
 
-// at gives each message the position "p" and its number from first.
+// at gives each message the position "p" and its number, counted from first.
 func at(first int, messages ...events.Message) []Incoming {
 	entries := make([]Incoming, len(messages))
 	for i, m := range messages {
@@ -107,7 +106,7 @@ func mustVerify(t testing.TB, l *Log) Report {
 	return report
 }
 
-// scanAll returns the messages of the log.
+// scanAll returns the selected messages of the log.
 func scanAll(t testing.TB, l *Log, options ReadOptions) []events.Message {
 	t.Helper()
 	var messages []events.Message
@@ -120,7 +119,7 @@ func scanAll(t testing.TB, l *Log, options ReadOptions) []events.Message {
 	return messages
 }
 
-// storyLog is a log with a whole told run.
+// storyLog returns a log with the messages, and its run directory.
 func storyLog(t testing.TB, messages []events.Message) (run string, l *Log) {
 	t.Helper()
 	run = t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// recordsOf returns a message in every form a record can have.
+// recordsOf returns a message in every form of a record.
 func recordsOf(t testing.TB, m events.Message) []Record {
 	t.Helper()
 	raw, err := m.Raw()
@@ -35,7 +35,7 @@ func recordsOf(t testing.TB, m events.Message) []Record {
 	}
 }
 
-// sameRecord compares what two records say, wherever they lie.
+// sameRecord compares records without the position of their bytes.
 var sameRecord = cmp.Options{cmp.AllowUnexported(Record{}), cmpopts.IgnoreFields(Record{}, "chainEnd"), cmpopts.EquateEmpty()}
 
 func TestRecordRoundTrip(t *testing.T) {
@@ -68,7 +68,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// Everything a record says is in its chain hash, or in a hash that is.
+// Every byte of a record is covered by its chain hash, or by a hash that the chain covers.
 func TestChainCoversTheRecord(t *testing.T) {
 	m := replaytest.Group(t, 1)[1]
 	for _, r := range recordsOf(t, m) {
@@ -97,7 +97,7 @@ func TestChainCoversTheRecord(t *testing.T) {
 	}
 }
 
-// intact reports whether a record passes what Verify asks of it.
+// intact reports whether a record passes the checks of Verify.
 func intact(value []byte, chain Hash) bool {
 	r, err := decodeRecord(7, value)
 	if err != nil || r.Chain != chain || chainOf(Hash{1}, 7, value[:r.chainEnd]) != chain {
@@ -133,8 +133,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		if err != nil || r.Message.Validate() != nil {
 			return
 		}
-		// What decodes into a valid envelope is what encodes to it, up to
-		// the spelling of numbers.
+		// A valid envelope is encoded to the same bytes, except for the length of numbers.
 		again, chain := encodeRecord(Hash{}, &r)
 		r2, err := decodeRecord(1, again)
 		if err != nil {
@@ -150,8 +149,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	})
 }
 
-// What dropTokens leaves decodes to the payload without its tokens, and says how
-// many there were.
+// dropTokens returns a payload that decodes without tokens, and the numbers of tokens.
 func TestDropTokens(t *testing.T) {
 	for _, m := range replaytest.Tell(t) {
 		if !hasTokens(m.Type) {
@@ -218,7 +216,7 @@ func FuzzDropTokens(f *testing.F) {
 	})
 }
 
-// Damage is no event that nobody can read.
+// A damaged payload is not reported as one that cannot be decoded.
 func TestDecodeTellsDamageFromUnreadable(t *testing.T) {
 	t.Parallel()
 	messages := replaytest.Tell(t)

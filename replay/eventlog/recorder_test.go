@@ -14,7 +14,7 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// record runs a recorder until its log holds as many events.
+// record runs a recorder until its log has as many events.
 func record(t *testing.T, bus Bus, l *Log, until uint64, config RecorderConfig) (heard []events.Message, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -74,8 +74,8 @@ func TestRecorderGoesOnWhereTheLogEnds(t *testing.T) {
 	mustVerify(t, l)
 }
 
-// A lineage that parts drops its group, once, even when the recorder dies
-// between refusing an event and publishing the drop.
+// A lineage conflict drops its group once, even if the recorder dies between the refusal
+// of an event and the publishing of the drop.
 func TestRecorderDropsPartedLineage(t *testing.T) {
 	p := replaytest.Posed(1, "What is f?")
 	messages := []events.Message{replaytest.Encode(t, p)}
@@ -114,8 +114,8 @@ func TestRecorderDropsPartedLineage(t *testing.T) {
 	mustVerify(t, l)
 }
 
-// A recorder keeps the tokens of the last steps only, if it is told to, and
-// leaves whole what is still to be trained on.
+// With KeepTokens a recorder keeps the tokens of the last steps, and those of groups that
+// are still to be trained on.
 func TestRecorderKeepsTokensOfTheLastSteps(t *testing.T) {
 	t.Parallel()
 	s := replaytest.NewStory(t)

@@ -9,8 +9,8 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// Two code workers answered the same question, and both answers are on the
-// bus under one ID. The first stands, with what follows from it.
+// Two code workers answered the same problem, and both payloads are on the bus under one
+// ID. The first stands, with its descendants.
 func TestFirstPayloadStands(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func TestFirstPayloadStands(t *testing.T) {
 		t.Error("what lost does not descend from itself, what follows from it does")
 	}
 
-	// The same over batches and across a restart, now from what is stored.
+	// The same in other batches and after a restart, from the stored refusals.
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func TestFirstPayloadStands(t *testing.T) {
 		t.Fatalf("parted lineages: %v\n%s", err, diff)
 	}
 
-	// What follows from the one that stands has the same ID as what was
-	// refused, and is welcome; the other is then one that lost to it.
+	// The descendant of the standing payload has the ID of the refused one, and enters. The
+	// refused one is then a conflict with it.
 	appended = mustAppend(t, l, at(9, mFromStands, mFromLost, mFarFromLost))
 	want = []Conflict{
 		{Message: mFromLost, Standing: mFromStands.ID},
@@ -78,8 +78,7 @@ func TestFirstPayloadStands(t *testing.T) {
 	}
 }
 
-// An event whose cause the log has never met is kept: the cause may be older
-// than the log.
+// An event with an unknown cause is appended: the cause may be older than the log.
 func TestUnknownCauseIsKept(t *testing.T) {
 	l := openLog(t, t.TempDir(), Options{})
 	if appended := mustAppend(t, l, at(0, replaytest.Group(t, 1)[1:]...)); appended.Last != 2 || appended.Conflicts != nil {

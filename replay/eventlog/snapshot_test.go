@@ -14,8 +14,8 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// Readers see a whole log, each at least what was acknowledged before it
-// opened, while a writer goes on undisturbed.
+// A reader sees a whole log with every event that was acknowledged before it opened, while
+// a writer appends.
 func TestReadWhileWritten(t *testing.T) {
 	t.Parallel()
 	run := t.TempDir()
@@ -100,8 +100,7 @@ func TestAbandonedSnapshotsGo(t *testing.T) {
 	}
 }
 
-// Badger empties the tables it has merged, under whatever name: a reader must
-// not see that.
+// Badger truncates merged tables before it deletes them. A reader must not see that.
 func TestReadersOutliveMerging(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,9 +15,8 @@ import (
 	"codea1/replay/state"
 )
 
-// lives are the events of a random run: groups of two steps and of an
-// evaluation that go on side by side, end in every way there is or do not end,
-// and versions that come whenever they come.
+// lives returns the events of a random run: interleaved groups of two steps and of an
+// evaluation that end in every possible way or not at all, and versions at random times.
 func lives(t testing.TB, rt *rapid.T) []events.Message {
 	var ways [][]events.Message
 	tell := func(tell func(s *replaytest.Story)) {
@@ -67,10 +66,9 @@ func lives(t testing.TB, rt *rapid.T) []events.Message {
 	return merged
 }
 
-// However a run goes, and wherever its log was closed, killed or stored its
-// state: the state that followed the log, the one made from the log alone and
-// the one from a snapshot and what came after it are the same, byte for byte,
-// at every position. So are the Mistake Book's, and those of a rebuilt log.
+// At every position three states are the same, byte for byte: the one that followed the
+// log, the one computed from the log alone, and the one from a snapshot and the events
+// after it. So are the Mistake Books.
 func TestStateAtEveryPosition(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -92,7 +90,7 @@ func TestStateAtEveryPosition(t *testing.T) {
 				if l, err = Open(dir, scratch); err != nil {
 					rt.Fatal(err)
 				}
-			case 1, 2: // stored, so that a tail is left behind it
+			case 1, 2: // stored, before further events
 				if err := l.storeState(true); err != nil {
 					rt.Fatal(err)
 				}
@@ -128,7 +126,7 @@ func TestStateAtEveryPosition(t *testing.T) {
 	})
 }
 
-// A stored state that does not fit the log is made anew.
+// A stored state that does not match the log is replaced.
 func TestStateComesFromTheLogAlone(t *testing.T) {
 	t.Parallel()
 	run, l := storyLog(t, replaytest.Tell(t))
@@ -171,7 +169,7 @@ func TestStateComesFromTheLogAlone(t *testing.T) {
 			t.Errorf("%s: another state", name)
 		}
 	}
-	// One that fits by its looks and is wrong is found by who reads it all.
+	// Verify finds a wrong state with correct checksums.
 	if err := l.setKey(keyState, encodeState(other, 30, chain(30))); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +179,7 @@ func TestStateComesFromTheLogAlone(t *testing.T) {
 	}
 }
 
-// The state is stored every so often, not only in the end.
+// The state is stored regularly, not only when the log closes.
 func TestStateIsStored(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), Options{})
@@ -198,8 +196,8 @@ func TestStateIsStored(t *testing.T) {
 	}
 }
 
-// A state that has outgrown what the store takes as a value ends no run: it is
-// folded from where it was stored last, or from the start.
+// A state over the limit of a value does not end the run: it is folded from the last stored
+// state or from the start.
 func TestStateTooLargeToStore(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(scratchDir(t), "log")

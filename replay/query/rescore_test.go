@@ -46,7 +46,7 @@ func TestRoleChange(t *testing.T) {
 	}
 }
 
-// The recipe of the run itself changes nothing, whatever happened in it.
+// The run's own recipe gives the recorded rewards.
 func TestRescoreUnderTheSameRecipe(t *testing.T) {
 	t.Parallel()
 	_, l := eventlogtest.Run(t, replaytest.Tell(t))

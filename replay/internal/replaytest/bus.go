@@ -9,19 +9,21 @@ import (
 	"codea1/events"
 )
 
-// MemoryBus keeps what is published, without looking at IDs, and reads it in
-// order; the position is the number of messages read.
+// MemoryBus keeps published messages, without regard to their IDs, and delivers them in
+// order. A position is the number of messages read.
 type MemoryBus struct {
 	mu       sync.Mutex
 	changed  chan struct{}
 	Messages []events.Message
-	Refuse   error // what Publish returns
+	Refuse   error // error of Publish, or nil
 }
 
+// NewMemoryBus returns a bus with messages.
 func NewMemoryBus(messages ...events.Message) *MemoryBus {
 	return &MemoryBus{Messages: slices.Clone(messages), changed: make(chan struct{})}
 }
 
+// Publish adds messages, or returns Refuse.
 func (b *MemoryBus) Publish(_ context.Context, messages ...events.Message) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -34,12 +36,14 @@ func (b *MemoryBus) Publish(_ context.Context, messages ...events.Message) error
 	return nil
 }
 
+// HasRun reports whether the bus has any message.
 func (b *MemoryBus) HasRun(context.Context, string) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.Messages) > 0, nil
 }
 
+// Read reads the messages from a position.
 func (b *MemoryBus) Read(_ context.Context, config events.ReadConfig) (events.Reader, error) {
 	r := &memoryReader{bus: b}
 	if config.From != events.Start {
@@ -57,6 +61,7 @@ type memoryReader struct {
 	next int
 }
 
+// Next implements events.Reader.
 func (r *memoryReader) Next(ctx context.Context) (events.Message, events.Position, error) {
 	for {
 		r.bus.mu.Lock()
@@ -74,4 +79,5 @@ func (r *memoryReader) Next(ctx context.Context) (events.Message, events.Positio
 	}
 }
 
+// Close implements events.Reader.
 func (r *memoryReader) Close() error { return nil }

@@ -13,9 +13,10 @@ import (
 // Run is the name of the run of all events here.
 const Run = "r1"
 
+// Time is the time of the first event.
 var Time = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
-// encode returns an event's message; the event then knows its hash.
+// Encode returns an event's message, and sets the hash of the event.
 func Encode(t testing.TB, e *events.Event) events.Message {
 	t.Helper()
 	m, err := events.Encode(e)
@@ -25,11 +26,12 @@ func Encode(t testing.TB, e *events.Event) events.Message {
 	return m
 }
 
+// Plan returns the plan of group number slot.
 func Plan(slot int) events.Plan {
 	return events.Plan{Purpose: events.PurposeTrain, Step: 1 + slot/1000, Slot: slot % 1000, Groups: 1000, Answers: 1, Suites: 1, Tests: 1, Temperature: 1}
 }
 
-// posed opens group number slot; question tells apart two of the same group.
+// Posed poses group number slot; different questions give different payloads.
 func Posed(slot int, question string) *events.Event {
 	plan := Plan(slot)
 	return events.New(Run, plan.GroupID(), events.StageCurriculum, Time.Add(time.Duration(slot)), &events.ProblemPosed{
@@ -38,6 +40,7 @@ func Posed(slot int, question string) *events.Event {
 	})
 }
 
+// Sampled returns the sampled answer to a posed problem.
 func Sampled(cause *events.Event, text string) *events.Event {
 	p := cause.Payload.(*events.ProblemPosed)
 	return events.Caused(cause, "code-0", Time, &events.CodeSampled{
@@ -46,7 +49,7 @@ func Sampled(cause *events.Event, text string) *events.Event {
 	})
 }
 
-// rewarded ends a group with changes of the Mistake Book.
+// Rewarded ends a group with changes of the Mistake Book.
 func Rewarded(cause *events.Event, deltas ...events.BookDelta) *events.Event {
 	plan, _ := events.PlanOf(cause.Payload)
 	return events.Caused(cause, "rewards-0", Time, &events.GroupRewarded{
@@ -55,12 +58,13 @@ func Rewarded(cause *events.Event, deltas ...events.BookDelta) *events.Event {
 	})
 }
 
+// Delta returns a change of the count of a test.
 func Delta(call string, change int) events.BookDelta {
 	return events.BookDelta{Call: call, Expected: "0", Change: change}
 }
 
-// group returns a whole group: posed, sampled and rewarded. Which tests it
-// fails and cures depends on its slot.
+// Group returns a whole group: posed, sampled and rewarded. The changes of the Mistake
+// Book depend on its slot.
 func Group(t testing.TB, slot int) []events.Message {
 	p := Posed(slot, "What is f?")
 	messages := []events.Message{Encode(t, p)}
@@ -70,7 +74,7 @@ func Group(t testing.TB, slot int) []events.Message {
 	return append(messages, Encode(t, r))
 }
 
-// noise is text that does not compress to less than half.
+// Noise returns text that compresses to no less than half.
 func Noise(seed, length int) string {
 	r := rand.New(rand.NewPCG(1, uint64(seed)))
 	b := make([]byte, length)

@@ -8,13 +8,15 @@ import (
 	"codea1/events"
 )
 
-// Recipes are rules as simple as can be told apart: "share" rewards an
-// answer with the share of tests it passes and a suite with those it fails,
-// times alpha; "loads" rewards loading, and no test plays.
+// Recipes are two simple recipes: "share" rewards an answer with its share of passed tests,
+// and a suite with the number of failed tests times alpha; "loads" rewards every answer
+// with 1.
 type Recipes struct{}
 
+// ErrUnknownRecipe is returned for other names.
 var ErrUnknownRecipe = errors.New("unknown recipe")
 
+// Recipe implements query.Recipes.
 func (Recipes) Recipe(name string, alpha float64) (score func(*events.CodeExecuted) (*events.GroupRewarded, error), err error) {
 	switch name {
 	case "share":
@@ -33,6 +35,7 @@ func (Recipes) Recipe(name string, alpha float64) (score func(*events.CodeExecut
 	return nil, fmt.Errorf("%w %q", ErrUnknownRecipe, name)
 }
 
+// PassShare is the recipe "share".
 func PassShare(g *events.CodeExecuted, alpha float64) *events.GroupRewarded {
 	r := &events.GroupRewarded{Plan: g.Plan, ProblemID: g.ProblemID, Recipe: "share", Alpha: alpha,
 		Code: make([]events.AnswerReward, len(g.Answers)), Test: make([][]events.SuiteReward, len(g.Answers))}

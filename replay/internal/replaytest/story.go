@@ -10,9 +10,9 @@ import (
 	"codea1/events"
 )
 
-// Story writes the events of a small run as its stages would: two steps of two
-// questions, two answers each with two suites, an evaluation group, and a
-// version of both models after each step. p0 is posed in both steps.
+// Story makes the events of a small run as its stages would: two steps of two problems,
+// two answers each with two suites, an evaluation group, and a version of both models
+// after each step. Both steps pose p0.
 type Story struct {
 	t        testing.TB
 	Messages []events.Message
@@ -21,9 +21,10 @@ type Story struct {
 
 const Steps, Groups, Answers, Suites = 2, 2, 2, 2
 
+// NewStory returns a story without events.
 func NewStory(t testing.TB) *Story { return &Story{t: t, clock: Time} }
 
-// tell returns a whole completed run.
+// Tell returns the messages of a whole run.
 func Tell(t testing.TB) []events.Message {
 	s := NewStory(t)
 	s.Start()
@@ -35,6 +36,7 @@ func Tell(t testing.TB) []events.Message {
 	return s.Messages
 }
 
+// Add adds an event, a second after the last.
 func (s *Story) Add(e *events.Event) *events.Event {
 	s.clock = s.clock.Add(time.Second)
 	e.Time = s.clock
@@ -42,22 +44,27 @@ func (s *Story) Add(e *events.Event) *events.Event {
 	return e
 }
 
+// Root adds an event without a cause.
 func (s *Story) Root(group string, p events.Payload) *events.Event {
 	return s.Add(events.New(Run, group, "main", s.clock, p))
 }
 
+// Then adds an event with a cause.
 func (s *Story) Then(cause *events.Event, p events.Payload) *events.Event {
 	return s.Add(events.Caused(cause, string(p.EventType())+"-0", s.clock, p))
 }
 
+// Start starts the run.
 func (s *Story) Start() {
 	s.Root("start-0001", &events.RunStarted{Attempt: 1, Steps: Steps, Build: "test", Code: Checkpoint("code", 0), Test: Checkpoint("test", 0)})
 }
 
+// Finish completes the run.
 func (s *Story) Finish() {
 	s.Root("end-0001", &events.RunFinished{Attempt: 1, Steps: Steps, Reason: events.RunCompleted})
 }
 
+// Step adds a step with its groups and versions.
 func (s *Story) Step(step int) {
 	var groups []string
 	for slot := range Groups {
@@ -68,6 +75,7 @@ func (s *Story) Step(step int) {
 	}
 }
 
+// Update adds a policy version.
 func (s *Story) Update(role events.Role, step int, groups []string) *events.Event {
 	return s.Root(fmt.Sprintf("%s-v%06d", role, step), &events.PolicyUpdated{
 		Role: role, Version: step, Step: step, Groups: groups, Checkpoint: Checkpoint(string(role), step),
@@ -75,10 +83,12 @@ func (s *Story) Update(role events.Role, step int, groups []string) *events.Even
 	})
 }
 
+// Checkpoint returns the checkpoint of a version.
 func Checkpoint(role string, version int) events.Checkpoint {
 	return events.Checkpoint{URI: fmt.Sprintf("file:///runs/r1/%s/v%d", role, version), SHA256: fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %d", role, version)))}
 }
 
+// Plan returns the plan of a group.
 func (s *Story) Plan(purpose events.Purpose, step, slot int) events.Plan {
 	plan := events.Plan{Purpose: purpose, Step: step, Slot: slot, Groups: Groups, Answers: Answers, Suites: Suites, Tests: 2, Temperature: 1}
 	if purpose == events.PurposeEval {
@@ -87,7 +97,7 @@ func (s *Story) Plan(purpose events.Purpose, step, slot int) events.Plan {
 	return plan
 }
 
-// group tells a group from its question to its end and returns its name.
+// Group makes all events of a group and returns its name.
 func (s *Story) Group(plan events.Plan) string {
 	executed := s.Executed(plan)
 	if plan.Purpose == events.PurposeEval {
@@ -106,7 +116,7 @@ func (s *Story) Group(plan events.Plan) string {
 	return executed.Group
 }
 
-// executed tells a group up to its verdicts. Answer 0 passes everything;
+// Executed makes the events of a group up to its verdicts. Answer 0 passes everything;
 // answer 1 defines __eq__, raises on f(0) of every suite and fails f(slot+1).
 // From step 2 on f(0) is a historical test, and both answers pass it.
 func (s *Story) Executed(plan events.Plan) *events.Event {
@@ -149,6 +159,7 @@ func (s *Story) Executed(plan events.Plan) *events.Event {
 	return s.Then(tests, executed)
 }
 
+// Verdict returns pass for answer 0, and other for all others.
 func Verdict(m int, other events.Verdict) events.Verdict {
 	if m == 0 {
 		return events.VerdictPass
