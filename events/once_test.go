@@ -3,10 +3,10 @@ package events_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"codea1/events"
 	"codea1/events/eventstest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // EncodeOnce returns the same message again, without allocating.
