@@ -50,15 +50,8 @@ func (b *Bus) upToDate(ctx context.Context, run string) (*control, error) {
 }
 
 // DeadLetters implements events.DeadLetters.
-func (b *Bus) DeadLetters(ctx context.Context, run string) ([]events.DeadLetter, error) {
-	list, err := b.deadLetters(ctx, run)
-	if err != nil {
-		return nil, fmt.Errorf("kafka: dead letters of run %q: %w", run, err)
-	}
-	return list, nil
-}
-
-func (b *Bus) deadLetters(ctx context.Context, run string) ([]events.DeadLetter, error) {
+func (b *Bus) DeadLetters(ctx context.Context, run string) (list []events.DeadLetter, err error) {
+	defer client.Explain(&err, "kafka: dead letters of run %q", run)
 	ctl, err := b.upToDate(ctx, run)
 	if err != nil {
 		return nil, err
@@ -66,7 +59,7 @@ func (b *Bus) deadLetters(ctx context.Context, run string) ([]events.DeadLetter,
 	var found []deadLetter
 	ctl.look(func(l *ledger) { found = l.deadLetters() })
 	found = found[:min(len(found), events.MaxDeadLetters)]
-	list := make([]events.DeadLetter, len(found))
+	list = make([]events.DeadLetter, len(found))
 	var ahead []record // read together with the last one
 	for i := range found {
 		if list[i], ahead, err = ctl.letter(ctx, &found[i], ahead); err != nil {
@@ -130,15 +123,8 @@ func (ctl *control) find(id string) (deadLetter, error) {
 }
 
 // DeadLetter implements events.DeadLetters.
-func (b *Bus) DeadLetter(ctx context.Context, run, id string) (events.DeadLetter, events.Message, error) {
-	found, m, err := b.deadLetter(ctx, run, id)
-	if err != nil {
-		return events.DeadLetter{}, events.Message{}, fmt.Errorf("kafka: dead letter %s of run %q: %w", id, run, err)
-	}
-	return found, m, nil
-}
-
-func (b *Bus) deadLetter(ctx context.Context, run, id string) (events.DeadLetter, events.Message, error) {
+func (b *Bus) DeadLetter(ctx context.Context, run, id string) (found events.DeadLetter, m events.Message, err error) {
+	defer client.Explain(&err, "kafka: dead letter %s of run %q", id, run)
 	ctl, err := b.upToDate(ctx, run)
 	if err != nil {
 		return events.DeadLetter{}, events.Message{}, err
@@ -147,11 +133,9 @@ func (b *Bus) deadLetter(ctx context.Context, run, id string) (events.DeadLetter
 	if err != nil {
 		return events.DeadLetter{}, events.Message{}, err
 	}
-	found, _, err := ctl.letter(ctx, &l, nil)
-	if err != nil {
-		return events.DeadLetter{}, events.Message{}, err
+	if found, _, err = ctl.letter(ctx, &l, nil); err == nil {
+		m, err = ctl.message(ctx, &l)
 	}
-	m, err := ctl.message(ctx, &l)
 	return found, m, err
 }
 
@@ -166,14 +150,8 @@ func (ctl *control) message(ctx context.Context, l *deadLetter) (events.Message,
 
 // Redeliver implements events.DeadLetters. It stores a copy of the message in
 // the retry topic, and one change that makes the event unfinished.
-func (b *Bus) Redeliver(ctx context.Context, run, id string) error {
-	if err := b.redeliver(ctx, run, id); err != nil {
-		return fmt.Errorf("kafka: redeliver %s of run %q: %w", id, run, err)
-	}
-	return nil
-}
-
-func (b *Bus) redeliver(ctx context.Context, run, id string) error {
+func (b *Bus) Redeliver(ctx context.Context, run, id string) (err error) {
+	defer client.Explain(&err, "kafka: redeliver %s of run %q", id, run)
 	ctl, err := b.upToDate(ctx, run)
 	if err != nil {
 		return err

@@ -78,10 +78,8 @@ func (b *Bus) getEvent(ctx context.Context, run string, t events.Type, group str
 }
 
 // DeadLetters implements events.DeadLetters.
-func (b *Bus) DeadLetters(ctx context.Context, run string) ([]events.DeadLetter, error) {
-	fail := func(err error) ([]events.DeadLetter, error) {
-		return nil, fmt.Errorf("nats: dead letters of run %q: %w", run, err)
-	}
+func (b *Bus) DeadLetters(ctx context.Context, run string) (list []events.DeadLetter, err error) {
+	defer client.Explain(&err, "nats: dead letters of run %q", run)
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
@@ -90,11 +88,10 @@ func (b *Bus) DeadLetters(ctx context.Context, run string) ([]events.DeadLetter,
 		redelivered[letterID(msg.Subject)] = true
 		return true
 	}); err != nil {
-		return fail(err)
+		return nil, err
 	}
-	var list []events.DeadLetter
 	var bad error
-	err := b.eachLetter(ctx, run, deadToken, func(msg *jetstream.RawStreamMsg) bool {
+	err = b.eachLetter(ctx, run, deadToken, func(msg *jetstream.RawStreamMsg) bool {
 		if redelivered[letterID(msg.Subject)] {
 			return true
 		}
@@ -104,10 +101,7 @@ func (b *Bus) DeadLetters(ctx context.Context, run string) ([]events.DeadLetter,
 		}
 		return bad == nil && len(list) < events.MaxDeadLetters
 	})
-	if err := errors.Join(err, bad); err != nil {
-		return fail(err)
-	}
-	return list, nil
+	return list, errors.Join(err, bad)
 }
 
 // eachLetter calls f with the messages of a kind, oldest first, until f returns
@@ -174,28 +168,18 @@ func (b *Bus) deadLetter(ctx context.Context, run, id string) (events.DeadLetter
 }
 
 // DeadLetter implements events.DeadLetters.
-func (b *Bus) DeadLetter(ctx context.Context, run, id string) (events.DeadLetter, events.Message, error) {
-	var m events.Message
-	found, err := b.deadLetter(ctx, run, id)
-	if err == nil {
+func (b *Bus) DeadLetter(ctx context.Context, run, id string) (found events.DeadLetter, m events.Message, err error) {
+	defer client.Explain(&err, "nats: dead letter %s of run %q", id, run)
+	if found, err = b.deadLetter(ctx, run, id); err == nil {
 		m, err = b.getEvent(ctx, run, found.Type, found.Group)
 	}
-	if err != nil {
-		return events.DeadLetter{}, events.Message{}, fmt.Errorf("nats: dead letter %s of run %q: %w", id, run, err)
-	}
-	return found, m, nil
+	return found, m, err
 }
 
 // Redeliver implements events.DeadLetters. It stores a message for the consumer
 // of the worker set that refers to the event.
-func (b *Bus) Redeliver(ctx context.Context, run, id string) error {
-	if err := b.redeliver(ctx, run, id); err != nil {
-		return fmt.Errorf("nats: redeliver %s of run %q: %w", id, run, err)
-	}
-	return nil
-}
-
-func (b *Bus) redeliver(ctx context.Context, run, id string) error {
+func (b *Bus) Redeliver(ctx context.Context, run, id string) (err error) {
+	defer client.Explain(&err, "nats: redeliver %s of run %q", id, run)
 	found, err := b.deadLetter(ctx, run, id)
 	if err != nil {
 		return err

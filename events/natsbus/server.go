@@ -15,8 +15,6 @@ import (
 
 	"github.com/gofrs/flock"
 	natsserver "github.com/nats-io/nats-server/v2/server"
-
-	"codea1/events"
 )
 
 // ServerConfig describes an embedded server.
@@ -24,15 +22,9 @@ type ServerConfig struct {
 	// StoreDir is the directory of the streams. It is created if it is missing.
 	// Only one server at a time can use it.
 	StoreDir string
-	// Host is the listening address; default 127.0.0.1, because the server has
-	// no login.
-	Host string
 	// Port is the listening port. 0 means 4222, the default of the nats CLI, or
 	// any free port if that is in use.
 	Port int
-	// MaxPayload bounds a message in bytes; default: enough for
-	// events.MaxPayloadBytes.
-	MaxPayload int
 	// SyncInterval is the interval in which the store is synced. A process that
 	// dies loses no confirmed event; a machine that loses power loses the
 	// events of up to one interval. With 0 every event is synced before it is
@@ -52,6 +44,8 @@ type Server struct {
 }
 
 const (
+	// serverHost is the listening address: the server has no login.
+	serverHost         = "127.0.0.1"
 	serverStartTimeout = 10 * time.Second
 	// serverMemory bounds the memory for streams, which have only the state of
 	// readers in memory.
@@ -71,19 +65,10 @@ func StartServer(config ServerConfig) (*Server, error) {
 	if config.StoreDir == "" {
 		return nil, errors.New("nats: the embedded server needs a store directory")
 	}
-	if config.Host == "" {
-		config.Host = "127.0.0.1"
-	}
-	if config.MaxPayload == 0 {
-		config.MaxPayload = maxMessageBytes
-	}
-	if config.MaxPayload < maxMessageBytes {
-		return nil, fmt.Errorf("nats: a server limit of %d bytes a message is too small for an event of %d", config.MaxPayload, events.MaxPayloadBytes)
-	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	port, err := choosePort(config.Host, config.Port)
+	port, err := choosePort(config.Port)
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +95,9 @@ func (s *Server) start(config ServerConfig, port int) error {
 	var err error
 	s.server, err = natsserver.NewServer(&natsserver.Options{
 		ServerName:             "codea1",
-		Host:                   config.Host,
+		Host:                   serverHost,
 		Port:                   port,
-		MaxPayload:             int32(config.MaxPayload),
+		MaxPayload:             maxMessageBytes,
 		NoSigs:                 true,
 		DisableJetStreamBanner: true,
 		JetStream:              true,
@@ -142,7 +127,7 @@ func (s *Server) start(config ServerConfig, port int) error {
 }
 
 // choosePort returns a port that is free now.
-func choosePort(host string, port int) (int, error) {
+func choosePort(port int) (int, error) {
 	if port < 0 || port > 65535 {
 		return 0, fmt.Errorf("nats: port %d is outside 0 to 65535", port)
 	}
@@ -150,7 +135,7 @@ func choosePort(host string, port int) (int, error) {
 	if try == 0 {
 		try = natsserver.DEFAULT_PORT
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(try)))
+	l, err := net.Listen("tcp", net.JoinHostPort(serverHost, strconv.Itoa(try)))
 	if err == nil {
 		return try, l.Close()
 	}
@@ -158,9 +143,9 @@ func choosePort(host string, port int) (int, error) {
 		return natsserver.RANDOM_PORT, nil
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return 0, fmt.Errorf("nats: port %d on %s is in use; choose another with --port, or 0 for any free one", port, host)
+		return 0, fmt.Errorf("nats: port %d on %s is in use; choose another with --port, or 0 for any free one", port, serverHost)
 	}
-	return 0, fmt.Errorf("nats: cannot listen on %s port %d: %w", host, try, err)
+	return 0, fmt.Errorf("nats: cannot listen on %s port %d: %w", serverHost, try, err)
 }
 
 // lockStore creates the store directory and locks it. Two servers on one store

@@ -160,6 +160,3 @@ func (p *Probe) Serve(ctx context.Context) error {
 	})
 	return group.Wait()
 }
-
-// Close closes the listener if Serve was never called.
-func (p *Probe) Close() error { return p.listener.Close() }

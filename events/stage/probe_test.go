@@ -173,7 +173,9 @@ func TestProbeAddress(t *testing.T) {
 	if _, err := stage.ListenProbe(t.Context(), p.Address(), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), p.Address()) {
 		t.Errorf("an address in use: %v", err)
 	}
-	if err := p.Close(); err != nil {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Serve(ended); err != nil {
 		t.Error(err)
 	}
 }
