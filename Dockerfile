@@ -1,4 +1,4 @@
-# One image for every stage; the command says which. See compose.yaml.
+# One image for all stages; the command chooses the stage. See compose.yaml.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -6,7 +6,7 @@ RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -o /codea1 .
 
-# Python is what the sandbox runs candidates with.
+# The sandbox runs candidates with Python.
 FROM python:3.13-slim
 COPY --from=build /codea1 /usr/local/bin/codea1
 RUN useradd --uid 10001 --create-home codea1 && install -d -o codea1 -g codea1 /runs

@@ -34,10 +34,10 @@ func stopAfter(t *testing.T, dir string, wanted func(m *events.Message) bool, ar
 // log, from the middle of a step, and from a step whose checkpoint was deleted.
 func TestForkGoesOnAsItsOrigin(t *testing.T) {
 	t.Parallel()
-	const steps = 4
+	const steps = 3
 	dir := t.TempDir()
 	stopAfter(t, dir, func(m *events.Message) bool { return m.Type == events.TypePolicyUpdated && m.Group == "code-v000002" },
-		train("--steps", "4", "--name", "r", "--keep-checkpoints", "1")...)
+		train("--steps", "3", "--name", "r", "--keep-checkpoints", "1")...)
 	must(t, dir, "replay", "fork", "r", "end-of-log")
 	must(t, dir, "train", "--resume", "r")
 	want := read(t, runPath(dir, "r"), steps)
@@ -55,7 +55,7 @@ func TestForkGoesOnAsItsOrigin(t *testing.T) {
 			t.Errorf("%s: %s", name, out)
 		}
 	}
-	if out := must(t, dir, "replay", "retrain", "mid-step"); strings.Count(out, "4 versions trained again") != 2 {
+	if out := must(t, dir, "replay", "retrain", "mid-step"); strings.Count(out, "3 versions trained again") != 2 {
 		t.Errorf("a fork is trained again: %s", out)
 	}
 	// The group was answered before the fork and trained on after it.

@@ -18,13 +18,13 @@ import (
 // run is resumed without loss.
 func TestRestoreBus(t *testing.T) {
 	t.Parallel()
-	const steps = 4
+	const steps = 3
 	dir, undisturbed := t.TempDir(), t.TempDir()
 	run := runPath(dir, "r")
 	updated := func(group string) func(*events.Message) bool {
 		return func(m *events.Message) bool { return m.Type == events.TypePolicyUpdated && m.Group == group }
 	}
-	stopAfter(t, dir, updated("code-v000001"), train("--steps", "4", "--name", "r", "--heldout", "", "--keep-checkpoints", "4")...)
+	stopAfter(t, dir, updated("code-v000001"), train("--steps", "3", "--name", "r", "--heldout", "", "--keep-checkpoints", "4")...)
 	before := filepath.Join(t.TempDir(), "nats")
 	if err := os.CopyFS(before, os.DirFS(rundir.NATS(run))); err != nil {
 		t.Fatal(err)

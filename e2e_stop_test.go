@@ -81,7 +81,7 @@ func TestInterruptedTrainingGoesOn(t *testing.T) {
 func TestHintNamesTheRunsDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := start(t, dir, train("--steps", "4", "--name", "r", "--runs-dir", "elsewhere", "--heldout", "")...)
+	p := start(t, dir, train("--steps", "2", "--name", "r", "--runs-dir", "elsewhere", "--heldout", "")...)
 	p.tap(t, func(int, *events.Message) bool {
 		p.signal(t, os.Interrupt)
 		return false

@@ -158,37 +158,37 @@ func (p *pipeline) begin(ctx context.Context, t testing.TB) {
 }
 
 // startWorkers runs all stages except the trainers.
-func (p *pipeline) startWorkers(t testing.TB, c *services.Group, execute func(context.Context, *events.Event) ([]*events.Event, error)) {
+func (p *pipeline) startWorkers(t testing.TB, g *services.Group, execute func(context.Context, *events.Event) ([]*events.Event, error)) {
 	recorder, err := eventlog.NewRecorder(p.bus, p.log, eventlog.RecorderConfig{Run: pipelineRun, OnAppend: p.appended})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Go(recorder.Run)
+	g.Go(recorder.Run)
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		p.startRollout(t, c, role)
+		p.startRollout(t, g, role)
 	}
 	recipe, err := rewards.New("a1", 0.5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rewarder := &rewards.Handler{Recipe: recipe, Source: "rewards-0", Now: time.Now}
-	p.startStage(t, c, stage.Config{
+	p.startStage(t, g, stage.Config{
 		Name: "execution", Types: []events.Type{events.TypeTestsSampled}, TextsOnly: true, Concurrency: pipelineExecutions,
 		Handler: outbox.Handler(p.openOutbox(t, "execution"), events.TypeCodeExecuted, stage.Each(execute)),
 	})
-	p.startStage(t, c, stage.Config{
+	p.startStage(t, g, stage.Config{
 		Name: "rewards", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(rewarder.Handle), Batch: rewardsBatch,
 	})
 }
 
-func (p *pipeline) startStage(t testing.TB, c *services.Group, config stage.Config) {
+func (p *pipeline) startStage(t testing.TB, g *services.Group, config stage.Config) {
 	config.Bus, config.Run, config.AckWait, config.HeartbeatEvery = p.bus, pipelineRun, pipelineAckWait, heartbeatEvery
 	config.Registerer, config.LagEvery = p.staging, p.lagEvery
 	s, err := stage.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Go(s.Run)
+	g.Go(s.Run)
 }
 
 const (
@@ -198,7 +198,7 @@ const (
 	pipelineExecutions = 3
 )
 
-func (p *pipeline) startRollout(t testing.TB, c *services.Group, role events.Role) {
+func (p *pipeline) startRollout(t testing.TB, g *services.Group, role events.Role) {
 	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: p.bus, Run: pipelineRun, Role: role, Sampler: nullEngine{}})
 	if err != nil {
 		t.Fatal(err)
@@ -209,8 +209,8 @@ func (p *pipeline) startRollout(t testing.TB, c *services.Group, role events.Rol
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Go(policy.Run)
-	p.startStage(t, c, stage.Config{
+	g.Go(policy.Run)
+	p.startStage(t, g, stage.Config{
 		Name: "rollout-" + string(role), Types: []events.Type{rollout.Consumes()}, TextsOnly: true, Handler: outbox.Handler(p.openOutbox(t, string(role)), rollout.Makes(), rollout.Handle),
 		Concurrency: rolloutsAtOnce, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
 	})
@@ -225,7 +225,7 @@ func (p *pipeline) openOutbox(t testing.TB, name string) *outbox.Outbox {
 	return box
 }
 
-func (p *pipeline) startTrainers(t testing.TB, c *services.Group) {
+func (p *pipeline) startTrainers(t testing.TB, g *services.Group) {
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
 		hyper := gpuworker.Hyperparameters{
 			Schedule: gpuworker.Schedule{Base: 1e-6, Warmup: 10, Total: 2 * p.steps}, GroupsPerBatch: 128, MaxStaleness: 1,
@@ -238,7 +238,7 @@ func (p *pipeline) startTrainers(t testing.TB, c *services.Group) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Go(trainer.Run)
+		g.Go(trainer.Run)
 	}
 }
 

@@ -27,8 +27,8 @@ func TestStagesOfTheTopology(t *testing.T) {
 	}
 }
 
-// A process takes from run.started what the run is, and from nobody but its own
-// user what runs on its machine.
+// A process takes the settings of the run from run.started, and the settings of its
+// machine only from its own user.
 func TestSettingsFromRunStarted(t *testing.T) {
 	started := &events.RunStarted{Attempt: 1, Config: "problems-per-step: 4\ncall-timeout: 3s\nsandbox-level: open\npython: /tmp/evil\nsandboxes: 9\n"}
 	settings, err := worker(t, started, "--sandboxes=2")
@@ -42,7 +42,7 @@ func TestSettingsFromRunStarted(t *testing.T) {
 		t.Errorf("not this machine's: %+v", settings.Sandbox)
 	}
 	if _, err := worker(t, &events.RunStarted{Attempt: 2, Config: "problems-per: 4"}); err == nil {
-		t.Error("a key that no run has is taken")
+		t.Error("an unknown key is accepted")
 	}
 	t.Setenv("CODEA1_ACK_WAIT", "7s")
 	t.Setenv("CODEA1_SANDBOX_LEVEL", "confined")
@@ -55,7 +55,7 @@ func TestSettingsFromRunStarted(t *testing.T) {
 	}
 	t.Setenv("CODEA1_PROBLEMS_PER_STEP", "5")
 	if _, err := worker(t, started); err == nil || !strings.Contains(err.Error(), "CODEA1_PROBLEMS_PER_STEP is 5, but the run was started with --problems-per-step 4") {
-		t.Errorf("the environment makes another run of it: %v", err)
+		t.Errorf("the environment changes the run: %v", err)
 	}
 }
 
