@@ -75,8 +75,8 @@ func read(t *testing.T, b events.Bus, run string, n int, types ...events.Type) [
 	return out
 }
 
-// background runs a service until the test ends, or stop is called, which
-// returns the service's error.
+// background runs a service until the test ends or stop is called. stop returns the
+// service's error.
 func background(t *testing.T, run func(context.Context) error) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -96,7 +96,7 @@ func background(t *testing.T, run func(context.Context) error) (stop func() erro
 	return stop
 }
 
-// failingBus is a bus that has gone away for publishers.
+// failingBus is a bus that accepts no messages.
 type failingBus struct{ events.Bus }
 
 var errGone = errors.New("bus is gone")

@@ -32,15 +32,15 @@ func index(t interface{ Fatal(...any) }, p events.Position) int {
 	return i
 }
 
-// taught is what a trainer without a model makes of a run: every lesson, and
-// where it could be resumed after it.
+// taught holds the lessons of a run and the position after each from which a
+// trainer can resume.
 type taught struct {
 	lessons []*lesson
 	low     []events.Position
 }
 
-// teach applies the messages from a position on, as a trainer that has trained
-// a number of steps does.
+// teach applies the messages from index from on, as a trainer does that has trained
+// trained steps.
 func teach(t interface{ Fatal(...any) }, role events.Role, messages []events.Message, from, trained int) taught {
 	var out taught
 	c := newCollector(role, trained)
@@ -95,7 +95,7 @@ func TestOrderOfArrivalChangesNoLesson(t *testing.T) {
 		if d := cmp.Diff(want.lessons, got.lessons, lessonsEqual); d != "" {
 			t.Fatal(d)
 		}
-		// Wherever the trainer is killed, its low-water mark is low enough.
+		// A trainer can resume from each low-water mark.
 		for s := range run.Steps {
 			rest := teach(t, role, messages, index(t, got.low[s]), s+1)
 			if d := cmp.Diff(want.lessons[s+1:], rest.lessons, lessonsEqual); len(want.lessons[s+1:]) > 0 && d != "" {
@@ -129,8 +129,8 @@ func TestEveryGroupIsConsumedOrReported(t *testing.T) {
 func TestStaleGroupsAreLeftOut(t *testing.T) {
 	run := SampleRun{Name: "r1", Steps: 4, Groups: 6, Answers: 2, Suites: 2, Lag: 1, Seed: 1}
 	for s, l := range teach(t, events.RoleCode, run.Messages(), 0, 0).lessons {
-		// The first two steps are sampled by version 0, which for step 1 is the
-		// newest there is.
+		// Version 0 samples the first two steps. It is the newest version for
+		// step 1.
 		if stale := s > 0; stale != (l.stale > 0) || stale != (len(l.groups) == 0) || stale != (l.sequences == 0) {
 			t.Errorf("step %d: %d stale, %d consumed", s+1, l.stale, len(l.groups))
 		}
@@ -211,8 +211,8 @@ func TestMalformedEventsLoseTheirGroup(t *testing.T) {
 
 func TestDropWithoutAPlanSettlesItsSlot(t *testing.T) {
 	run := SampleRun{Name: "r1", Steps: 1, Groups: 4, Answers: 2, Suites: 2, Seed: 3}
-	// A problem that no stage could decode: there is nothing of the group but
-	// what the stage knows from its name.
+	// No stage could decode the problem, so the drop has only the plan of the
+	// group's name.
 	drop := events.New("r1", "s000001-q0000", "stage-0", run.Group(1, 0)[0].Time, &events.GroupDropped{
 		Purpose: events.PurposeTrain, Step: 1, Slot: 0, Stage: "code", Reason: events.DropMalformed,
 	})
@@ -230,8 +230,8 @@ func TestDropWithoutAPlanSettlesItsSlot(t *testing.T) {
 	}
 }
 
-// A name can claim a slot that the step does not have: it is no part of the
-// step, whenever it comes.
+// A drop can claim a slot that the step does not have. It does not belong to the
+// step, in whatever order the events arrive.
 func TestDropOutsideTheStepSettlesNothing(t *testing.T) {
 	run := SampleRun{Name: "r1", Steps: 1, Groups: 4, Answers: 2, Suites: 2, Seed: 3}
 	drop := events.New("r1", "s000001-q0007", "stage-0", run.Group(1, 0)[0].Time, &events.GroupDropped{

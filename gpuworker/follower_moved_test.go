@@ -12,8 +12,8 @@ import (
 	"codea1/gpuworker/checkpoint"
 )
 
-// A run directory that was moved is followed there; what is not the checkpoint
-// that the event names is refused there too.
+// The follower finds checkpoints in a run directory that was moved, and rejects one
+// with another SHA-256 there too.
 func TestFollowerFindsMovedCheckpoints(t *testing.T) {
 	t.Parallel()
 	before, after := filepath.Join(t.TempDir(), "before"), filepath.Join(t.TempDir(), "after")

@@ -102,7 +102,7 @@ func TestFollowerSamplesFromTheNewestVersion(t *testing.T) {
 	}
 }
 
-func TestFollowerSkipsVersionsThatAreGone(t *testing.T) {
+func TestFollowerSkipsMissingVersions(t *testing.T) {
 	bus := connect(t, server(t))
 	dir := t.TempDir()
 	var messages []events.Message
@@ -120,7 +120,7 @@ func TestFollowerSkipsVersionsThatAreGone(t *testing.T) {
 	wait(t, f, 4)
 }
 
-func TestFollowerWaitsForACheckpointThatIsMadeAgain(t *testing.T) {
+func TestFollowerWaitsForAMissingCheckpoint(t *testing.T) {
 	bus := connect(t, server(t))
 	dir := filepath.Join(t.TempDir(), "v000001")
 	publish(t, bus, []events.Message{savedVersion(t, dir, events.RoleCode, 1)})
@@ -139,7 +139,7 @@ func TestFollowerWaitsForACheckpointThatIsMadeAgain(t *testing.T) {
 	wait(t, f, 1)
 }
 
-func TestFollowerRefusesWhatTheEventDoesNotName(t *testing.T) {
+func TestFollowerRejectsOtherCheckpoints(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spoil func(t *testing.T, dir string) events.Message
@@ -189,14 +189,14 @@ func TestFollowerRefusesWhatTheEventDoesNotName(t *testing.T) {
 	}
 }
 
-// turns is a sampler that reports calls that overlap.
+// turns is a sampler that fails the test if two calls overlap.
 type turns struct {
 	*tiny.Engine
 	t      *testing.T
 	inside atomic.Int32
 	loaded atomic.Int32
-	inCall chan struct{} // gets a value when a Sample has begun
-	goOn   chan struct{} // lets that Sample go on
+	inCall chan struct{} // receives a value when a Sample starts
+	goOn   chan struct{} // a value lets that Sample continue
 }
 
 func (s *turns) enter() func() {
@@ -238,10 +238,10 @@ func TestFollowerLoadsBetweenSamples(t *testing.T) {
 	}
 	<-s.inCall
 	publish(t, bus, []events.Message{savedVersion(t, filepath.Join(t.TempDir(), "v1"), events.RoleCode, 1)})
-	// A waiting call can give up.
+	// A waiting call returns when its context ends.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	if _, _, err := f.Sample(ctx, oneRequest, sampling); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a Sample that waits for its turn returned %v", err)
+		t.Errorf("a waiting Sample returned %v", err)
 	}
 	cancel()
 	if s.loaded.Load() != 0 {

@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(victimEnv); role != "" {
-		victim(role) // this process is a trainer that is to be killed
+		victim(role) // this process is a trainer that kills itself
 		return
 	}
 	goleak.VerifyTestMain(m)

@@ -14,7 +14,7 @@ import (
 	"codea1/gpuworker"
 )
 
-// rolloutStage is a role's sampling stage on a bus, as package main makes it.
+// rolloutStage returns a role's rollout stage on a bus, as package main makes it.
 func rolloutStage(t *testing.T, bus events.Bus, r *gpuworker.Rollout, box *outbox.Outbox, name string) *stage.Stage {
 	t.Helper()
 	s, err := stage.New(stage.Config{
@@ -81,8 +81,8 @@ func TestBothRolesOnABus(t *testing.T) {
 	}
 }
 
-// A worker that dies between outbox and bus publishes the stored completions
-// after its restart, also with other weights.
+// A worker that stops after it wrote to the outbox publishes the stored completions
+// after its restart, even with other weights.
 func TestRolloutSurvivesARestartBeforeItPublished(t *testing.T) {
 	bus := connect(t, server(t))
 	dir := t.TempDir()
@@ -103,7 +103,7 @@ func TestRolloutSurvivesARestartBeforeItPublished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_ = stop() // it could not publish, and may say so
+	_ = stop() // it could not publish and may return an error
 	if err := box.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 var sumProblem = events.Problem{ID: "p1", Question: "Return the sum of a list.", EntryPoint: "total", Solution: "def total(xs):\n    return sum(xs)\n"}
 
-func TestPlainPromptsHoldNothingButTheirParts(t *testing.T) {
+func TestPlainPromptsHaveNoInstructions(t *testing.T) {
 	got := [][]Message{
 		CodePrompt(StylePlain, &sumProblem),
 		TestPrompt(StylePlain, &sumProblem, "def total(xs):\n    return 0\n\n", 8),
@@ -25,7 +25,7 @@ func TestPlainPromptsHoldNothingButTheirParts(t *testing.T) {
 	}
 }
 
-func TestPaperPromptsSayWhatIsHandedIn(t *testing.T) {
+func TestPaperPromptsHaveInstructions(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		messages []Message
@@ -49,7 +49,7 @@ func TestPaperPromptsSayWhatIsHandedIn(t *testing.T) {
 	}
 }
 
-func TestSampleSeedsTellCompletionsApart(t *testing.T) {
+func TestCompletionsHaveDifferentSeeds(t *testing.T) {
 	plan := events.Plan{Seed: 1}
 	seen := map[uint64]string{}
 	for _, group := range []string{"s000001-q0000", "s000001-q0001"} {

@@ -34,7 +34,7 @@ func (p *policy) Version() int {
 	return p.version
 }
 
-// WaitVersion loads the version it waits for, unless that is 9.
+// WaitVersion loads every version except 9.
 func (p *policy) WaitVersion(ctx context.Context, least int) error {
 	if least == 9 {
 		<-ctx.Done()
@@ -77,7 +77,7 @@ func newRollout(t *testing.T, role events.Role, p gpuworker.RolloutPolicy) *gpuw
 	return r
 }
 
-// pose returns the problem.posed of a slot, changed.
+// pose returns the problem.posed of a slot after change.
 func pose(t *testing.T, slot int, change func(*events.ProblemPosed)) *events.Event {
 	t.Helper()
 	p := &events.ProblemPosed{
@@ -115,7 +115,7 @@ func codeOf(t *testing.T, r stage.Result) *events.CodeSampled {
 	return only(t, r).Payload.(*events.CodeSampled)
 }
 
-// refused checks that a result is an error that says what it should.
+// refused checks that a result is an error that contains needs.
 func refused(t *testing.T, r stage.Result, needs string) {
 	t.Helper()
 	if r.Err == nil || !strings.Contains(r.Err.Error(), needs) || len(r.Events) > 0 {
@@ -135,9 +135,9 @@ func TestRolloutSamplesABatchInOneCall(t *testing.T) {
 		if err := got.Payload.Validate(); err != nil {
 			t.Error(err)
 		}
-		// Alone, on another worker, the group comes out the same.
-		alone := newRollout(t, events.RoleCode, newPolicy()).Handle(t.Context(), []*events.Event{pose(t, slot, nil)})
-		if d := cmp.Diff(only(t, alone[0]), got, cmpopts.IgnoreFields(events.Envelope{}, "Time"), cmpopts.IgnoreUnexported(events.Event{})); d != "" {
+		// Another worker samples the same completions for the group.
+		single := newRollout(t, events.RoleCode, newPolicy()).Handle(t.Context(), []*events.Event{pose(t, slot, nil)})
+		if d := cmp.Diff(only(t, single[0]), got, cmpopts.IgnoreFields(events.Envelope{}, "Time"), cmpopts.IgnoreUnexported(events.Event{})); d != "" {
 			t.Errorf("slot %d depends on its batch: %s", slot, d)
 		}
 	}
@@ -181,7 +181,7 @@ func TestRolloutOfTestsShowsTheProgram(t *testing.T) {
 	}
 }
 
-func TestRolloutWithoutSuitesAsksNoModel(t *testing.T) {
+func TestRolloutWithoutSuitesCallsNoModel(t *testing.T) {
 	p := newPolicy()
 	posed := pose(t, 0, func(p *events.ProblemPosed) { p.Plan.Suites, p.Plan.TestVersion = 0, 9 })
 	code := only(t, newRollout(t, events.RoleCode, p).Handle(t.Context(), []*events.Event{posed})[0])
@@ -198,13 +198,13 @@ func TestRolloutWaitsForItsPolicyVersion(t *testing.T) {
 	p := newPolicy()
 	r := newRollout(t, events.RoleCode, p)
 
-	// One group can run: the other does not hold it up.
+	// One group can be sampled: the other does not delay it.
 	results := r.Handle(t.Context(), []*events.Event{needs(0, 9), needs(1, 0)})
 	refused(t, results[0], "snooze for 70ms")
 	if v := codeOf(t, results[1]).Version; v != 0 {
 		t.Errorf("sampled from version %d", v)
 	}
-	// None can run: it waits, and one of them can.
+	// No group can be sampled: Handle waits, and then samples one.
 	results = r.Handle(t.Context(), []*events.Event{needs(0, 9), needs(2, 3)})
 	refused(t, results[0], "snooze for 70ms")
 	if v := codeOf(t, results[1]).Version; v != 3 {

@@ -15,8 +15,8 @@ import (
 	"codea1/gpuworker/tiny"
 )
 
-// A victim is a trainer in a process of its own that kills itself, with
-// SIGKILL, at a chosen moment of its second step.
+// A victim is a trainer process that kills itself with SIGKILL at a given moment of
+// its second step.
 const (
 	victimEnv    = "CODEA1_TRAINER_VICTIM" // the role
 	victimMoment = "CODEA1_TRAINER_VICTIM_MOMENT"
@@ -30,7 +30,7 @@ var moments = []string{"before update", "between updates", "while saving", "befo
 
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {} // the signal comes at any moment
+	select {} // wait for the signal
 }
 
 func victim(role string) {

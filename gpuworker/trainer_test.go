@@ -19,7 +19,7 @@ import (
 
 var sampleRun = gpuworker.SampleRun{Name: "r1", Steps: 4, Groups: 6, Answers: 3, Suites: 2, Seed: 11}
 
-// initial saves the checkpoint that every trainer of the tests starts from.
+// initial saves the checkpoint of version 0.
 func initial(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "initial")
@@ -70,13 +70,12 @@ func updates(t *testing.T, bus events.Bus, n int) []*events.PolicyUpdated {
 	return out
 }
 
-// sameUpdates compares what two trainers published, except for where their
-// files are and how long they took.
+// sameUpdates compares the events of two trainers without URIs and durations.
 func sameUpdates(a, b []*events.PolicyUpdated) string {
 	return cmp.Diff(a, b, cmpopts.IgnoreFields(events.Checkpoint{}, "URI"), cmpopts.IgnoreFields(events.PolicyMetrics{}, "Seconds"))
 }
 
-// reference trains the sample run without any disturbance.
+// reference trains the sample run without interruption.
 func reference(t *testing.T, role events.Role, start string) []*events.PolicyUpdated {
 	t.Helper()
 	bus := connect(t, server(t))
@@ -138,7 +137,7 @@ func TestOrderOfArrivalChangesNoWeight(t *testing.T) {
 	}
 }
 
-func TestTrainerGoesOnWhereItStopped(t *testing.T) {
+func TestTrainerResumes(t *testing.T) {
 	t.Parallel()
 	start := initial(t)
 	want := reference(t, events.RoleCode, start)
@@ -174,7 +173,7 @@ func TestStepWithNothingToLearnMakesAVersion(t *testing.T) {
 	}
 }
 
-func TestTrainerWaitsForABusThatIsAway(t *testing.T) {
+func TestTrainerWaitsForTheBus(t *testing.T) {
 	t.Parallel()
 	bus := connect(t, server(t))
 	publish(t, bus, sampleRun.Messages())
@@ -231,7 +230,7 @@ func TestTrainerKeepsTheCheckpointsItShould(t *testing.T) {
 	}
 }
 
-func TestCorruptCheckpointIsOneClearSentence(t *testing.T) {
+func TestErrorOfACorruptCheckpoint(t *testing.T) {
 	t.Parallel()
 	bus := connect(t, server(t))
 	publish(t, bus, sampleRun.Messages())
@@ -283,7 +282,7 @@ func TestCorruptCheckpointIsOneClearSentence(t *testing.T) {
 		}
 	}
 
-	// What the sentence advises works: the version is made again, the same.
+	// The remedy of the error works: the trainer makes the same version again.
 	if err := os.RemoveAll(newest); err != nil {
 		t.Fatal(err)
 	}

@@ -14,29 +14,22 @@ import (
 	"codea1/gpuworker"
 )
 
-// Engine makes fresh samplers and learners of the engine under test, all from
-// the same checkpoint.
+// Engine creates samplers and learners of the tested engine from one checkpoint.
 type Engine struct {
 	NewSampler func(t *testing.T) gpuworker.Sampler
 	NewLearner func(t *testing.T) gpuworker.Learner
-	// Tolerance is how far a sampler's and a learner's log-prob of the same
-	// token may be apart, in nats. Default 1e-4.
-	Tolerance float64
-	// LearningRate is one that visibly moves the weights in a step. Default 1e-3.
-	LearningRate float64
 }
 
-const maxTokens = 12
+const (
+	maxTokens = 12
+	// tolerance is the largest difference in nats between the log-probs of a
+	// token from a sampler and from a learner.
+	tolerance = 1e-4
+)
 
-// Run checks that an engine keeps the promises of gpuworker.Sampler and
-// gpuworker.Learner. The engine's resources are closed when t ends.
+// Run checks that an engine keeps the contract of gpuworker.Sampler and
+// gpuworker.Learner. It closes all samplers and learners when t ends.
 func Run(t *testing.T, engine Engine) {
-	if engine.Tolerance == 0 {
-		engine.Tolerance = 1e-4
-	}
-	if engine.LearningRate == 0 {
-		engine.LearningRate = 1e-3
-	}
 	t.Run("prompts", func(t *testing.T) { testPrompts(t, engine) })
 	t.Run("completions", func(t *testing.T) { testCompletions(t, engine) })
 	t.Run("seeds", func(t *testing.T) { testSeeds(t, engine) })
@@ -48,7 +41,7 @@ func Run(t *testing.T, engine Engine) {
 	t.Run("supervised loss falls", func(t *testing.T) { testSupervised(t, engine) })
 	t.Run("same calls, same weights", func(t *testing.T) { testDeterminism(t, engine) })
 	t.Run("save and resume", func(t *testing.T) { testResume(t, engine) })
-	t.Run("sampler takes over weights", func(t *testing.T) { testHandOver(t, engine) })
+	t.Run("sampler loads trained weights", func(t *testing.T) { testLoadWeights(t, engine) })
 	t.Run("reference stays", func(t *testing.T) { testReference(t, engine) })
 	t.Run("missing checkpoint", func(t *testing.T) { testMissingCheckpoint(t, engine) })
 }
@@ -67,10 +60,10 @@ func (e Engine) learner(t *testing.T) gpuworker.Learner {
 	return l
 }
 
-func (e Engine) update() gpuworker.UpdateConfig {
+func update() gpuworker.UpdateConfig {
 	return gpuworker.UpdateConfig{
 		Loss: gpuworker.LossPPO, ClipLow: 0.2, ClipHigh: 0.28, DualClip: 10, LogRatioClamp: 20,
-		Temperature: 1, LearningRate: e.LearningRate, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, GradClip: 1,
+		Temperature: 1, LearningRate: 1e-3, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, GradClip: 1,
 	}
 }
 
@@ -78,13 +71,13 @@ func params(temperature float64) gpuworker.SamplingParams {
 	return gpuworker.SamplingParams{Temperature: temperature, TopP: 1, MaxTokens: maxTokens}
 }
 
-// requests are three prompts of different lengths with different numbers of
+// requests returns three prompts of different lengths with different numbers of
 // seeds.
 func requests(t *testing.T, s gpuworker.Sampler) []gpuworker.SampleRequest {
 	t.Helper()
 	var out []gpuworker.SampleRequest
-	for i, question := range []string{"a", "Return the sum of a list of numbers.", "Reverse a string.\n\nIt may be empty."} {
-		prompt, err := s.EncodePrompt([]gpuworker.Message{{Role: "user", Content: question}})
+	for i, content := range []string{"a", "Return the sum of a list of numbers.", "Reverse a string.\n\nIt may be empty."} {
+		prompt, err := s.EncodePrompt([]gpuworker.Message{{Role: "user", Content: content}})
 		noError(t, "encode prompt", err)
 		r := gpuworker.SampleRequest{Prompt: prompt}
 		for j := range i + 2 {
@@ -110,7 +103,7 @@ func sample(t *testing.T, s gpuworker.Sampler, r []gpuworker.SampleRequest, temp
 	return out
 }
 
-// rollouts samples training sequences with advantages of either sign.
+// rollouts samples training sequences with positive and negative advantages.
 func rollouts(t *testing.T, s gpuworker.Sampler) []gpuworker.Sequence {
 	t.Helper()
 	r := requests(t, s)
@@ -192,12 +185,12 @@ func testBatchIndependence(t *testing.T, e Engine) {
 	reversed := sample(t, s, []gpuworker.SampleRequest{r[2], r[1], r[0]}, 1)
 	for i := range r {
 		if d := cmp.Diff(together[i], reversed[2-i]); d != "" {
-			t.Errorf("request %d depends on its place in the batch:\n%s", i, d)
+			t.Errorf("request %d depends on its position in the batch:\n%s", i, d)
 		}
 		for j, seed := range r[i].Seeds {
-			alone := sample(t, s, []gpuworker.SampleRequest{{Prompt: r[i].Prompt, Seeds: []uint64{seed}}}, 1)[0][0]
-			if d := cmp.Diff(together[i][j], alone); d != "" {
-				t.Errorf("completion %d/%d depends on what shares the batch:\n%s", i, j, d)
+			single := sample(t, s, []gpuworker.SampleRequest{{Prompt: r[i].Prompt, Seeds: []uint64{seed}}}, 1)[0][0]
+			if d := cmp.Diff(together[i][j], single); d != "" {
+				t.Errorf("completion %d/%d depends on the other requests of the batch:\n%s", i, j, d)
 			}
 		}
 	}
@@ -220,7 +213,7 @@ func testLogProbsAgree(t *testing.T, e Engine) {
 			for j, c := range row {
 				sequence := gpuworker.Sequence{Prompt: r[i].Prompt, Tokens: c.Tokens}
 				scored := logProbs(t, l, gpuworker.Current, []gpuworker.Sequence{sequence}, temperature)[0]
-				if d := farthest(scored, c.LogProbs); d > e.Tolerance {
+				if d := farthest(scored, c.LogProbs); d > tolerance {
 					t.Errorf("completion %d/%d at temperature %v: sampler and learner are %v nats apart", i, j, temperature, d)
 				}
 			}
@@ -234,7 +227,7 @@ func testUpdateDirection(t *testing.T, e Engine) {
 		one := rollouts(t, s)[:1]
 		one[0].Advantage = advantage
 		before := sum(logProbs(t, l, gpuworker.Current, one, 1)[0])
-		_, err := l.Update(t.Context(), one, e.update())
+		_, err := l.Update(t.Context(), one, update())
 		noError(t, "update", err)
 		after := sum(logProbs(t, l, gpuworker.Current, one, 1)[0])
 		if (after-before)*advantage <= 0 {
@@ -253,11 +246,11 @@ func testOnPolicy(t *testing.T, e Engine) {
 		sequences[i].RefProbs = p
 		tokens += len(p)
 	}
-	config := e.update()
+	config := update()
 	config.KLCoef = 0.001
 	stats, err := l.Update(t.Context(), sequences, config)
 	noError(t, "update", err)
-	if math.Abs(stats.RatioMean-1) > e.Tolerance || stats.ClipFraction != 0 || math.Abs(stats.KL) > e.Tolerance {
+	if math.Abs(stats.RatioMean-1) > tolerance || stats.ClipFraction != 0 || math.Abs(stats.KL) > tolerance {
 		t.Errorf("on policy: ratio %v, clipped %v, KL %v", stats.RatioMean, stats.ClipFraction, stats.KL)
 	}
 	if stats.Tokens != tokens || !(stats.GradNorm > 0) || !(stats.Entropy > 0) {
@@ -271,7 +264,7 @@ func testSupervised(t *testing.T, e Engine) {
 	for _, r := range rollouts(t, s) {
 		sequences = append(sequences, gpuworker.Sequence{Prompt: r.Prompt, Tokens: r.Tokens})
 	}
-	config := e.update()
+	config := update()
 	config.Loss = gpuworker.LossSFT
 	var losses []float64
 	for range 4 {
@@ -289,7 +282,7 @@ func testDeterminism(t *testing.T, e Engine) {
 	var weights [2]string
 	for i := range weights {
 		l := e.learner(t)
-		train(t, e, l, sequences[:4], sequences[4:])
+		train(t, l, sequences[:4], sequences[4:])
 		weights[i] = weightsOf(t, saved(t, l))
 	}
 	if weights[0] != weights[1] {
@@ -300,26 +293,26 @@ func testDeterminism(t *testing.T, e Engine) {
 func testResume(t *testing.T, e Engine) {
 	sequences := rollouts(t, e.sampler(t))
 	through := e.learner(t)
-	train(t, e, through, sequences[:4])
+	train(t, through, sequences[:4])
 	dir := saved(t, through)
-	train(t, e, through, sequences[4:])
+	train(t, through, sequences[4:])
 
 	resumed := e.learner(t)
 	noError(t, "load", resumed.Load(t.Context(), dir))
-	train(t, e, resumed, sequences[4:])
+	train(t, resumed, sequences[4:])
 	if weightsOf(t, saved(t, through)) != weightsOf(t, saved(t, resumed)) {
 		t.Error("a resumed learner ends with other weights than one that never stopped")
 	}
 }
 
-func testHandOver(t *testing.T, e Engine) {
+func testLoadWeights(t *testing.T, e Engine) {
 	s, l := e.sampler(t), e.learner(t)
-	train(t, e, l, rollouts(t, s))
+	train(t, l, rollouts(t, s))
 	noError(t, "load weights", s.LoadWeights(t.Context(), saved(t, l)))
 	sequences := rollouts(t, s)
 	for i, scored := range logProbs(t, l, gpuworker.Current, sequences, 1) {
-		if d := farthest(scored, sequences[i].OldProbs); d > e.Tolerance {
-			t.Errorf("sequence %d: sampler and learner are %v nats apart after the hand-over", i, d)
+		if d := farthest(scored, sequences[i].OldProbs); d > tolerance {
+			t.Errorf("sequence %d: sampler and learner are %v nats apart after LoadWeights", i, d)
 		}
 	}
 }
@@ -329,14 +322,14 @@ func testReference(t *testing.T, e Engine) {
 	sequences := rollouts(t, s)
 	noError(t, "load reference", l.LoadReference(t.Context(), saved(t, l)))
 	before := logProbs(t, l, gpuworker.Reference, sequences, 1)
-	train(t, e, l, sequences)
+	train(t, l, sequences)
 	if d := cmp.Diff(before, logProbs(t, l, gpuworker.Reference, sequences, 1)); d != "" {
 		t.Errorf("an update moved the reference:\n%s", d)
 	}
 	noError(t, "load reference", l.LoadReference(t.Context(), saved(t, l)))
 	current, reference := logProbs(t, l, gpuworker.Current, sequences, 1), logProbs(t, l, gpuworker.Reference, sequences, 1)
 	for i := range current {
-		if d := farthest(current[i], reference[i]); d > e.Tolerance {
+		if d := farthest(current[i], reference[i]); d > tolerance {
 			t.Errorf("sequence %d: current and reference of the same checkpoint are %v nats apart", i, d)
 		}
 	}
@@ -356,10 +349,10 @@ func testMissingCheckpoint(t *testing.T, e Engine) {
 	}
 }
 
-func train(t *testing.T, e Engine, l gpuworker.Learner, batches ...[]gpuworker.Sequence) {
+func train(t *testing.T, l gpuworker.Learner, batches ...[]gpuworker.Sequence) {
 	t.Helper()
 	for _, b := range batches {
-		_, err := l.Update(t.Context(), b, e.update())
+		_, err := l.Update(t.Context(), b, update())
 		noError(t, "update", err)
 	}
 }

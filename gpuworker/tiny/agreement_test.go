@@ -28,8 +28,8 @@ func (m *float64Model) expected(sequences []gpuworker.Sequence, temperature floa
 	return out
 }
 
-// agree compares the engine's log-probs with what was expected and returns the
-// largest difference.
+// agree compares the engine's log-probs with want and returns the largest
+// difference.
 func agree(t *testing.T, e *Engine, sequences []gpuworker.Sequence, temperature float64, want [][]float64) (worst float64) {
 	t.Helper()
 	got, err := e.LogProbs(t.Context(), gpuworker.Current, sequences, temperature)
@@ -48,7 +48,7 @@ func agree(t *testing.T, e *Engine, sequences []gpuworker.Sequence, temperature 
 	return worst
 }
 
-// onEachPath runs f on every kernel path this machine has.
+// onEachPath runs f on every kernel path of this machine.
 func onEachPath(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	before := kernel.Name()
@@ -66,7 +66,7 @@ func useKernel(t *testing.T, name string) {
 	}
 }
 
-// asked is what the shipped models are asked in training, and an answer of each.
+// asked has prompts of the embedded models' training and a response to each.
 var asked = map[string][][2]string{
 	"code": {
 		{"Return the index of the first number in xs of at least 7, or -1 if there is none.",
@@ -82,8 +82,8 @@ var asked = map[string][][2]string{
 	},
 }
 
-// TestShippedCheckpointsAgreeWithFloat64 compares what the shipped models think
-// of answers given and of answers they sample.
+// TestShippedCheckpointsAgreeWithFloat64 compares the log-probs of given and of
+// sampled responses.
 func TestShippedCheckpointsAgreeWithFloat64(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the reference takes its time under the race detector, and runs on one goroutine")
@@ -119,9 +119,9 @@ func TestShippedCheckpointsAgreeWithFloat64(t *testing.T) {
 	}
 }
 
-// TestOpensAnyQwen2 opens checkpoints that this test writes itself, as others
-// do: every type of number, in one file or in shards, tied or not, with the
-// shape of Qwen2.5-0.5B, 14 heads over 2, in small.
+// TestOpensAnyQwen2 opens checkpoints in the forms of other programs: every dtype,
+// one file or shards, tied or separate embeddings. The small model has 14 heads
+// over 2 key/value heads, as Qwen2.5-0.5B.
 func TestOpensAnyQwen2(t *testing.T) {
 	for _, dtype := range []string{"F32", "F16", "BF16"} {
 		for _, shards := range []int{1, 3} {
@@ -144,7 +144,7 @@ func TestOpensAnyQwen2(t *testing.T) {
 	}
 }
 
-// foreignCheckpoint writes a checkpoint of numbers that all types hold exactly.
+// foreignCheckpoint returns a checkpoint of numbers that every dtype holds exactly.
 func foreignCheckpoint(t *testing.T, dtype string, shards int, tied bool) fs.FS {
 	t.Helper()
 	tok := corpusTokenizer(t)
@@ -188,7 +188,7 @@ func foreignCheckpoint(t *testing.T, dtype string, shards int, tied bool) fs.FS 
 	return files
 }
 
-// shardFile is a safetensors file in the making.
+// shardFile builds a safetensors file.
 type shardFile struct {
 	name   string
 	header map[string]any

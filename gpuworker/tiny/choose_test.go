@@ -10,8 +10,8 @@ import (
 	"codea1/gpuworker/tiny/qwen2"
 )
 
-// frequencies draws often from four tokens of probability .5, .25, .15, .1 at
-// temperature 1.
+// frequencies draws many times from four tokens with probabilities .5, .25, .15 and
+// .1 at temperature 1.
 func frequencies(t *testing.T, p gpuworker.SamplingParams) [4]float64 {
 	t.Helper()
 	logits := make([]float32, 4)
@@ -67,7 +67,7 @@ func TestChooseRefusesNaN(t *testing.T) {
 	}
 }
 
-// The decode loop must not feed the garbage collector.
+// The decode loop runs for every token and must not allocate.
 func TestDecodeStepDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates on its own account")

@@ -8,8 +8,8 @@ import (
 	"codea1/gpuworker/tiny/qwen2"
 )
 
-// TestDecodeLoopDoesNotAllocate covers all that happens per token of a batch:
-// the order of the slots, the decoder's step, the choice of a token.
+// TestDecodeLoopDoesNotAllocate covers the whole work per token of a batch: the
+// order of the slots, the decoder's step and the choice of a token.
 func TestDecodeLoopDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates on its own account")

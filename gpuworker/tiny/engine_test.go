@@ -21,13 +21,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shape is a small model's; its vocabulary is that of corpusTokenizer.
+// shape is that of a small model with the vocabulary of corpusTokenizer.
 var shape = qwen2.Config{
 	Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, HeadSize: 8, MLP: 48, Positions: 256,
 	RopeTheta: 10000, NormEpsilon: 1e-6, TieEmbeddings: true, InitStd: 0.3,
 }
 
-// defaultShape is what train-sft makes when not told otherwise.
+// defaultShape is the default of train-sft.
 var defaultShape = qwen2.Config{
 	Hidden: 128, Layers: 4, Heads: 4, KVHeads: 2, HeadSize: 32, MLP: 352, Positions: 1024,
 	RopeTheta: 10000, NormEpsilon: 1e-6, TieEmbeddings: true, InitStd: 0.02,
@@ -46,7 +46,7 @@ func corpusTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	return tok
 }
 
-// newTestEngine makes an engine of the shape, its weights drawn by seed.
+// newTestEngine makes an engine of the shape with weights drawn by seed.
 func newTestEngine(t testing.TB, shape qwen2.Config, seed uint64) *Engine {
 	t.Helper()
 	e, err := New(shape, corpusTokenizer(t), seed)
@@ -108,8 +108,8 @@ func sample(t testing.TB, e *Engine, r []gpuworker.SampleRequest, p gpuworker.Sa
 	return out
 }
 
-// Threads and slots share the work in different ways; slots of 1 and 2 make
-// sequences wait for one another.
+// The numbers of goroutines and slots change the division of the work. With 1 or 2
+// slots, sequences wait for each other.
 func TestSampleAnyThreadsAnySlots(t *testing.T) {
 	var want [][]events.Completion
 	for _, o := range []struct{ threads, slots int }{{1, 32}, {1, 1}, {1, 2}, {2, 3}, {3, 32}, {16, 1}} {
@@ -186,7 +186,7 @@ func TestUpdateAnyGOMAXPROCS(t *testing.T) {
 	}
 }
 
-// Sampled log-probs are the learner's, whatever top-k and top-p left out.
+// Sampled log-probs equal those of the learner for every top-k and top-p.
 func TestSampledLogProbs(t *testing.T) {
 	e := newTestEngine(t, shape, 2)
 	r := prompts(t, e)
@@ -263,7 +263,7 @@ func TestRefusals(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// An update that fails leaves the engine as it was.
+// A failed update does not change the engine.
 func TestDivergedUpdateChangesNothing(t *testing.T) {
 	e := newTestEngine(t, shape, 1)
 	sequences := rollouts(t, e)

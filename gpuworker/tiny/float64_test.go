@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// float64Model is Qwen2 once more, in float64 and from its formulas alone: it
-// shares no line with the engine, not even to read a checkpoint.
+// float64Model is an independent implementation of Qwen2 in float64. It shares no
+// code with the engine.
 type float64Model struct {
 	config struct {
 		Hidden  int     `json:"hidden_size"`
@@ -89,7 +89,7 @@ func floats(t testing.TB, dtype string, data []byte) (out []float64) {
 	return out
 }
 
-// linear returns W*x and the bias where there is one, for W[out,in].
+// linear returns W*x for W[out,in], plus the bias if there is one.
 func (m *float64Model) linear(name string, x []float64) []float64 {
 	w, bias := m.tensors[name+".weight"], m.tensors[name+".bias"]
 	y := make([]float64, len(w)/len(x))
@@ -148,7 +148,7 @@ func (m *float64Model) logProbs(ids []int32, temperature float64) []float64 {
 			keys[l], values[l] = append(keys[l], k), append(values[l], v)
 			var mixed []float64
 			for h := range c.Heads {
-				from := h * c.KVHeads / c.Heads * size // the key and value head that this one shares
+				from := h * c.KVHeads / c.Heads * size // the key and value head of this head
 				mixed = append(mixed, attend(q[h*size:][:size], keys[l], values[l], from)...)
 			}
 			for i, y := range m.linear(name+"self_attn.o_proj", mixed) {
@@ -180,8 +180,8 @@ func (m *float64Model) logProbs(ids []int32, temperature float64) []float64 {
 	return out
 }
 
-// attend mixes the values that start at from by the softmax of q's products
-// with the keys there.
+// attend returns the sum of the values from from on, weighted by the softmax of q's
+// products with the keys.
 func attend(q []float64, keys, values [][]float64, from int) []float64 {
 	weights, total := make([]float64, len(keys)), 0.0
 	for j, k := range keys {

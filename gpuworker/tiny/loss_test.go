@@ -10,7 +10,7 @@ import (
 	"codea1/gpuworker/tiny/qwen2"
 )
 
-// Worked by hand from the formulas of the design.
+// The expected values are computed by hand from the formulas of the design.
 func TestSurrogate(t *testing.T) {
 	ln := math.Log
 	for _, c := range []struct {
@@ -40,7 +40,7 @@ func TestSurrogate(t *testing.T) {
 func TestTokenLossSlopes(t *testing.T) {
 	const step = 1e-6
 	for _, config := range []gpuworker.UpdateConfig{ppo, {Loss: gpuworker.LossSFT}} {
-		config.KLCoef *= 200 // so that its slope counts
+		config.KLCoef *= 200 // so that its slope matters
 		for _, advantage := range []float64{1.5, -0.7, 0} {
 			for logProb := -7.03; logProb < 0; logProb += 0.1 {
 				s := gpuworker.Sequence{OldProbs: []float32{-3}, RefProbs: []float32{-2}, Advantage: advantage}
@@ -55,7 +55,7 @@ func TestTokenLossSlopes(t *testing.T) {
 	}
 }
 
-// lossOf is the loss an Update would report, from the forward pass alone.
+// lossOf returns the loss of an Update, computed with the forward pass only.
 func lossOf(t *testing.T, e *Engine, sequences []gpuworker.Sequence, config gpuworker.UpdateConfig) float64 {
 	t.Helper()
 	e.current.net.Pack()
@@ -74,9 +74,9 @@ func lossOf(t *testing.T, e *Engine, sequences []gpuworker.Sequence, config gpuw
 	return sum / float64(tokens)
 }
 
-// The gradient of the whole loss, tensor by tensor: along the gradient, the
-// loss rises by the gradient's length. Package qwen2's tests check single
-// entries against float64.
+// The test checks the gradient of the whole loss for each tensor: in the direction
+// of the gradient, the slope of the loss is the gradient's length. The tests of
+// package qwen2 compare single entries with float64.
 func TestGradientOfBothLosses(t *testing.T) {
 	small := shape
 	small.Hidden, small.HeadSize, small.MLP, small.TieEmbeddings = 16, 4, 24, false
@@ -90,7 +90,7 @@ func TestGradientOfBothLosses(t *testing.T) {
 			}
 			sequences := rollouts(t, e)
 			clipped := 0.0
-			for i := range sequences { // off policy by differing amounts, so that every branch is taken
+			for i := range sequences { // off policy by different amounts, so that every branch is used
 				for j := range sequences[i].OldProbs {
 					sequences[i].OldProbs[j] += 0.1 * float32((i+j)%9-4)
 				}

@@ -2,5 +2,5 @@
 
 package tiny
 
-// raceEnabled: the race detector allocates on its own account.
+// raceEnabled is true in builds with the race detector, which allocates.
 const raceEnabled = true

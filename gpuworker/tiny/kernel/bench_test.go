@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// benchPaths runs f as a sub-benchmark on every path this machine has.
+// benchPaths runs f as a sub-benchmark on every path of this machine.
 func benchPaths(b *testing.B, f func(b *testing.B)) {
 	before := Name()
 	b.Cleanup(func() { use(b, before) })
@@ -16,7 +16,7 @@ func benchPaths(b *testing.B, f func(b *testing.B)) {
 	}
 }
 
-// reportRate reports perRun operations a run in billions a second.
+// reportRate reports the rate of perRun operations per run in billions per second.
 func reportRate(b *testing.B, perRun int, unit string) {
 	b.ReportMetric(float64(perRun)*float64(b.N)/b.Elapsed().Seconds()/1e9, unit)
 }

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestBitsAreThoseOfOtherMachines holds every path to what it computed on
-// other machines: AVX-512, AVX2 and NEON to one digest; scalar Go, whatever
-// the architecture, to another. It calls what lies below the exported
-// functions, whose logarithms and powers are package math's.
+// TestBitsAreThoseOfOtherMachines compares the results of every path with those of
+// other machines: AVX-512, AVX2 and NEON have one digest, scalar Go has another on
+// all architectures. It calls the functions below the exported ones, because these
+// use logarithms and powers of package math.
 func TestBitsAreThoseOfOtherMachines(t *testing.T) {
 	const (
 		vector = "3f32a5afd715855af3affac2933f647d5b3b5695dcd6e6a549199bfb20dc7513"
@@ -36,8 +36,7 @@ func TestBitsAreThoseOfOtherMachines(t *testing.T) {
 	})
 }
 
-// exact draws numbers that no machine rounds: integers of 24 bits times a power
-// of two.
+// exact draws numbers that no machine rounds: 24-bit integers times a power of two.
 type exact struct {
 	rng    *rand.Rand
 	spread float32
@@ -53,7 +52,7 @@ func (e exact) numbers(n int) []float32 {
 
 type digest struct{ hash.Hash }
 
-// add takes every bit, with one NaN for all.
+// add adds every bit to the digest. All NaNs count as the same one.
 func (d digest) add(outputs ...[]float32) {
 	for _, x := range outputs {
 		for _, v := range x {
@@ -66,7 +65,7 @@ func (d digest) add(outputs ...[]float32) {
 	}
 }
 
-// everything runs all that a path has on n elements or n terms.
+// everything runs all functions of a path on n elements or n terms.
 func (d digest) everything(e exact, n int) {
 	p := current()
 	a, b, c, y, z := e.numbers(n), e.numbers(n), e.numbers(n), e.numbers(n), e.numbers(n)

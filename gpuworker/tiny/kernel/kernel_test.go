@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// eachPath runs f as a subtest on every path this machine has.
+// eachPath runs f as a subtest on every path of this machine.
 func eachPath(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	before := Name()
@@ -33,7 +33,7 @@ func normals(rng *rand.Rand, n int) []float32 {
 	return x
 }
 
-// failer is what *testing.T and *rapid.T share.
+// failer is implemented by *testing.T and *rapid.T.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -41,8 +41,8 @@ type failer interface {
 
 func clone(x []float32) []float32 { return append([]float32(nil), x...) }
 
-// sameBits fails the test at the first element that differs in any bit; two
-// NaNs are alike.
+// sameBits fails the test at the first element with a different bit. All NaNs count
+// as equal.
 func sameBits(t failer, what string, got, want []float32) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -27,7 +27,7 @@ func reference(m, k, n int, at, bt func(i, j int) float32, c []float32, ldc int)
 	return out
 }
 
-// rowsOf gathers the first n columns of m strided rows.
+// rowsOf copies the first n columns of m strided rows.
 func rowsOf(c []float32, m, n, ldc int) []float32 {
 	out := make([]float32, 0, m*n)
 	for i := range m {
@@ -58,7 +58,7 @@ func TestMatMulAgreesWithFloat64(t *testing.T) {
 			want := reference(m, k, n, func(i, p int) float32 { return a[i*lda+p] }, bt, start, ldc)
 
 			var packed Packed
-			Pack(&packed, normals(rng, 33*71), 33, 71, false) // leaves rubbish to be overwritten
+			Pack(&packed, normals(rng, 33*71), 33, 71, false) // leaves other values in the memory
 			Pack(&packed, b, k, n, transposed)
 			MatMul(c, ldc, a, lda, m, &packed, accumulate)
 			near(t, "C", rowsOf(c, m, n, ldc), want, 1e-5)
@@ -97,9 +97,9 @@ func TestMatMulTAAgreesWithFloat64(t *testing.T) {
 	})
 }
 
-// TestRowsAloneEqualRowsInBatch is the property that lets a completion ignore
-// what else shares its batch.
-func TestRowsAloneEqualRowsInBatch(t *testing.T) {
+// TestSingleRowsEqualRowsInBatch checks the property that makes a completion
+// independent of its batch.
+func TestSingleRowsEqualRowsInBatch(t *testing.T) {
 	eachPath(t, func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			m := rapid.IntRange(1, 40).Draw(t, "m")
@@ -110,25 +110,25 @@ func TestRowsAloneEqualRowsInBatch(t *testing.T) {
 			var packed Packed
 			Pack(&packed, normals(rng, k*n), k, n, false)
 
-			alone := clone(c)
+			single := clone(c)
 			for i := range m {
-				// A fresh copy, so that alignment differs too.
+				// A new copy has another alignment.
 				row := append(make([]float32, i%5, i%5+k), a[i*k:][:k]...)[i%5:]
-				MatMul(alone[i*n:][:n], n, row, k, 1, &packed, accumulate)
+				MatMul(single[i*n:][:n], n, row, k, 1, &packed, accumulate)
 			}
 			cut := rapid.IntRange(0, m).Draw(t, "cut")
 			split := clone(c)
 			MatMul(split, n, a, k, cut, &packed, accumulate)
 			MatMul(split[cut*n:], n, a[cut*k:], k, m-cut, &packed, accumulate)
 			MatMul(c, n, a, k, m, &packed, accumulate)
-			sameBits(t, "rows alone", alone, c)
+			sameBits(t, "single rows", single, c)
 			sameBits(t, "rows split", split, c)
 		})
 	})
 }
 
-// TestColumnsDoNotDependOnN packs single columns and pairs them with the same
-// columns of a whole matrix, which other tile shapes compute.
+// TestColumnsDoNotDependOnN packs single columns and compares them with the same
+// columns of a whole matrix, which uses other tile shapes.
 func TestColumnsDoNotDependOnN(t *testing.T) {
 	const m, k, n = 9, 37, 83
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -143,7 +143,7 @@ func TestColumnsDoNotDependOnN(t *testing.T) {
 			MatMul(one, 1, a, k, m, &packed, false)
 			for i := range m {
 				if math.Float32bits(one[i]) != math.Float32bits(whole[i*n+j]) {
-					t.Fatalf("C[%d,%d] = %v alone, %v in the whole matrix", i, j, one[i], whole[i*n+j])
+					t.Fatalf("C[%d,%d] = %v as a column, %v in the whole matrix", i, j, one[i], whole[i*n+j])
 				}
 			}
 		}
@@ -177,7 +177,7 @@ func TestMatMulWithoutTerms(t *testing.T) {
 	sameBits(t, "computed", c, []float32{0, 0, 0})
 }
 
-func TestMatMulRefusesShortSlices(t *testing.T) {
+func TestMatMulPanicsForShortSlices(t *testing.T) {
 	var packed Packed
 	Pack(&packed, make([]float32, 6), 2, 3, false)
 	for name, call := range map[string]func(){
@@ -198,7 +198,7 @@ func TestMatMulRefusesShortSlices(t *testing.T) {
 	}
 }
 
-func TestMatMulPassesNaNAndInfOn(t *testing.T) {
+func TestMatMulKeepsNaNAndInf(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	eachPath(t, func(t *testing.T) {
 		const m, k, n = 5, 3, 33

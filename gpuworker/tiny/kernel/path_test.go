@@ -27,7 +27,7 @@ func TestUseSwitchesPaths(t *testing.T) {
 	use(t, before)
 }
 
-// TestVariable runs this test binary again under each setting.
+// TestVariable runs this test binary with each setting.
 func TestVariable(t *testing.T) {
 	if os.Getenv("CODEA1_KERNEL_TEST") != "" {
 		if err := Check(); err != nil {

@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// vectorCase runs one vector function over inputs of n elements each and
-// returns all it wrote or returned. Inputs may be written to.
+// vectorCase runs one vector function on inputs of n elements each and returns all
+// its outputs and results. The function may change the inputs.
 type vectorCase struct {
 	name   string
 	inputs int
 	run    func(in [][]float32) [][]float32
-	// want computes the same in float64, from copies of the inputs.
+	// want computes the same in float64 from copies of the inputs.
 	want      func(in [][]float64) [][]float64
 	tolerance float64
 }
@@ -181,8 +181,8 @@ func squareAll(x []float32) {
 	}
 }
 
-// placed copies the inputs to the given offset into fresh memory, so that
-// alignment and the elements around them differ. Behind each copy is a guard.
+// placed copies the inputs to the given offset in new memory, with another alignment
+// and other neighbours. A guard follows each copy.
 func placed(in [][]float32, offset int) (copies, guards [][]float32) {
 	const guard = 20
 	for _, x := range in {
@@ -232,8 +232,8 @@ func TestVectorFunctions(t *testing.T) {
 	}
 }
 
-// TestAssemblyPathsAgree holds the promise that a machine with AVX2 and one
-// with AVX-512 train the same weights.
+// TestAssemblyPathsAgree checks that a machine with AVX2 and one with AVX-512 train
+// the same weights.
 func TestAssemblyPathsAgree(t *testing.T) {
 	names := Names()
 	if len(names) < 3 {
@@ -339,8 +339,8 @@ func TestSoftmaxExtremes(t *testing.T) {
 	})
 }
 
-// TestExpAccuracy measures exp on the whole range through a softmax of two
-// entries, whose first is exp(x)/(1+exp(x)).
+// TestExpAccuracy measures exp on its whole range with a softmax of two entries. The
+// first entry is exp(x)/(1+exp(x)).
 func TestExpAccuracy(t *testing.T) {
 	eachPath(t, func(t *testing.T) {
 		worst := 0.0
@@ -369,7 +369,7 @@ func TestSigmoidExtremes(t *testing.T) {
 	})
 }
 
-func TestVectorFunctionsPassNaNOn(t *testing.T) {
+func TestVectorFunctionsKeepNaN(t *testing.T) {
 	eachPath(t, func(t *testing.T) {
 		for _, c := range vectorCases {
 			const n, bad = 37, 35 // inside the remainder

@@ -17,7 +17,7 @@ func tinyConfig(tied bool) Config {
 	}
 }
 
-// newTiny draws weights far from initial ones, norms and biases included.
+// newTiny draws weights that differ much from initial ones, also norms and biases.
 func newTiny(t testing.TB, c Config, seed uint64) *Network {
 	t.Helper()
 	if err := c.Validate(); err != nil {
@@ -79,8 +79,8 @@ func TestLogProbsMatchReference(t *testing.T) {
 	}
 }
 
-// The loss of the gradient test weighs each token differently, and curves, so
-// that an error anywhere shows.
+// The loss of the gradient test is not linear and has a different weight for each
+// token, so that every error is visible.
 func testLoss(response, token int, logProb float64) (loss, slope float64) {
 	w := 1 + 0.5*float64(response) - 0.3*float64(token)
 	return w*logProb + 0.05*logProb*logProb, w + 0.1*logProb
@@ -152,16 +152,16 @@ func TestEntropy(t *testing.T) {
 	})
 }
 
-// A response scores the same bits alone and among others.
+// A response has the same score with and without other responses.
 func TestResponsesDoNotMix(t *testing.T) {
 	n := newTiny(t, tinyConfig(true), 4)
 	g := testGroup(n.Weights.Config)
 	p := NewPass(n)
 	together := collect(p, g, 0.9)
 	for i, response := range g.Responses {
-		alone := collect(p, Group{Prompt: g.Prompt, Responses: [][]int32{response}}, 0.9)
-		if !slices.Equal(alone[0], together[i]) {
-			t.Errorf("response %d: alone %v, together %v", i, alone[0], together[i])
+		single := collect(p, Group{Prompt: g.Prompt, Responses: [][]int32{response}}, 0.9)
+		if !slices.Equal(single[0], together[i]) {
+			t.Errorf("response %d: single %v, together %v", i, single[0], together[i])
 		}
 	}
 }
@@ -210,8 +210,8 @@ func TestDecodeMatchesForward(t *testing.T) {
 	}
 }
 
-// A sequence decodes to the same bits alone, with others of its prompt, and
-// among strangers.
+// A sequence decodes to the same bits by itself, with others of its prompt, and
+// with those of other prompts.
 func TestBatchOrderChangesNothing(t *testing.T) {
 	n := newTiny(t, tinyConfig(true), 8)
 	rng := rand.New(rand.NewPCG(8, 8))
@@ -295,7 +295,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// benchConfig is the shape of the shipped checkpoints.
+// benchConfig is the shape of the embedded checkpoints.
 var benchConfig = Config{
 	Vocabulary: 1024, Hidden: 128, Layers: 4, Heads: 4, KVHeads: 2, HeadSize: 32, MLP: 352, Positions: 1024,
 	RopeTheta: 10000, NormEpsilon: 1e-6, TieEmbeddings: true, InitStd: 0.02,

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// reference is the model a second time, in float64, one sequence, one number at
-// a time, straight from the formulas. Finite differences of it are exact to
-// about nine digits, which float32 ones could never be.
+// reference is a simple implementation of the model in float64 for one sequence.
+// Its finite differences are exact to about nine digits, which float32 cannot
+// reach.
 type reference struct {
 	c       Config
 	tensors map[string][]float64

@@ -15,7 +15,7 @@ import (
 	"codea1/gpuworker/tiny"
 )
 
-// command returns defaults scaled down to a few seconds.
+// command returns a command that trains in a few seconds.
 func command(t *testing.T, lines ...string) *Command {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func command(t *testing.T, lines ...string) *Command {
 	}
 }
 
-// operations is a small task: name the Python operator.
+// operations returns the rows of a small task: the Python operator of a name.
 func operations(t *testing.T) []string {
 	t.Helper()
 	var lines []string
@@ -114,7 +114,7 @@ func TestIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestRefuses(t *testing.T) {
+func TestErrors(t *testing.T) {
 	const good = `{"prompt":"a","response":"b"}`
 	long, err := json.Marshal(map[string]string{"prompt": strings.Repeat("x9", 100), "response": "y"})
 	if err != nil {

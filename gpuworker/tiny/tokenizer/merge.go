@@ -59,7 +59,11 @@ func (c candidates) Less(i, j int) bool {
 	return c[i].at < c[j].at
 }
 func (c candidates) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
-func (c *candidates) Push(x any)   { *c = append(*c, x.(candidate)) }
+
+// Push implements heap.Interface.
+func (c *candidates) Push(x any) { *c = append(*c, x.(candidate)) }
+
+// Pop implements heap.Interface.
 func (c *candidates) Pop() any {
 	last := (*c)[len(*c)-1]
 	*c = (*c)[:len(*c)-1]

@@ -92,7 +92,7 @@ func TestTrainStopsWithoutPairs(t *testing.T) {
 	}
 }
 
-// expected.json is what Hugging Face's tokenizers library returns; see
+// expected.json has the ids of Hugging Face's tokenizers library; see
 // testdata/make_expected.py.
 func TestEncodeLikeHuggingFace(t *testing.T) {
 	tok := golden(t)
@@ -149,7 +149,7 @@ func TestMergeLongEqualsMergeShort(t *testing.T) {
 	})
 }
 
-func TestParseWhatMarshalWrote(t *testing.T) {
+func TestParseReadsMarshalledFile(t *testing.T) {
 	tok := golden(t)
 	data, err := tok.MarshalJSON()
 	if err != nil {
@@ -162,7 +162,7 @@ func TestParseWhatMarshalWrote(t *testing.T) {
 	if diff := cmp.Diff(tok, again, cmp.AllowUnexported(Tokenizer{}, pair{}, merge{})); diff != "" {
 		t.Error(diff)
 	}
-	old := strings.Replace(string(data), `["Ġ","Ġ"]`, `"Ġ Ġ"`, 1) // merges as older files write them
+	old := strings.Replace(string(data), `["Ġ","Ġ"]`, `"Ġ Ġ"`, 1) // the merges of older files
 	if old == string(data) {
 		t.Fatal("no such merge")
 	}
@@ -171,7 +171,7 @@ func TestParseWhatMarshalWrote(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	data := string(read(t, "tokenizer.json"))
 	for name, c := range map[string]struct {
 		old, new    string
