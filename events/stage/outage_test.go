@@ -24,6 +24,7 @@ import (
 // The server restarts several times while two replicas handle events. Every
 // event is answered, and no output is stored twice.
 func TestServerRestarts(t *testing.T) {
+	t.Parallel()
 	server := natstest.Start(t)
 	const n, restarts = 120, 3
 	c := config(nil, stage.Each(answer))
@@ -119,6 +120,7 @@ func TestBusClosed(t *testing.T) {
 // An event that takes several AckWaits is handled once. The test allows for a
 // machine that stops this process.
 func TestLongWorkIsNotDeliveredAgain(t *testing.T) {
+	t.Parallel()
 	const ackWait = time.Second
 	bus := natstest.Bus(t)
 	var calls atomic.Int64

@@ -19,6 +19,7 @@ import (
 )
 
 func TestWhatBecomesOfAnEvent(t *testing.T) {
+	t.Parallel()
 	bus := natstest.Bus(t)
 	var calls [8]atomic.Int64
 	c := config(bus, stage.Each(func(ctx context.Context, e *events.Event) ([]*events.Event, error) {
