@@ -119,7 +119,7 @@ func (c *coder) writeObject(v fielder) {
 	head := c.buf.Len()
 	c.check(c.enc.EncodeMapLen(0)) // one byte
 	v.fields(c)
-	n := c.frame.fields
+	n := c.fields
 	if n > 15 { // a head of three bytes
 		c.buf.Write([]byte{0, 0})
 		b := c.buf.Bytes()[head:]
@@ -147,8 +147,8 @@ func (c *coder) readObject(v fielder) {
 			c.next()
 		}
 	}
-	if c.frame.fields < c.wanted {
-		c.fail("%d of %d fields are missing", c.wanted-c.frame.fields, c.wanted)
+	if c.fields < c.wanted {
+		c.fail("%d of %d fields are missing", c.wanted-c.fields, c.wanted)
 	}
 }
 
@@ -163,7 +163,7 @@ func (c *coder) next() {
 // begin writes the name of a field, or reports whether the next field has it.
 func (c *coder) begin(name string) bool {
 	if c.writing {
-		c.frame.fields++
+		c.fields++
 		c.check(c.enc.EncodeString(name))
 		return true
 	}
@@ -185,7 +185,7 @@ func field[T any](c *coder, name string, v *T, code func(*coder, *T)) {
 		code(c, v)
 		c.done()
 		if !c.writing {
-			c.frame.fields++
+			c.fields++
 		}
 	}
 }

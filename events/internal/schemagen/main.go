@@ -1,6 +1,6 @@
 // Command schemagen writes the JSON Schema of every event type, in its current
 // version, from the Go types of package events and their comments. Run it in
-// the repository root: go run ./events/internal/schemagen
+// the repository root with "go run ./events/internal/schemagen".
 package main
 
 import (
