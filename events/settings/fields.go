@@ -3,6 +3,7 @@ package settings
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -150,7 +151,7 @@ func (f *Field) check() error {
 func compare(a, b reflect.Value) (order int, comparable bool) {
 	switch {
 	case a.CanFloat():
-		return cmp.Compare(a.Float(), b.Float()), a.Float() == a.Float()
+		return cmp.Compare(a.Float(), b.Float()), !math.IsNaN(a.Float())
 	case a.CanUint():
 		return cmp.Compare(a.Uint(), b.Uint()), true
 	default:
