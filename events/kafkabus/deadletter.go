@@ -12,7 +12,7 @@ import (
 
 // deadLetter is a dead letter in the ledger.
 type deadLetter struct {
-	givenUp
+	roundChange
 	name        string
 	storedEvent storedEvent
 }

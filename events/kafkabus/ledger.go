@@ -55,8 +55,8 @@ type workerSet struct {
 	types    map[events.Type]bool
 	claims   map[int]*claim         // events that were claimed and are not finished
 	finished []uint64               // one bit for each event
-	dead     map[int]givenUp        // events that are finished as dead letters
-	rounds   map[int]redelivery     // redelivered events
+	dead     map[int]roundChange    // events that are finished as dead letters
+	rounds   map[int]roundChange    // redelivered events
 	copies   map[int]int64          // retry topic offsets of unfinished events
 	copied   int64                  // offset after the last named copy
 	passed   map[topicPartition]int // first events of a runPartition that are finished or copied, as far as known
@@ -68,22 +68,17 @@ type workerSet struct {
 
 // claim is the state of an event that was claimed and is not finished.
 type claim struct {
-	holder string // empty if given back
-	number int
+	holder string    // empty if given back
+	number int       // of the last delivery
 	turn   int       // number of changes
 	since  time.Time // time at which the last change was read
 	due    time.Time // not to be claimed before this time
 }
 
-// givenUp refers to the change of a dead letter.
-type givenUp struct {
+// roundChange refers to the change that ended a round of an event with a dead
+// letter, or that redelivered the dead letter of a round.
+type roundChange struct {
 	round int
-	at    int64 // control offset of the change
-}
-
-// redelivery refers to the redelivery of a dead letter.
-type redelivery struct {
-	round int   // of the dead letter
 	at    int64 // control offset of the change
 }
 
@@ -110,7 +105,7 @@ func (l *ledger) apply(n *change, at int64, now time.Time) {
 	if n.Kind == kindJoin {
 		if s == nil {
 			s = &workerSet{
-				claims: make(map[int]*claim), dead: make(map[int]givenUp), rounds: make(map[int]redelivery),
+				claims: make(map[int]*claim), dead: make(map[int]roundChange), rounds: make(map[int]roundChange),
 				copies: make(map[int]int64), passed: make(map[topicPartition]int),
 			}
 			l.sets[n.Set] = s
@@ -285,7 +280,7 @@ func (s *workerSet) finish(i int) {
 func (s *workerSet) giveUp(i, round int, at int64) {
 	if round == s.round(i) {
 		s.finish(i)
-		s.dead[i] = givenUp{round, at}
+		s.dead[i] = roundChange{round, at}
 	}
 }
 
@@ -296,7 +291,7 @@ func (s *workerSet) redeliver(i, round int, at int64) bool {
 		return false
 	}
 	delete(s.dead, i)
-	s.rounds[i] = redelivery{round, at}
+	s.rounds[i] = roundChange{round, at}
 	s.finished[i/64] &^= 1 << (i % 64)
 	s.done--
 	s.fresh = min(s.fresh, i)
