@@ -21,15 +21,10 @@ type CompactCommand struct {
 
 // compactedJSON is the report as --json prints it.
 type compactedJSON struct {
-	Log         string `json:"log"`
-	To          uint64 `json:"to"`
-	Compacted   uint64 `json:"compacted"`
-	Whole       uint64 `json:"whole"`
-	BytesBefore uint64 `json:"bytes_before"`
-	BytesAfter  uint64 `json:"bytes_after"`
-	DiskBefore  uint64 `json:"disk_before"`
-	DiskAfter   uint64 `json:"disk_after"`
-	Waiting     bool   `json:"waiting"`
+	Log string `json:"log"`
+	eventlog.Compaction
+	DiskBefore uint64 `json:"disk_before"`
+	DiskAfter  uint64 `json:"disk_after"`
 }
 
 // Run removes the tokens from the log's older part. The log must not be open for
@@ -56,9 +51,7 @@ func (c *CompactCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 	}
 	after := eventlog.DiskUsage(l.Dir())
 	if c.JSON {
-		return export.NewLines(out).Encode(&compactedJSON{
-			l.Dir(), report.To, report.Events, report.Whole, report.BytesBefore, report.BytesAfter, before, after, report.Waiting,
-		})
+		return export.NewLines(out).Encode(&compactedJSON{l.Dir(), report, before, after})
 	}
 	table := newTable(out)
 	fmt.Fprintf(table, "log\t%s\n", l.Dir())

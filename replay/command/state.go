@@ -33,7 +33,7 @@ type stateJSON struct {
 	Cursor      state.Cursor      `json:"cursor"`
 	Metrics     state.Metrics     `json:"metrics"`
 	Checkpoints state.Checkpoints `json:"checkpoints"`
-	Tests       int               `json:"tests"` // in the Mistake eventlog.Book
+	Tests       int               `json:"tests"` // in the Mistake Book
 }
 
 // Run prints the state of a run.

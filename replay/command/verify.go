@@ -24,16 +24,10 @@ type VerifyCommand struct {
 
 // verified is a report as --json prints it.
 type verified struct {
-	Log       string            `json:"log"`
-	Events    uint64            `json:"events"`
-	Chain     string            `json:"chain"`
-	ByType    map[string]uint64 `json:"by_type"`
-	Refused   uint64            `json:"refused"`
-	Compacted uint64            `json:"compacted"`
-	Tests     int               `json:"tests"`
-	Problems  int               `json:"problems"`
-	Origins   []originJSON      `json:"origins,omitempty"` // runs whose events the log begins with
-	Audit     *audit.Report     `json:"audit"`
+	Log string `json:"log"`
+	eventlog.Report
+	Origins []originJSON  `json:"origins,omitempty"` // runs whose events the log begins with
+	Audit   *audit.Report `json:"audit"`
 }
 
 // FindingsError says that a log is not damaged, but its events contradict each
@@ -83,10 +77,7 @@ func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 
 func (c *VerifyCommand) print(out io.Writer, dir string, r *eventlog.Report, h *audit.Report, origins []events.Origin) error {
 	if c.JSON {
-		v := verified{Log: dir, Events: r.Events, Chain: r.Chain.String(), ByType: make(map[string]uint64), Refused: r.Refused, Compacted: r.Compacted, Tests: r.Tests, Problems: r.Problems, Audit: h}
-		for t, n := range r.ByType {
-			v.ByType[string(t)] = n
-		}
+		v := verified{Log: dir, Report: *r, Audit: h}
 		for _, o := range origins {
 			v.Origins = append(v.Origins, originJSON(o))
 		}

@@ -189,8 +189,8 @@ func (l *Log) commitAll(b *batch) (Appended, error) {
 
 func (l *Log) commitError(err error) error {
 	if badgerdir.Caused(err, syscall.ENOSPC) {
-		free, _ := l.free(l.dir)
-		return &DiskFullError{Dir: l.dir, FreeBytes: free, NeedBytes: l.options.ReserveBytes}
+		free, _ := l.options.free(l.dir)
+		return &DiskFullError{Dir: l.dir, FreeBytes: free, NeedBytes: reserveBytes}
 	}
 	return err
 }

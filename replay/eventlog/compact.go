@@ -15,12 +15,12 @@ import (
 
 // Compaction is the result of Compact.
 type Compaction struct {
-	To          uint64 // no payload up to this event has tokens, except those counted by Whole
-	Events      uint64 // payloads compacted by this call
-	Whole       uint64 // payloads that keep their tokens: they are not well-formed msgpack
-	BytesBefore uint64 // size of the records of Events
-	BytesAfter  uint64
-	Waiting     bool // the disk space is not freed: another process reads the log
+	To          uint64 `json:"to"`           // no payload up to this event has tokens, except those counted by Whole
+	Events      uint64 `json:"compacted"`    // payloads compacted by this call
+	Whole       uint64 `json:"whole"`        // payloads that keep their tokens: they are not well-formed msgpack
+	BytesBefore uint64 `json:"bytes_before"` // size of the records of Events
+	BytesAfter  uint64 `json:"bytes_after"`
+	Waiting     bool   `json:"waiting"` // the disk space is not freed: another process reads the log
 }
 
 // compacted says how far a log is compacted.

@@ -416,8 +416,8 @@ func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, dir, Options{})
 	mustAppend(t, l, at(0, replaytest.Group(t, 1)...))
-	free := uint64(DefaultReserveBytes - 1)
-	l.free = func(string) (uint64, error) { return free, nil }
+	free := uint64(reserveBytes - 1)
+	l.options.free = func(string) (uint64, error) { return free, nil }
 	var full *DiskFullError
 	if _, err := l.Append(t.Context(), at(3, replaytest.Group(t, 2)...)); !errors.As(err, &full) || !strings.Contains(err.Error(), "255 MiB left") {
 		t.Fatalf("append to a full disk: %v", err)
@@ -428,7 +428,7 @@ func TestDiskFull(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, Options{ReserveBytes: 1 << 62}); !errors.As(err, &full) {
+	if _, err := Open(dir, Options{free: func(string) (uint64, error) { return reserveBytes - 1, nil }}); !errors.As(err, &full) {
 		t.Errorf("open on a full disk: %v", err)
 	}
 }

@@ -62,6 +62,9 @@ type Hash [sha256.Size]byte
 
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
+// MarshalText implements encoding.TextMarshaler.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
 func hashOf(b []byte) Hash { return sha256.Sum256(b) }
 
 func parseHash(s string) (h Hash) {

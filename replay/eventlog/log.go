@@ -25,22 +25,20 @@ type Options struct {
 	// ReadOnly opens a snapshot of an existing log. The run can write meanwhile;
 	// the snapshot does not change.
 	ReadOnly bool
-	// ReserveBytes is the free space below which Append refuses to write,
-	// DefaultReserveBytes if 0.
-	ReserveBytes uint64
-	Logger       *slog.Logger // nil discards
+	Logger   *slog.Logger // nil discards
 	// Scratch makes a store that opens fast and syncs nothing, for tests.
 	Scratch bool
 
-	rehearsal   bool   // with ReadOnly: Badger repairs the snapshot as it would repair a writer's store
-	chunkEvents uint64 // replaces the constant chunkEvents, unless 0
-	noFilter    bool   // every new ID is looked up, for the benchmark of the filter
+	rehearsal   bool                             // with ReadOnly: Badger repairs the snapshot as it would repair a writer's store
+	chunkEvents uint64                           // replaces the constant chunkEvents, unless 0
+	free        func(dir string) (uint64, error) // replaces badgerdir.Free, for tests of a full disk
+	noFilter    bool                             // every new ID is looked up, for the benchmark of the filter
 }
 
-// DefaultReserveBytes covers the files that Badger has mapped and not yet
-// filled, and a compaction of its tables. If the disk became full under a mapped
-// file, SIGBUS would kill the process.
-const DefaultReserveBytes = 256 << 20
+// reserveBytes is the free space below which Append refuses to write. It covers the
+// files that Badger has mapped and not yet filled, and a compaction of its tables:
+// if the disk became full under a mapped file, SIGBUS would kill the process.
+const reserveBytes = 256 << 20
 
 // closeBytes is reserved on the disk while a log is open for writing and freed
 // when it closes, so that its memory can be written even if other programs fill
@@ -56,7 +54,6 @@ type Log struct {
 	remove  func() error // removes a reader's snapshot
 	cut     bool         // Badger has cut the newest value log of a rehearsal's snapshot
 	release func() error // frees the space reserved for closing
-	free    func(dir string) (uint64, error)
 
 	// The mutexes are locked in this order: compacting, admitting, committing, mu.
 
@@ -110,13 +107,13 @@ func DiskUsage(dir string) uint64 { return badgerdir.Usage(dir) }
 // errors are *CorruptError for damage, *DiskFullError, ErrNoLog and
 // ErrNewerFormat.
 func Open(dir string, options Options) (*Log, error) {
-	options.ReserveBytes = cmp.Or(options.ReserveBytes, DefaultReserveBytes)
 	options.chunkEvents = cmp.Or(options.chunkEvents, chunkEvents)
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
+	if options.free == nil {
+		options.free = badgerdir.Free
 	}
+	options.Logger = cmp.Or(options.Logger, slog.New(slog.DiscardHandler))
 	none := func() error { return nil }
-	l := &Log{dir: dir, options: options, free: badgerdir.Free, book: mistakes.New(), recent: newRecent(), remove: none, release: none}
+	l := &Log{dir: dir, options: options, book: mistakes.New(), recent: newRecent(), remove: none, release: none}
 	if options.ReadOnly {
 		if !Exists(dir) {
 			return nil, fmt.Errorf("%w: %s", ErrNoLog, dir)
@@ -293,11 +290,11 @@ func (l *Log) Has(id string) (bool, error) {
 
 // checkSpace returns a *DiskFullError if the disk has no room for a payload.
 func (l *Log) checkSpace(payloadBytes uint64) error {
-	free, err := l.free(l.dir)
+	free, err := l.options.free(l.dir)
 	if err != nil {
 		return fmt.Errorf("log %s: free space: %w", l.dir, err)
 	}
-	if need := l.options.ReserveBytes + payloadBytes; free < need {
+	if need := reserveBytes + payloadBytes; free < need {
 		return &DiskFullError{Dir: l.dir, FreeBytes: free, NeedBytes: need}
 	}
 	return nil

@@ -50,7 +50,7 @@ var scratch = Options{Scratch: true, chunkEvents: 16}
 // that write much.
 func scratchDir(t testing.TB) string {
 	const memory = "/dev/shm"
-	if free, err := badgerdir.Free(memory); err != nil || free < 2*DefaultReserveBytes {
+	if free, err := badgerdir.Free(memory); err != nil || free < 2*reserveBytes {
 		return t.TempDir()
 	}
 	dir, err := os.MkdirTemp(memory, "codea1-replay-*")

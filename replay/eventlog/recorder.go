@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,11 +25,6 @@ type Bus interface {
 type RecorderConfig struct {
 	Run    string // name of the run; required
 	Source string // source of the recorder's own events (the stage name)
-	// A batch is committed when it holds MaxBatch events (256) or at least
-	// MaxBatchBytes of payload (4 MiB), or Linger (5 ms) after its first event.
-	MaxBatch      int
-	MaxBatchBytes int
-	Linger        time.Duration
 	// KeepTokens is the number of trained steps whose token ids and log-probs the
 	// log keeps. Older steps are compacted while the recorder runs. 0 keeps all.
 	KeepTokens int
@@ -39,36 +35,28 @@ type RecorderConfig struct {
 	Logger   *slog.Logger     // nil discards
 }
 
+// A batch is committed when it holds maxBatch events or at least maxBatchBytes of
+// payload, or linger after its first event.
+const (
+	maxBatch      = 256
+	maxBatchBytes = 4 << 20
+	linger        = 5 * time.Millisecond
+)
+
 func (c *RecorderConfig) setDefaults() error {
 	if err := events.ValidName(c.Run); err != nil {
 		return fmt.Errorf("recorder: run: %w", err)
 	}
-	if c.MaxBatch < 0 || c.MaxBatchBytes < 0 || c.Linger < 0 {
-		return fmt.Errorf("recorder: negative batch limit: %d events, %d bytes, %v", c.MaxBatch, c.MaxBatchBytes, c.Linger)
-	}
 	if c.KeepTokens < 0 {
 		return fmt.Errorf("recorder: keep the tokens of %d steps: want 1 or more, or 0 for all", c.KeepTokens)
 	}
-	if c.Source == "" {
-		c.Source = events.StageRecorder
-	}
-	if c.MaxBatch == 0 {
-		c.MaxBatch = 256
-	}
-	if c.MaxBatchBytes == 0 {
-		c.MaxBatchBytes = 4 << 20
-	}
-	if c.Linger == 0 {
-		c.Linger = 5 * time.Millisecond
-	}
+	c.Source = cmp.Or(c.Source, events.StageRecorder)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.OnAppend == nil {
 		c.OnAppend = func(context.Context, []events.Message) error { return nil }
 	}
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return nil
 }
@@ -79,6 +67,8 @@ type Recorder struct {
 	log    *Log
 	config RecorderConfig
 	wake   chan struct{} // holds a value if there may be tokens to compact
+
+	maxBatch int // the constant, except in tests
 }
 
 // NewRecorder returns a recorder of a run.
@@ -86,7 +76,7 @@ func NewRecorder(bus Bus, log *Log, config RecorderConfig) (*Recorder, error) {
 	if err := config.setDefaults(); err != nil {
 		return nil, err
 	}
-	return &Recorder{bus, log, config, make(chan struct{}, 1)}, nil
+	return &Recorder{bus, log, config, make(chan struct{}, 1), maxBatch}, nil
 }
 
 // Run records from the log's position until ctx ends, and then returns nil.
@@ -190,9 +180,9 @@ func (r *Recorder) collect(entries <-chan Incoming) []Incoming {
 		return nil
 	}
 	batch, size := []Incoming{first}, len(first.Message.Data)
-	linger := time.NewTimer(r.config.Linger)
-	defer linger.Stop()
-	for len(batch) < r.config.MaxBatch && size < r.config.MaxBatchBytes {
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	for len(batch) < r.maxBatch && size < maxBatchBytes {
 		select {
 		case e, ok := <-entries:
 			if !ok {
@@ -200,7 +190,7 @@ func (r *Recorder) collect(entries <-chan Incoming) []Incoming {
 			}
 			batch = append(batch, e)
 			size += len(e.Message.Data)
-		case <-linger.C:
+		case <-timer.C:
 			return batch
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // record runs a recorder until its log has as many events.
-func record(t *testing.T, bus Bus, l *Log, until uint64, config RecorderConfig) (heard []events.Message, err error) {
+func record(t *testing.T, bus Bus, l *Log, until uint64, batch int, config RecorderConfig) (heard []events.Message, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -31,6 +31,7 @@ func record(t *testing.T, bus Bus, l *Log, until uint64, config RecorderConfig) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.maxBatch = batch
 	err = r.Run(ctx)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		t.Fatal("the recorder did not get there")
@@ -47,7 +48,7 @@ func TestRecorderGoesOnWhereTheLogEnds(t *testing.T) {
 	bus := replaytest.NewMemoryBus(messages[:50]...)
 	dir := t.TempDir()
 	l := openLog(t, dir, Options{})
-	heard, err := record(t, bus, l, 50, RecorderConfig{MaxBatch: 7})
+	heard, err := record(t, bus, l, 50, 7, RecorderConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestRecorderGoesOnWhereTheLogEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = openLog(t, dir, Options{})
-	more, err := record(t, bus, l, 90, RecorderConfig{MaxBatchBytes: 1})
+	more, err := record(t, bus, l, 90, 1, RecorderConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,14 +86,14 @@ func TestRecorderDropsPartedLineage(t *testing.T) {
 	bus := replaytest.NewMemoryBus(messages...)
 	bus.Refuse = errors.New("broker is gone")
 	l := openLog(t, t.TempDir(), Options{})
-	if _, err := record(t, bus, l, 3, RecorderConfig{}); !errors.Is(err, bus.Refuse) {
+	if _, err := record(t, bus, l, 3, maxBatch, RecorderConfig{}); !errors.Is(err, bus.Refuse) {
 		t.Fatalf("recorder: %v, want %v", err, bus.Refuse)
 	}
 	if l.Position() != "4" {
 		t.Fatalf("position %q, want 4: the refusal is committed", l.Position())
 	}
 	bus.Refuse = nil
-	heard, err := record(t, bus, l, 3, RecorderConfig{Source: "log-0", Now: func() time.Time { return replaytest.Time }})
+	heard, err := record(t, bus, l, 3, maxBatch, RecorderConfig{Source: "log-0", Now: func() time.Time { return replaytest.Time }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestRecorderEndsWithItsCollaborators(t *testing.T) {
 	if err := r.Run(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("run: %v, want %v", err, broken)
 	}
-	for _, config := range []RecorderConfig{{}, {Run: "a b"}, {Run: replaytest.Run, MaxBatch: -1}, {Run: replaytest.Run, KeepTokens: -1}} {
+	for _, config := range []RecorderConfig{{}, {Run: "a b"}, {Run: replaytest.Run, KeepTokens: -1}} {
 		if _, err := NewRecorder(bus, l, config); err == nil || !strings.HasPrefix(err.Error(), "recorder: ") {
 			t.Errorf("%+v: %v", config, err)
 		}

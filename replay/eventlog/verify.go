@@ -15,15 +15,13 @@ import (
 
 // Report describes a log without damage.
 type Report struct {
-	Events  uint64
-	Chain   Hash // of the last event
-	ByType  map[events.Type]uint64
-	Refused uint64 // messages left out because they descend from a payload that does not stand
-	// Compacted payloads are without token ids and log-probs. Their remaining
-	// bytes match the chain.
-	Compacted uint64
-	Tests     int // in the Mistake Book
-	Problems  int // that have tests there
+	Events    uint64                 `json:"events"`
+	Chain     Hash                   `json:"chain"` // of the last event
+	ByType    map[events.Type]uint64 `json:"by_type"`
+	Refused   uint64                 `json:"refused"`   // messages left out because they descend from a payload that does not stand
+	Compacted uint64                 `json:"compacted"` // payloads without token ids and log-probs
+	Tests     int                    `json:"tests"`     // in the Mistake Book
+	Problems  int                    `json:"problems"`  // that have tests there
 }
 
 // Verify reads the whole log. It checks that the sequence numbers have no gap,

@@ -22,7 +22,7 @@ type Rescored struct {
 	Code        RoleChange `json:"code"`
 	Test        RoleChange `json:"test"`
 	TopVar      uint64     `json:"top_var_changed"` // groups with another TOPVAR answer
-	BookBefore  int        `json:"book_before"`     // tests in the Mistake eventlog.Book at the end
+	BookBefore  int        `json:"book_before"`     // tests in the Mistake Book at the end
 	BookAfter   int        `json:"book_after"`
 	BookEntered int        `json:"book_entered"` // tests that only the other recipe has
 	BookLeft    int        `json:"book_left"`    // tests that it does not have
