@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"time"
 
@@ -31,7 +32,9 @@ type Trainer struct {
 
 // NewTrainer returns a Trainer. Run loads the checkpoint and trains.
 func NewTrainer(config TrainerConfig) (*Trainer, error) {
-	config = config.withDefaults()
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("trainer: %w", err)
 	}

@@ -64,19 +64,9 @@ type TrainerConfig struct {
 	Initial     string // checkpoint directory of version 0, and of the KL term's reference
 	Steps       int    // training steps of the run; Run returns after the last
 	Hyper       Hyperparameters
-	KeepLast    int          // number of newest checkpoints to keep; default 3
+	KeepLast    int          // number of newest checkpoints to keep; at least 1
 	KeepEvery   int          // keeps each version that it divides; 0 for none
 	Logger      *slog.Logger // default: discard
-}
-
-func (c TrainerConfig) withDefaults() TrainerConfig {
-	if c.KeepLast == 0 {
-		c.KeepLast = 3
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	return c
 }
 
 func (c *TrainerConfig) validate() error {

@@ -82,7 +82,10 @@ func (c *chooser) drawAllowed(u float64) int32 {
 	if k := c.params.TopK; k > 0 && k < len(c.allowed) {
 		c.allowed = c.allowed[:k]
 	}
-	mass := c.mass(c.allowed)
+	mass := 0.0
+	for _, id := range c.allowed {
+		mass += float64(c.probs[id])
+	}
 	if c.params.TopP < 1 {
 		n, kept := 0, 0.0
 		for n < len(c.allowed) && kept < c.params.TopP*mass {
@@ -99,11 +102,4 @@ func (c *chooser) drawAllowed(u float64) int32 {
 		}
 	}
 	return c.allowed[len(c.allowed)-1]
-}
-
-func (c *chooser) mass(ids []int32) (sum float64) {
-	for _, id := range ids {
-		sum += float64(c.probs[id])
-	}
-	return sum
 }

@@ -87,6 +87,6 @@ func (e *Engine) completion(s *sequence) events.Completion {
 		c.Finish = events.FinishStop
 		text = text[:len(text)-1]
 	}
-	c.Text = strings.ToValidUTF8(e.tokenizer.DecodeText(text), "\uFFFD")
+	c.Text = strings.ToValidUTF8(e.tokenizer.Decode(text), "\uFFFD")
 	return c
 }

@@ -30,7 +30,7 @@ type Tokenizer struct {
 	merges  map[pair]merge   // of two adjacent tokens
 	order   []pair           // merges by rank
 	added   map[string]int32 // tokens beside BPE, such as TurnEnd
-	special map[int32]bool   // added tokens that DecodeText leaves out
+	special map[int32]bool   // added tokens that Decode leaves out
 }
 
 // Size returns one more than the highest token id.
@@ -59,21 +59,10 @@ func (t *Tokenizer) Append(ids []int32, text string) []int32 {
 	return ids
 }
 
-// Decode returns the bytes of ids, with the text of special tokens. The result can
-// be invalid UTF-8, because a token can end inside a rune. An id without a token
+// Decode returns the bytes of ids without the special tokens. The result can be
+// invalid UTF-8, because a token can end inside a rune. An id without a token
 // decodes to nothing: a model's vocabulary can be larger than its tokenizer's.
 func (t *Tokenizer) Decode(ids []int32) string {
-	var b strings.Builder
-	for _, id := range ids {
-		if id >= 0 && int(id) < len(t.tokens) {
-			b.WriteString(t.tokens[id])
-		}
-	}
-	return b.String()
-}
-
-// DecodeText is Decode without the special tokens.
-func (t *Tokenizer) DecodeText(ids []int32) string {
 	var b strings.Builder
 	for _, id := range ids {
 		if id >= 0 && int(id) < len(t.tokens) && !t.special[id] {

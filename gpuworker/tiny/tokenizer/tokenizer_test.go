@@ -129,7 +129,7 @@ func TestTextIsNeverSpecial(t *testing.T) {
 		t.Errorf("decoded to %q", got)
 	}
 	end, _ := tok.ID(TurnEnd)
-	if got := tok.DecodeText([]int32{tok.byteIDs['a'], end, tok.byteIDs['b']}); got != "ab" {
+	if got := tok.Decode([]int32{tok.byteIDs['a'], end, tok.byteIDs['b']}); got != "ab" {
 		t.Errorf("text without special tokens is %q", got)
 	}
 }

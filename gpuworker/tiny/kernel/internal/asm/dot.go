@@ -12,20 +12,14 @@ import (
 func (s isa) dots() {
 	s.begin("dot", "func(a, b []float32) float32", "returns the sum of a*b over len(a).")
 	a, b, n := base("a"), base("b"), length("a")
-	rest := GP64()
-	MOVQ(n, rest)
-	ANDQ(U8(blockLanes-1), rest)
-	sum := s.sumProducts("", n, s.tail(rest), fused(a, b))
+	sum := s.sumProducts("", n, s.remainder(n), fused(a, b))
 	Store(sum, ReturnIndex(0))
 	s.end()
 
 	s.begin("dot3", "func(a, b, c []float32) float32", "returns the sum of a*b*c over len(a).")
 	a, b, n = base("a"), base("b"), length("a")
 	c := base("c")
-	rest = GP64()
-	MOVQ(n, rest)
-	ANDQ(U8(blockLanes-1), rest)
-	sum = s.sumProducts("", n, s.tail(rest), func(l lane, acc reg.VecVirtual) {
+	sum = s.sumProducts("", n, s.remainder(n), func(l lane, acc reg.VecVirtual) {
 		x, y, z := l.load(a), l.load(b), l.load(c)
 		VMULPS(y, x, x)
 		VFMADD231PS(z, x, acc)
@@ -37,10 +31,7 @@ func (s isa) dots() {
 	dst, count := base("dst"), length("dst")
 	x, n := base("x"), length("x")
 	row, stride := base("rows"), bytes("stride")
-	rest = GP64()
-	MOVQ(n, rest)
-	ANDQ(U8(blockLanes-1), rest)
-	t := s.tail(rest)
+	t := s.remainder(n)
 	TESTQ(count, count)
 	JZ(LabelRef("done"))
 	Label("row")
@@ -54,6 +45,14 @@ func (s isa) dots() {
 	JNZ(LabelRef("row"))
 	Label("done")
 	s.end()
+}
+
+// remainder returns the mask of the elements of n after the last whole block.
+func (s isa) remainder(n reg.GPVirtual) *tail {
+	rest := GP64()
+	MOVQ(n, rest)
+	ANDQ(U8(blockLanes-1), rest)
+	return s.tail(rest)
 }
 
 func fused(a, b reg.Register) func(l lane, acc reg.VecVirtual) {
