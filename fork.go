@@ -111,15 +111,6 @@ func (h *host) PutBusAside(dir, config string) error {
 	}
 }
 
-// WorkSets implements fork.Host.
-func (h *host) WorkSets() []fork.WorkSet {
-	var sets []fork.WorkSet
-	for _, s := range events.Workers() {
-		sets = append(sets, fork.WorkSet{Name: s.Name, Types: s.Consumes})
-	}
-	return sets
-}
-
 // Checkpoints implements fork.Host.
 func (h *host) Checkpoints(dir string, role events.Role) ([]int, error) {
 	return checkpoint.Folder{Path: rundir.Checkpoints(dir, role)}.Versions()

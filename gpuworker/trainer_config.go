@@ -1,6 +1,7 @@
 package gpuworker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,9 +54,15 @@ func (h *Hyperparameters) Validate() error {
 	return nil
 }
 
+// TrainerBus is the part of events.Bus that a Trainer uses.
+type TrainerBus interface {
+	Publish(ctx context.Context, messages ...events.Message) error
+	Read(ctx context.Context, config events.ReadConfig) (events.Reader, error)
+}
+
 // TrainerConfig is the configuration of a Trainer.
 type TrainerConfig struct {
-	Bus         events.Bus
+	Bus         TrainerBus
 	Learner     Learner
 	Run         string
 	Role        events.Role

@@ -22,14 +22,6 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// testSets are the worker sets of a run.
-var testSets = []fork.WorkSet{
-	{Name: "rollout-code", Types: []events.Type{events.TypeProblemPosed}},
-	{Name: "rollout-test", Types: []events.Type{events.TypeCodeSampled}},
-	{Name: "execution", Types: []events.Type{events.TypeTestsSampled}},
-	{Name: "rewards", Types: []events.Type{events.TypeCodeExecuted}},
-}
-
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -64,8 +56,6 @@ func (h *testHost) PutBusAside(string, string) error {
 	h.aside++
 	return nil
 }
-
-func (h *testHost) WorkSets() []fork.WorkSet { return testSets }
 
 func (h *testHost) Checkpoints(dir string, role events.Role) ([]int, error) {
 	return h.kept[filepath.Base(dir)+"/"+string(role)], nil

@@ -88,7 +88,7 @@ func (c *RebuildCommand) fromBus(ctx context.Context, logger *slog.Logger, paren
 	if err != nil {
 		return fork.Rebuilt{}, err
 	}
-	report, err := fork.RebuildFromBus(ctx, bus, run, eventlog.Dir(c.Into), fork.BusEnd{Quiet: c.Quiet}, eventlog.Options{Logger: logger})
+	report, err := fork.RebuildFromBus(ctx, bus, run, eventlog.Dir(c.Into), c.Quiet, eventlog.Options{Logger: logger})
 	return report, errors.Join(err, closeBus())
 }
 

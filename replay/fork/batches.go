@@ -1,40 +1,35 @@
 package fork
 
-import (
-	"context"
-
-	"codea1/replay/eventlog"
-)
+import "context"
 
 const (
-	// batchEvents and batchBytes bound the events that are in memory.
+	// batchEvents and batchBytes bound the events in memory.
 	batchEvents = 256
 	batchBytes  = 4 << 20
 )
 
-// batches appends entries to a log in batches of bounded size.
-type batches struct {
-	log      *eventlog.Log
-	appended func(*eventlog.Appended) error // called after every batch, unless nil
-
-	entries []eventlog.Incoming
-	size    int
+// batches collects items and sends them in batches of bounded size.
+type batches[T any] struct {
+	send  func(context.Context, []T) error
+	items []T
+	bytes int
 }
 
-func (b *batches) add(ctx context.Context, e eventlog.Incoming) error {
-	b.entries = append(b.entries, e)
-	b.size += len(e.Message.Data)
-	if len(b.entries) < batchEvents && b.size < batchBytes {
+// add adds an item of a number of bytes.
+func (b *batches[T]) add(ctx context.Context, item T, bytes int) error {
+	b.items = append(b.items, item)
+	b.bytes += bytes
+	if len(b.items) < batchEvents && b.bytes < batchBytes {
 		return nil
 	}
 	return b.flush(ctx)
 }
 
-func (b *batches) flush(ctx context.Context) error {
-	appended, err := b.log.Append(ctx, b.entries)
-	b.entries, b.size = b.entries[:0], 0
-	if err == nil && b.appended != nil {
-		err = b.appended(&appended)
+func (b *batches[T]) flush(ctx context.Context) error {
+	items := b.items
+	b.items, b.bytes = b.items[:0], 0
+	if len(items) == 0 {
+		return nil
 	}
-	return err
+	return b.send(ctx, items)
 }

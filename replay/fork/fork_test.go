@@ -27,8 +27,7 @@ func mustFork(t testing.TB, source *eventlog.Log, at uint64, run string) (*event
 	return eventlogtest.Open(t, dir, eventlog.Options{}), forked
 }
 
-// Forked anywhere, a run is one of its own: every check that holds for a run
-// holds for its fork, and for the fork of that.
+// A fork after any event is a valid run, and so is the fork of a fork.
 func TestForkIsAValidRun(t *testing.T) {
 	t.Parallel()
 	_, source := eventlogtest.Run(t, replaytest.Tell(t))
@@ -36,7 +35,7 @@ func TestForkIsAValidRun(t *testing.T) {
 	for at := uint64(1); at <= last; at++ {
 		log, forked := mustFork(t, source, at, "r2")
 		report := eventlogtest.Verify(t, log)
-		if report.Events != at+1 || forked.Events != at+1 || forked.Attempt != 2 {
+		if report.Events != at+1 || forked.Events != at+1 || forked.Attempts != 2 {
 			t.Fatalf("at %d: %+v, %+v", at, report, forked)
 		}
 		history, err := audit.Check(t.Context(), log, replaytest.Recipes{}, nil)
@@ -48,7 +47,7 @@ func TestForkIsAValidRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !cmp.Equal(book.Encode(), log.Book().Encode()) {
-			t.Errorf("at %d: the Mistake Book is another", at)
+			t.Errorf("at %d: the Mistake Book differs", at)
 		}
 		origins, err := CheckOrigins(t.Context(), log)
 		if err != nil || len(origins) != 1 || origins[0] != forked.Origin || origins[0].Run != replaytest.Run || origins[0].Events != at {
@@ -65,7 +64,7 @@ func TestForkIsAValidRun(t *testing.T) {
 	}
 }
 
-// What the origin says of a group the fork says too, on both sides of the fork.
+// A fork has the same lineage of a group as its origin.
 func TestForkKeepsLineage(t *testing.T) {
 	t.Parallel()
 	_, source := eventlogtest.Run(t, replaytest.Tell(t))
@@ -92,8 +91,8 @@ func TestForkKeepsLineage(t *testing.T) {
 	}
 }
 
-// A renamed message is what the stages of the other run would have made, and
-// renamed back it is the message.
+// A renamed message equals the message that the stages of the other run make. The
+// reverse renaming restores it.
 func TestRenaming(t *testing.T) {
 	there, back := renaming{replaytest.Run, "r2"}, renaming{"r2", replaytest.Run}
 	p := replaytest.Posed(1, "What is f?")
@@ -142,10 +141,10 @@ func TestForkRefuses(t *testing.T) {
 		t.Errorf("past the end: %v", err)
 	}
 	if err := fork(source, Config{At: 1, Run: replaytest.Run, Time: replaytest.Time}); err == nil {
-		t.Error("a fork has taken the name of its origin")
+		t.Error("a fork with the name of its origin")
 	}
 	if err := fork(source, Config{At: 1, Run: "no name", Time: replaytest.Time}); err == nil {
-		t.Error("a fork has taken a name that is none")
+		t.Error("a fork with an invalid name")
 	}
 	unstarted := eventlogtest.Open(t, filepath.Join(t.TempDir(), "log"), eventlog.Options{})
 	eventlogtest.Append(t, unstarted, eventlogtest.At(1, replaytest.Group(t, 0)...))
@@ -157,7 +156,7 @@ func TestForkRefuses(t *testing.T) {
 	}
 }
 
-// A beginning that is not the origin's is found, however valid it is by itself.
+// CheckOrigins finds shared events that differ from those of the origin.
 func TestCheckOriginsFindsAnotherBeginning(t *testing.T) {
 	t.Parallel()
 	_, source := eventlogtest.Run(t, replaytest.Tell(t))

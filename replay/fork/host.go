@@ -7,57 +7,54 @@ import (
 	"codea1/events"
 )
 
-// Host is what package replay needs of the rest of the program to leave a run
-// directory that training goes on from: the bus, the checkpoints and the
-// meaning of a configuration are other packages' own.
+// Host gives this package the bus, the checkpoints and the configuration of a
+// run directory. They belong to other packages.
 type Host interface {
-	// Configure returns a configuration with some of its keys changed. What is
-	// said of the machine comes from the run directory dir, if there is
-	// something, and never from config, which may have come from a bus. It
-	// refuses changes that a run cannot go on with.
+	// Configure returns a configuration with changed keys. Machine settings come
+	// from the run directory dir, if it has a configuration, and never from
+	// config, because config may come from a bus. Configure returns an error for
+	// a change that a run does not allow.
 	Configure(dir, config string, changes map[string]string) (string, error)
-	// Steps returns how many steps a configuration plans over so many training
+	// Steps returns the planned steps of a configuration for a number of training
 	// problems.
 	Steps(config string, problems int) (int, error)
-	// OpenBus opens the bus that a run of the configuration uses; where it is an
-	// embedded one, it lies in dir.
+	// OpenBus opens the bus of a run with the configuration. An embedded bus is
+	// in dir.
 	OpenBus(ctx context.Context, dir, run, config string) (SeedBus, func() error, error)
-	// PutBusAside makes room in dir for an empty embedded bus and keeps the old
-	// one. It does nothing for a run whose bus is elsewhere.
+	// PutBusAside renames the embedded bus in dir, so that a new one is empty. It
+	// does nothing for a run with another bus.
 	PutBusAside(dir, config string) error
-	// WorkSets returns the sets of consumers that a run's workers form.
-	WorkSets() []WorkSet
-	// Checkpoints returns the versions, from 1, that the run in dir has kept of
-	// a role.
+	// Checkpoints returns the versions of a role, from 1, whose checkpoints are
+	// in the run directory dir.
 	Checkpoints(dir string, role events.Role) ([]int, error)
-	// PlaceCheckpoint puts a version into a run directory, whole or not at all.
+	// PlaceCheckpoint copies a checkpoint into a run directory, atomically.
 	PlaceCheckpoint(ctx context.Context, p Placement) error
-	// PlaceStart puts version 0 of both roles into another run directory.
+	// PlaceStart copies version 0 of both roles into another run directory.
 	PlaceStart(from, to string) error
-	// RemoveCheckpoint takes a version away.
+	// RemoveCheckpoint removes the checkpoint of a version.
 	RemoveCheckpoint(dir string, role events.Role, version int) error
 }
 
-// Placement is a policy version on its way into a run directory.
+// Placement describes a checkpoint to be copied into a run directory.
 type Placement struct {
-	From    string // run directory, or with Made the folder that holds the version
-	Made    bool   // it was trained anew, and has no run directory
-	FromRun string // name of the run that made it
-	To, Run string // run directory and name of the run that goes on from it
+	From    string // run directory, or if Made is set the folder with the version
+	Made    bool   // the version was trained again and has no run directory
+	FromRun string // name of the run that made the checkpoint
+	To, Run string // run directory and name of the run that gets the checkpoint
 	Role    events.Role
 	Version int
-	// Position is where its trainer goes on reading.
+	// Position is the position from which the version's trainer reads.
 	Position events.Position
 }
 
-// ErrNoHost is returned by a program that cannot leave a run to be gone on with.
-var ErrNoHost = errors.New("no bus and no checkpoints are at hand")
+// ErrNoHost is returned by a program without a Host.
+var ErrNoHost = errors.New("no host configured: fork, restore-bus and rebuild --from-bus are unavailable")
 
 var bothRoles = []events.Role{events.RoleCode, events.RoleTest}
 
-// Progress shows how far a long operation is. It starts an operation over total
-// events and returns two functions: one that takes the number of events done,
-// and one that ends the operation. A nil Progress shows nothing.
+// Progress shows the progress of a long operation. It starts an operation over
+// total events and returns two functions: at takes the number of events done,
+// finish ends the operation. A nil Progress shows nothing.
 type Progress func(operation string, total uint64) (at func(done uint64), finish func())
 
 func (p Progress) start(operation string, total uint64) (at func(done uint64), finish func()) {

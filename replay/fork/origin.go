@@ -8,78 +8,57 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// OriginError says that a fork does not share what its run.started says.
+// OriginError is returned for a fork whose shared events differ from those that
+// its run.started event names.
 type OriginError struct {
-	Seq    uint64 // of the run.started
+	Seq    uint64 // of the run.started event
 	Origin events.Origin
 	Reason string
 }
 
 func (e *OriginError) Error() string {
-	return fmt.Sprintf("event %d: the run is said to share %d events of run %s, but %s", e.Seq, e.Origin.Events, e.Origin.Run, e.Reason)
+	return fmt.Sprintf("event %d names %d shared events of run %s, but %s", e.Seq, e.Origin.Events, e.Origin.Run, e.Reason)
 }
 
-// CheckOrigins checks that the log begins with the events of the runs that it
-// was forked from, as far as its run.started events name any, and returns
-// those in order. Given back to its run, the beginning of the log must have the
-// chain hash that the origin's log had there: nothing of the origin is needed.
-// An *OriginError names the first that does not hold.
+// CheckOrigins checks that the log begins with the events of its origins, and
+// returns the origins in order. A log is a fork of each origin that a run.started
+// event names. With the name of the origin, the shared events must give the chain
+// hash that the event names: CheckOrigins does not read the log of the origin. It
+// returns an *OriginError for the first difference.
 func CheckOrigins(ctx context.Context, log eventlog.Reader) ([]events.Origin, error) {
-	points, err := forks(ctx, log)
-	if err != nil || len(points) == 0 {
-		return nil, err
-	}
-	run, err := eventlog.RunName(ctx, log)
-	if err != nil {
-		return nil, err
-	}
 	var origins []events.Origin
-	for _, f := range points {
-		if f.Seq != f.Origin.Events+1 {
-			return nil, &OriginError{f.Seq, f.Origin, fmt.Sprintf("%d events stand before", f.Seq-1)}
+	var run string
+	err := eventlog.Decoded(ctx, log, []events.Type{events.TypeRunStarted}, func(r *eventlog.Record, e *events.Event) error {
+		origin := e.Payload.(*events.RunStarted).Origin
+		if origin == nil {
+			return nil
 		}
-		origins = append(origins, f.Origin)
+		if r.Seq != origin.Events+1 {
+			return &OriginError{r.Seq, *origin, fmt.Sprintf("%d events come before it", r.Seq-1)}
+		}
+		run = e.Run
+		origins = append(origins, *origin)
+		return nil
+	})
+	if err != nil || len(origins) == 0 {
+		return nil, err
 	}
-	chain := make([]eventlog.Hash, len(points)) // of the log given back to each origin
-	for r, err := range log.Read(ctx, eventlog.ReadOptions{To: points[len(points)-1].Seq - 1}) {
+	chain := make([]eventlog.Hash, len(origins)) // of the log with the name of each origin
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{To: origins[len(origins)-1].Events}) {
 		if err != nil {
 			return nil, err
 		}
 		own := r.Message
-		for i, f := range points {
-			if r.Seq > f.Origin.Events {
+		for i, origin := range origins {
+			if r.Seq > origin.Events {
 				continue
 			}
-			r.Message = renaming{run, f.Origin.Run}.apply(own)
+			r.Message = renaming{run, origin.Run}.apply(own)
 			chain[i] = r.ChainAfter(chain[i])
-			if r.Seq == f.Origin.Events && chain[i].String() != f.Origin.Chain {
-				return nil, &OriginError{f.Seq, f.Origin, "they do not add up to the chain hash it had there"}
+			if r.Seq == origin.Events && chain[i].String() != origin.Chain {
+				return nil, &OriginError{origin.Events + 1, origin, "their chain hash differs"}
 			}
 		}
 	}
 	return origins, nil
-}
-
-// forkPoint is a run.started event that names an origin.
-type forkPoint struct {
-	Seq    uint64
-	Origin events.Origin
-}
-
-// forks returns where the run was forked, in order.
-func forks(ctx context.Context, log eventlog.Reader) ([]forkPoint, error) {
-	var points []forkPoint
-	for r, err := range log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypeRunStarted}}) {
-		if err != nil {
-			return nil, err
-		}
-		e, err := r.Decode()
-		if err != nil {
-			return nil, err
-		}
-		if origin := e.Payload.(*events.RunStarted).Origin; origin != nil {
-			points = append(points, forkPoint{r.Seq, *origin})
-		}
-	}
-	return points, nil
 }

@@ -14,14 +14,11 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// untilAll ends a rebuild by the number of events, so that no wait decides.
-func untilAll(l *eventlog.Log) BusEnd {
-	last, _ := l.Last()
-	return BusEnd{Quiet: time.Minute, Events: last}
-}
+// quiet is the pause after which a rebuild takes the bus to be at its end.
+const quiet = 5 * time.Second
 
-// A log that was lost comes back from the bus as the recorder had written it,
-// key by key: events, index, refusals, Mistake Book, head and position.
+// A rebuilt log has the same keys and values as the recorder's log: events, index,
+// refusals, Mistake Book, head and position.
 func TestRebuildFromBus(t *testing.T) {
 	t.Parallel()
 	bothBuses(t, func(t *testing.T, bus SeedBus) {
@@ -34,7 +31,7 @@ func TestRebuildFromBus(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := filepath.Join(t.TempDir(), "log")
-		report, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, untilAll(live), eventlog.Options{})
+		report, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, quiet, eventlog.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +43,8 @@ func TestRebuildFromBus(t *testing.T) {
 	})
 }
 
-// What a recorder leaves out is left out again: a second payload under an ID,
-// what follows from it, what nobody can read.
+// A rebuild refuses the same events as a recorder: a second payload under an ID,
+// its descendants, and events that cannot be decoded.
 func TestRebuildFromBusRefusesAsARecorderDoes(t *testing.T) {
 	t.Parallel()
 	first, second := replaytest.Posed(900, "What is f?"), replaytest.Posed(900, "What is g?")
@@ -57,25 +54,28 @@ func TestRebuildFromBusRefusesAsARecorderDoes(t *testing.T) {
 	messages = append(messages, unreadable, replaytest.Encode(t, replaytest.Sampled(first, "f")))
 	bus := replaytest.NewMemoryBus(messages...)
 	live := eventlogtest.Open(t, t.TempDir(), eventlog.Options{})
-	// The recorder publishes one drop, for the lineage that parted.
+	// The recorder publishes one group.dropped event, for the descendant.
 	if _, err := eventlogtest.Record(t, bus, live, uint64(len(messages)-3+1), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "log")
-	report, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, untilAll(live), eventlog.Options{})
+	report, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, quiet, eventlog.Options{})
 	if err != nil || report.Refused != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	eventlogtest.SameStores(t, live, eventlogtest.Open(t, dir, eventlog.Options{}))
 }
 
-// A rebuild that is stopped on the way goes on where it was, as a recorder.
-func TestRebuildFromBusGoesOn(t *testing.T) {
+// A recorder continues from the position of a rebuilt log.
+func TestRecorderContinuesARebuiltLog(t *testing.T) {
 	t.Parallel()
 	messages := replaytest.Tell(t)
-	bus := replaytest.NewMemoryBus(messages...)
+	bus := replaytest.NewMemoryBus(messages[:7]...)
 	dir := filepath.Join(t.TempDir(), "log")
-	if _, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, BusEnd{Quiet: time.Minute, Events: 7}, eventlog.Options{}); err != nil {
+	if _, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, time.Second, eventlog.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := bus.Publish(t.Context(), messages[7:]...); err != nil {
 		t.Fatal(err)
 	}
 	l := eventlogtest.Open(t, dir, eventlog.Options{})
@@ -90,11 +90,11 @@ func TestRebuildFromBusGoesOn(t *testing.T) {
 	}
 }
 
-// A name that is none, or the wrong server, leaves nothing behind on either side.
+// A rebuild of an absent run creates neither a log nor a run on the bus.
 func TestRebuildFromBusWithoutTheRun(t *testing.T) {
 	bothBuses(t, func(t *testing.T, bus SeedBus) {
 		dir := filepath.Join(t.TempDir(), "log")
-		if _, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, BusEnd{Quiet: time.Minute}, eventlog.Options{}); !errors.Is(err, ErrNothingOnBus) {
+		if _, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, quiet, eventlog.Options{}); !errors.Is(err, ErrNothingOnBus) {
 			t.Errorf("a bus without the run: %v", err)
 		}
 		if has, err := bus.HasRun(t.Context(), replaytest.Run); has || err != nil {

@@ -15,12 +15,12 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// A rebuilt log is the log: the same events, chain, book, position and
-// refusals, and it goes on in the same way.
+// A rebuilt log has the same events, chain, Mistake Book, position and refusals,
+// and accepts and refuses the same next events.
 func TestRebuildEqualsSource(t *testing.T) {
 	t.Parallel()
 	run, l := eventlogtest.Run(t, replaytest.Tell(t))
-	// A second payload under an ID, and what follows from it, stay out.
+	// A second payload under an ID and its descendants are refused.
 	first, second := replaytest.Posed(900, "What is f?"), replaytest.Posed(900, "What is g?")
 	replaytest.Encode(t, first)
 	losing := replaytest.Encode(t, second)
@@ -41,18 +41,18 @@ func TestRebuildEqualsSource(t *testing.T) {
 		t.Fatalf("ends with event %d at %q, the source with %d at %q", gotLast, target.Position(), last, source.Position())
 	}
 	if !bytes.Equal(source.Book().Encode(), target.Book().Encode()) {
-		t.Fatal("the book is another")
+		t.Fatal("the Mistake Book differs")
 	}
 	next := replaytest.Encode(t, replaytest.Sampled(second, "g, again"))
 	for _, l := range []*eventlog.Log{source, target} {
 		appended := eventlogtest.Append(t, l, eventlogtest.At(34, next))
 		if len(appended.Conflicts) != 1 {
-			t.Fatalf("a refused lineage goes on: %+v", appended)
+			t.Fatalf("a descendant of a refused payload is accepted: %+v", appended)
 		}
 	}
 }
 
-func TestRebuildLeavesNothingHalf(t *testing.T) {
+func TestRebuildIsAtomic(t *testing.T) {
 	t.Parallel()
 	run, l := eventlogtest.Run(t, replaytest.Tell(t))
 	into := filepath.Join(t.TempDir(), "r2")
@@ -67,7 +67,7 @@ func TestRebuildLeavesNothingHalf(t *testing.T) {
 	if _, err := Rebuild(t.Context(), l, run, eventlog.Options{}, nil); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("into a run: %v", err)
 	}
-	// The index of the source is not needed, its events are.
+	// Rebuild needs the events of the source, but not its index.
 	messages := eventlogtest.Messages(t, l, eventlog.ReadOptions{})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

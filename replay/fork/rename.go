@@ -7,10 +7,10 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// renaming gives the events of one run to another: run, IDs and trace follow
-// from the name, all else stays, payload and payload hash with it. It knows no
-// more than the message, so a log of any length is renamed message by message,
-// and the other way round it gives the message back.
+// renaming turns events of one run into events of another. It changes the run,
+// and the IDs and the trace that derive from its name; payload and payload hash
+// stay. It needs only the message, so a log is renamed message by message. The
+// reverse renaming restores the message.
 type renaming struct{ from, to string }
 
 // apply returns the message as an event of the other run.
@@ -35,40 +35,36 @@ func (r renaming) apply(m events.Message) events.Message {
 	return m
 }
 
-// cause returns the new ID of the event that a message follows from. An event's
-// ID follows from its group and from how the group got there, and there are
-// few ways: those of the causes table.
+// cause returns the new ID of the cause of a message. An ID derives from the name
+// of the group and the types of the events before it; events.Causes has the few
+// possible chains of types.
 func (r renaming) cause(m *events.Message) (id string, known bool) {
 	if m.CausationID == "" {
 		return "", false
 	}
-	old, renamed := eventlog.RootID(r.from, m.Group, events.TypeProblemPosed), eventlog.RootID(r.to, m.Group, events.TypeProblemPosed)
-	if m.CausationID == old {
-		return renamed, true
-	}
-	return follow(events.TypeProblemPosed, old, renamed, m.CausationID)
+	const root = events.TypeProblemPosed
+	return follow(root, eventlog.RootID(r.from, m.Group, root), eventlog.RootID(r.to, m.Group, root), m.CausationID)
 }
 
-// follow looks for an ID among those that follow from old, an event of type t,
-// and returns the one that follows from renamed in the same way.
+// follow searches old, an event of type t, and its descendants for an ID. It
+// returns the ID of renamed or of its same descendant.
 func follow(t events.Type, old, renamed, wanted string) (string, bool) {
+	if old == wanted {
+		return renamed, true
+	}
 	for effect, cause := range events.Causes() {
 		if cause != t {
 			continue
 		}
-		x, y := events.DeriveID(old, effect), events.DeriveID(renamed, effect)
-		if x == wanted {
-			return y, true
-		}
-		if found, ok := follow(effect, x, y, wanted); ok {
-			return found, true
+		if id, ok := follow(effect, events.DeriveID(old, effect), events.DeriveID(renamed, effect), wanted); ok {
+			return id, true
 		}
 	}
 	return "", false
 }
 
-// traceParent returns what events.New gives to an event of a group: the trace
-// of the group, with a span named after the event.
+// traceParent returns the trace parent that events.New gives to an event: the
+// trace of the group, and a span with the ID of the event.
 func traceParent(run, group, id string) string {
 	const version, trace, span = len("00-"), 2 * 16, 2 * 8
 	t := events.New(run, group, "replay", time.Time{}, events.NewPayload(events.TypeProblemPosed)).TraceParent

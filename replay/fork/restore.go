@@ -27,79 +27,54 @@ type Restored struct {
 // of recorder and trainers. Events that only the old bus had are made again: they
 // follow from the log. The Host moves an embedded bus aside; the run must be
 // removed from any other bus first.
-func RestoreBus(ctx context.Context, host Host, retrainer Retrainer, log *eventlog.Log, progress Progress) (Restored, error) {
-	r := restoring{standing: standing{Host: host, log: log, progress: progress, dir: filepath.Dir(log.Dir())}, retrainer: retrainer}
-	err := r.restore(ctx)
-	return r.report, err
-}
-
-// restoring sets bus and trainers back to a log.
-type restoring struct {
-	standing
-	retrainer Retrainer
-	report    Restored
-}
-
-func (r *restoring) restore(ctx context.Context) error {
-	config, err := os.ReadFile(filepath.Join(r.dir, ConfigFile))
+func RestoreBus(ctx context.Context, host Host, retrainer Retrainer, log *eventlog.Log, progress Progress) (restored Restored, err error) {
+	dir := filepath.Dir(log.Dir())
+	config, err := os.ReadFile(filepath.Join(dir, ConfigFile))
 	if err != nil {
-		return fmt.Errorf("configuration: %w", err)
+		return restored, fmt.Errorf("configuration: %w", err)
 	}
-	r.config = string(config)
-	if r.run, err = eventlog.RunName(ctx, r.log); err != nil {
-		return err
-	}
-	newest, err := newestVersions(ctx, r.log)
+	run, err := eventlog.RunName(ctx, log)
 	if err != nil {
-		return err
+		return restored, err
 	}
-	// A version that the log does not know may have learnt from events that are
-	// lost: what replaces them may not be the same.
-	kept := make(map[events.Role][]int)
-	var versions []int
+	updates, err := eventlog.Updates(ctx, log)
+	if err != nil {
+		return restored, err
+	}
+	newest := make(map[events.Role]int)
+	for _, u := range updates {
+		newest[u.Role] = max(newest[u.Role], u.Version)
+	}
+	// A version that the log does not have may be trained on lost events. New
+	// events in their place may differ.
+	versions := make(map[events.Role][]int)
 	for _, role := range bothRoles {
-		all, err := r.Checkpoints(r.dir, role)
+		kept, err := host.Checkpoints(dir, role)
 		if err != nil {
-			return err
+			return restored, err
 		}
-		for _, v := range all {
+		for _, v := range kept {
 			if v <= newest[role] {
-				kept[role] = append(kept[role], v)
+				versions[role] = append(versions[role], v)
 				continue
 			}
-			if err := r.RemoveCheckpoint(r.dir, role, v); err != nil {
-				return err
+			if err := host.RemoveCheckpoint(dir, role, v); err != nil {
+				return restored, err
 			}
-			r.report.Removed = append(r.report.Removed, fmt.Sprintf("%s v%d", role, v))
+			restored.Removed = append(restored.Removed, fmt.Sprintf("%s v%d", role, v))
 		}
-		if v := newest[role]; v > 0 && !slices.Contains(kept[role], v) {
-			kept[role] = append(kept[role], v) // to be made again
-		}
-		versions = append(versions, kept[role]...)
-	}
-	if err := r.PutBusAside(r.dir, r.config); err != nil {
-		return err
-	}
-	seeded, err := r.seed(ctx, versions)
-	if err != nil {
-		return err
-	}
-	r.report.Events, r.report.Open = seeded.Events, seeded.Open
-	for _, role := range bothRoles {
-		for _, v := range kept[role] {
-			p := Placement{From: r.dir, FromRun: r.run, To: r.dir, Run: r.run, Role: role, Version: v}
-			again, err := r.place(ctx, p, r.retrainer, r.dir)
-			if err != nil {
-				return err
-			}
-			name := fmt.Sprintf("%s v%d", role, v)
-			if again {
-				r.report.Retrained = append(r.report.Retrained, name)
-			} else {
-				r.report.Placed = append(r.report.Placed, name)
-			}
+		if v := newest[role]; v > 0 && !slices.Contains(versions[role], v) {
+			versions[role] = append(versions[role], v) // resume trains it again
 		}
 	}
-	// Last: a restore that was interrupted is begun again.
-	return r.log.Rebase(seeded.End)
+	if err := host.PutBusAside(dir, string(config)); err != nil {
+		return restored, err
+	}
+	r := resumption{
+		host: host, retrainer: retrainer, log: log, progress: progress,
+		dir: dir, run: run, config: string(config), from: dir, fromRun: run,
+	}
+	err = r.resume(ctx, versions)
+	restored.Events, restored.Open, restored.Placed, restored.Retrained = r.seeded.Events, r.seeded.Open, r.placed, r.retrained
+	return restored, err
 }

@@ -13,51 +13,51 @@ import (
 
 // Retrainer repeats the training of one role.
 type Retrainer interface {
-	// Retrain makes the versions of a role anew, part after part. It reads the
-	// run's events from job.Bus, in order, as a trainer does, publishes a
-	// policy.updated event for every version there, and writes nothing outside
-	// job.Work. A trainer that goes on may publish its newest version again.
+	// Retrain trains the versions of a role again, part after part. It reads the
+	// run's events from job.Bus in order, as a trainer does, and publishes a
+	// policy.updated event for every version. It writes only to job.Work. A trainer
+	// may publish its newest version again when it starts a part.
 	Retrain(ctx context.Context, job RetrainJob) error
 }
 
-// RetrainJob says what is to be trained again.
+// RetrainJob describes the versions to be trained again.
 type RetrainJob struct {
-	RunDir string        // for what the log only names: the starting checkpoints
-	Run    string        // name of the run on the bus
-	Role   events.Role   //
-	Parts  []RetrainPart // one behind the other
-	Bus    events.Bus    // delivers the log
-	Work   string        // an empty folder that is taken away afterwards
+	RunDir string // has version 0, which the log only names
+	Run    string // name of the run on the bus
+	Role   events.Role
+	Parts  []RetrainPart // in the order of the log
+	Bus    eventlog.Bus  // delivers the log
+	Work   string        // an empty directory that the caller removes
 }
 
-// RetrainPart is what was trained under one configuration: a run, or what a
-// fork shares with its origin, or what came after the fork.
+// RetrainPart describes the versions of one configuration. A run without a fork
+// has one part; a fork ends a part and begins another.
 type RetrainPart struct {
-	Start events.RunStarted // as the part began
-	Last  int               // its last version; the first is 1, or follows the part before
+	Start events.RunStarted // first event of the part
+	Last  int               // last version; the first is 1, or follows the part before
 }
 
-// ErrNoRetrainer is returned by a program that was built without an engine.
-var ErrNoRetrainer = errors.New("no engine is at hand to train with")
+// ErrNoRetrainer is returned by a program without an engine.
+var ErrNoRetrainer = errors.New("no engine configured: training again is unavailable")
 
-// ErrScheduleChanged is returned for a run that cannot be trained again from
-// how it was started alone.
+// ErrScheduleChanged is returned for a run that was resumed with another learning
+// rate schedule: the log does not tell which versions used it.
 var ErrScheduleChanged = errors.New("the run was resumed with another learning rate schedule")
 
-// TokensError says that a run cannot be trained again: tokens that a model was
-// trained on are compacted away.
+// TokensError is returned for a run that cannot be trained again, because
+// compaction has removed tokens that a model was trained on.
 type TokensError struct {
-	Step  int // the first that lacks them
+	Step  int // first step without tokens
 	Group string
-	Seq   uint64 // the event that has lost them
+	Seq   uint64 // event without tokens
 }
 
 func (e *TokensError) Error() string {
-	return fmt.Sprintf("the tokens of step %d were compacted away: event %d, of group %s, has only its texts; train again from a backup of the log made before",
+	return fmt.Sprintf("compaction removed the tokens of step %d: event %d of group %s has only its texts; use a backup of the log from before the compaction",
 		e.Step, e.Seq, e.Group)
 }
 
-// DivergedError says that training again led to other weights.
+// DivergedError is returned if training again gives other weights.
 type DivergedError struct {
 	Role    events.Role
 	Version int
@@ -66,13 +66,13 @@ type DivergedError struct {
 }
 
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s v%d comes out with other weights: the log has %s, training again gives %s", e.Role, e.Version, e.Logged, e.Again)
+	return fmt.Sprintf("%s v%d: training again gives other weights: %s, and the log has %s", e.Role, e.Version, e.Again, e.Logged)
 }
 
-// Retrain trains a role again from the events of the log and compares the
-// weights of every version with the logged ones. It returns how many are the
-// same, and a *DivergedError for the first that is not. For a log whose tokens
-// are compacted it returns a *TokensError, and trains nothing.
+// Retrain trains a role again from the events of the log and compares the weights
+// of every version with the logged ones. It returns the number of equal versions,
+// and a *DivergedError for the first other version. If compaction has removed the
+// tokens, it returns a *TokensError and trains nothing.
 func Retrain(ctx context.Context, log eventlog.Reader, trainer Retrainer, role events.Role, runDir, work string, progress func(version int)) (same int, err error) {
 	bus := &logBus{log: log, role: role, progress: progress}
 	job := RetrainJob{RunDir: runDir, Role: role, Bus: bus, Work: work}
@@ -87,7 +87,7 @@ func Retrain(ctx context.Context, log eventlog.Reader, trainer Retrainer, role e
 		return bus.same, bus.diverged
 	}
 	if err == nil && bus.same < len(bus.logged) {
-		if err = ctx.Err(); err == nil { // a trainer that is interrupted just ends
+		if err = ctx.Err(); err == nil { // an interrupted trainer returns no error
 			err = fmt.Errorf("trained %d of %d versions", bus.same, len(bus.logged))
 		}
 	}
@@ -115,23 +115,15 @@ func checkTokens(ctx context.Context, log eventlog.Reader, first, last int) erro
 	return nil
 }
 
-// fillJob adds what the log says: the role's versions, and the starts they were
-// trained under. A run that was resumed with another number of steps changed its
-// learning rate schedule on the way, and who trained what under which is not
-// known; a fork begins anew where the log says, with the schedule of its first
-// attempt, which may be another than it was made with.
+// fillJob reads the role's versions and parts from the log. A run that was resumed
+// with another number of steps has changed its learning rate schedule, and the log
+// does not tell which versions used which schedule. A fork begins a part with the
+// schedule of its first attempt, which may differ from its own run.started event.
 func fillJob(ctx context.Context, log eventlog.Reader, job *RetrainJob, bus *logBus) error {
 	var changed error
-	named := false // the last run.started is a fork's own, which trains nothing
+	afterFork := false // the last run.started event is the one that Copy made
 	types := []events.Type{events.TypeRunStarted, events.TypePolicyUpdated}
-	for r, err := range log.Read(ctx, eventlog.ReadOptions{Types: types}) {
-		if err != nil {
-			return err
-		}
-		e, err := r.Decode()
-		if err != nil {
-			return err
-		}
+	err := eventlog.Decoded(ctx, log, types, func(r *eventlog.Record, e *events.Event) error {
 		part := len(job.Parts) - 1
 		switch p := e.Payload.(type) {
 		case *events.RunStarted:
@@ -139,15 +131,15 @@ func fillJob(ctx context.Context, log eventlog.Reader, job *RetrainJob, bus *log
 			switch {
 			case part < 0 || p.Origin != nil && job.Parts[part].Last > 0:
 				job.Parts = append(job.Parts, RetrainPart{Start: *p})
-			case p.Origin != nil, named: // nothing was trained before the fork, or since
+			case p.Origin != nil, afterFork: // the part has no version yet
 				job.Parts[part].Start = *p
 			case changed == nil && p.Steps != job.Parts[part].Start.Steps:
 				changed = fmt.Errorf("event %d: %w: %d steps planned, then %d", r.Seq, ErrScheduleChanged, job.Parts[part].Start.Steps, p.Steps)
 			}
-			named = p.Origin != nil
+			afterFork = p.Origin != nil
 		case *events.PolicyUpdated:
 			if p.Role != job.Role {
-				continue
+				return nil
 			}
 			if part < 0 {
 				return fmt.Errorf("event %d: %s before it: %w", r.Seq, events.TypeRunStarted, eventlog.ErrNotFound)
@@ -155,18 +147,19 @@ func fillJob(ctx context.Context, log eventlog.Reader, job *RetrainJob, bus *log
 			job.Parts[part].Last = p.Version
 			bus.logged = append(bus.logged, p)
 		}
-	}
-	if len(bus.logged) == 0 {
 		return nil
+	})
+	if err != nil || len(bus.logged) == 0 {
+		return err
 	}
-	if last := len(job.Parts) - 1; job.Parts[last].Last == 0 { // nothing was trained after the fork
+	if last := len(job.Parts) - 1; job.Parts[last].Last == 0 { // no version after the fork
 		job.Parts = job.Parts[:last]
 	}
 	return changed
 }
 
-// logBus is a bus that delivers a log, to one trainer, and compares what the
-// trainer publishes with what the log has.
+// logBus delivers a log to one trainer, and compares the versions that the trainer
+// publishes with the logged ones.
 type logBus struct {
 	log      eventlog.Reader
 	role     events.Role
@@ -176,9 +169,9 @@ type logBus struct {
 	diverged *DivergedError
 }
 
-// Publish takes the role's next version. One with other weights than the
-// logged ones ends the training: it returns events.ErrLineage, as a bus does
-// for another payload under an ID.
+// Publish compares the role's next version with the logged one. For other weights
+// it returns events.ErrLineage, as a bus does for another payload under an ID, and
+// so ends the training.
 func (b *logBus) Publish(_ context.Context, messages ...events.Message) error {
 	for i := range messages {
 		e, err := messages[i].Decode()
@@ -187,7 +180,7 @@ func (b *logBus) Publish(_ context.Context, messages ...events.Message) error {
 		}
 		u, ok := e.Payload.(*events.PolicyUpdated)
 		if ok && b.same > 0 && same(u, b.logged[b.same-1]) {
-			continue // by a trainer that goes on
+			continue // a trainer that starts a part
 		}
 		if !ok || u.Role != b.role || b.same >= len(b.logged) {
 			return fmt.Errorf("%s of %s: %w", e.Type, e.Group, events.ErrLineage)
@@ -205,43 +198,30 @@ func (b *logBus) Publish(_ context.Context, messages ...events.Message) error {
 	return nil
 }
 
-// same reports whether two versions of a role are one, with the same weights.
+// same reports whether two updates have the same role, version and weights.
 func same(a, b *events.PolicyUpdated) bool {
 	return a.Role == b.Role && a.Version == b.Version && a.Checkpoint.SHA256 == b.Checkpoint.SHA256
 }
 
-// Read reads the log; positions are sequence numbers.
+// Read reads the log. Positions are sequence numbers.
 func (b *logBus) Read(ctx context.Context, config events.ReadConfig) (events.Reader, error) {
 	from := uint64(0)
 	if config.From != events.Start {
 		var err error
 		if from, err = strconv.ParseUint(string(config.From), 10, 64); err != nil {
-			return nil, fmt.Errorf("position %q: %w", config.From, errPosition)
+			return nil, fmt.Errorf("position %q is not a sequence number of the log: %w", config.From, err)
 		}
 	}
 	next, stop := iter.Pull2(b.log.Read(ctx, eventlog.ReadOptions{From: from + 1, Types: config.Types}))
 	return &logReader{next, stop}, nil
 }
 
-// Consume is not what a log can do: it hands out nothing to competitors.
-func (*logBus) Consume(context.Context, events.ConsumeConfig) (events.Consumer, error) {
-	return nil, fmt.Errorf("consume from a log: %w", errors.ErrUnsupported)
-}
-
-// Lag is not known of a log.
-func (*logBus) Lag(context.Context, string, string) (events.Lag, error) {
-	return events.Lag{}, fmt.Errorf("lag of a log: %w", errors.ErrUnsupported)
-}
-
-// Close implements events.Bus; the log is its owner's.
-func (*logBus) Close() error { return nil }
-
 type logReader struct {
 	next func() (eventlog.Record, error, bool)
 	stop func()
 }
 
-// errLogEnds is what a trainer meets that wants more than the log has.
+// errLogEnds is returned to a trainer that reads past the end of the log.
 var errLogEnds = errors.New("the log ends")
 
 func (r *logReader) Next(ctx context.Context) (events.Message, events.Position, error) {
@@ -262,6 +242,3 @@ func (r *logReader) Close() error {
 	r.stop()
 	return nil
 }
-
-// errPosition is returned for a position that is not a sequence number.
-var errPosition = errors.New("not a position in a log")

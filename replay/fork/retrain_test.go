@@ -13,7 +13,7 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// testTrainer is a trainer that needs no engine.
+// testTrainer is a trainer without an engine.
 type testTrainer struct {
 	wrong int            // first version with other weights, 0 for none
 	parts *[]RetrainPart // set to the job's parts, unless nil
@@ -43,7 +43,7 @@ func TestRetrain(t *testing.T) {
 	}
 }
 
-// stoppedTrainer is a trainer that is interrupted: it has no error of its own.
+// stoppedTrainer is a trainer that is interrupted: it returns no error.
 type stoppedTrainer struct{ stop func() }
 
 func (s stoppedTrainer) Retrain(context.Context, RetrainJob) error {
@@ -63,7 +63,7 @@ func TestRetrainInterrupted(t *testing.T) {
 	}
 }
 
-// A trainer that wants more than the log has is told so, and does not wait.
+// A trainer that reads past the end of the log gets an error and does not wait.
 func TestRetrainOfACutLog(t *testing.T) {
 	t.Parallel()
 	messages := replaytest.Tell(t)
@@ -80,7 +80,7 @@ func TestRetrainOfACutLog(t *testing.T) {
 	}
 }
 
-// A resumed run is trained again as one; not if it changed its schedule.
+// A resumed run is trained again, unless it has changed its schedule.
 func TestRetrainOfAResumedRun(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -99,8 +99,8 @@ func TestRetrainOfAResumedRun(t *testing.T) {
 	}
 }
 
-// What a fork shares is trained again as its origin trained it, and what came
-// after as the fork says it did, whatever that changes.
+// The shared versions are trained with the configuration of the origin, the later
+// ones with that of the fork.
 func TestRetrainOfAFork(t *testing.T) {
 	t.Parallel()
 	forked := func(config string) *events.RunStarted {
@@ -147,8 +147,8 @@ func TestRetrainOfAFork(t *testing.T) {
 	}
 }
 
-// A fork that was made with another number of steps hears of it when it is gone
-// on with: nothing was trained by then. Later it is another schedule.
+// The first attempt of a fork may plan another number of steps than the fork. A
+// change after that changes the schedule.
 func TestRetrainOfAForkWithOtherSteps(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -194,7 +194,7 @@ func TestRetrainOfAForkWithOtherSteps(t *testing.T) {
 	}
 }
 
-// A trainer that goes on behind a part says once more how far it has come.
+// A trainer may publish the last version of a part again.
 func TestRetrainTakesAVersionAgain(t *testing.T) {
 	t.Parallel()
 	_, l := eventlogtest.Run(t, replaytest.Tell(t))
@@ -211,8 +211,8 @@ func TestRetrainTakesAVersionAgain(t *testing.T) {
 	}
 }
 
-// Groups that no version was trained on are not missed when training again.
-func TestRetrainWithoutWhatItDoesNotNeed(t *testing.T) {
+// Training again does not need the groups that no version was trained on.
+func TestRetrainWithoutUnusedGroups(t *testing.T) {
 	t.Parallel()
 	_, l := eventlogtest.Run(t, replaytest.Tell(t))
 	if report, err := l.Compact(t.Context(), 6, nil); err != nil || report.Events != 2 { // the evaluation

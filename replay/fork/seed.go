@@ -12,37 +12,27 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// SeedBus is what seeding a bus from a log, and a rebuild from one, need of
-// events.Broker.
+// SeedBus is the part of events.Broker that Seed and RebuildFromBus use.
 type SeedBus interface {
-	eventlog.Bus
+	events.Bus
 	StoredBus
-	Consume(ctx context.Context, config events.ConsumeConfig) (events.Consumer, error)
-	Lag(ctx context.Context, run, name string) (events.Lag, error)
 }
 
-// WorkSet is a set of competing consumers of a run.
-type WorkSet struct {
-	Name  string
-	Types []events.Type
-}
-
-// Seeded says where a log stands on the bus it was published on.
+// Seeded is the result of Seed: the positions of a log's events on the bus.
 type Seeded struct {
 	Events uint64
-	End    events.Position // after the last of them
-	// Positions are those after the events that were asked for; events.Start
-	// after event 0.
+	End    events.Position // after the last event
+	// Positions holds the position after each mark; events.Start for event 0.
 	Positions map[uint64]events.Position
-	Done      uint64 // deliveries answered: of what the log shows to be worked on
 	Open      uint64 // deliveries left to the workers
 }
 
-// ForeignEventError says that a bus has other events of a run than its log.
+// ForeignEventError is returned for a bus with other events of a run than the
+// log has.
 type ForeignEventError struct {
 	Run  string
 	Seq  uint64 // the event of the log
-	Have string // ID of what is in its place on the bus
+	Have string // ID of the event on the bus at its position
 }
 
 func (e *ForeignEventError) Error() string {
@@ -50,113 +40,105 @@ func (e *ForeignEventError) Error() string {
 		e.Run, e.Have, e.Seq)
 }
 
-// Seed publishes the events of a log, in order, on a bus that has none of the
-// run. A bus that an interrupted Seed has left is seeded to the end.
+// Seed publishes the events of a log, in order, on a bus without events of the
+// run. A Seed that was interrupted can be repeated.
 //
-// Positions of the bus the events came from mean nothing on this one: Seed
-// reads back what it has published, which has to be the log, and returns the
-// positions after the last one and after those named by marks. Rebase makes the
-// log stand at the last. And the workers would find every
-// event of the past on a new bus, so Seed joins each of their sets and answers
-// what the log shows an effect of. What is left to them is what was open.
+// The positions of the log's old bus are not valid on the new one. Seed reads the
+// events back, compares them with the log, and returns the position after the last
+// event and after each of the marks. The caller sets the log's position with
+// Rebase.
 //
-// progress, unless nil, hears how many events have been published.
-func Seed(ctx context.Context, log *eventlog.Log, bus SeedBus, sets []WorkSet, marks []uint64, progress func(done uint64)) (Seeded, error) {
+// A new bus delivers every event to the workers. So Seed joins each worker set and
+// acknowledges the events whose effect is in the log. The workers get the others.
+//
+// progress, unless nil, gets the number of published events.
+func Seed(ctx context.Context, log *eventlog.Log, bus SeedBus, marks []uint64, progress func(done uint64)) (Seeded, error) {
 	run, err := eventlog.RunName(ctx, log)
 	if err != nil {
 		return Seeded{}, err
 	}
-	if err := checkUntrained(ctx, log); err != nil {
+	s := seeding{log: log, bus: bus, run: run, open: make(map[string]bool)}
+	if err := s.seed(ctx, marks, progress); err != nil {
 		return Seeded{}, fmt.Errorf("seed run %s: %w", run, err)
 	}
-	seeded := Seeded{Positions: map[uint64]events.Position{0: events.Start}}
-	open := newOpenWork(sets)
-	if seeded.Events, err = publishAll(ctx, log, bus, open, progress); err != nil {
-		return Seeded{}, fmt.Errorf("seed run %s: %w", run, err)
-	}
-	for _, seq := range marks {
-		seeded.Positions[seq] = events.Start
-	}
-	if err := readBack(ctx, log, bus, run, &seeded); err != nil {
-		return Seeded{}, fmt.Errorf("seed run %s: %w", run, err)
-	}
-	for _, set := range sets {
-		if err := settle(ctx, log, bus, run, set, open, &seeded); err != nil {
-			return Seeded{}, fmt.Errorf("seed run %s: consumers %s: %w", run, set.Name, err)
-		}
-	}
-	return seeded, nil
+	return s.seeded, nil
 }
 
-// checkUntrained returns a *TokensError if a step that is still to be trained
-// has lost its tokens.
-func checkUntrained(ctx context.Context, log eventlog.Reader) error {
-	updates, err := eventlog.Updates(ctx, log)
+type seeding struct {
+	log    *eventlog.Log
+	bus    SeedBus
+	run    string
+	open   map[string]bool // IDs of the events for workers without an effect in the log
+	seeded Seeded
+}
+
+func (s *seeding) seed(ctx context.Context, marks []uint64, progress func(done uint64)) error {
+	// A step that is still to be trained needs its tokens.
+	updates, err := eventlog.Updates(ctx, s.log)
 	if err != nil {
 		return err
 	}
-	return checkTokens(ctx, log, eventlog.Trained(updates)+1, math.MaxInt)
-}
-
-// openWork are the events of a log that its workers are to work on and that
-// nothing follows from.
-type openWork struct {
-	types map[events.Type]bool // that workers take
-	ids   map[string]bool
-}
-
-func newOpenWork(sets []WorkSet) *openWork {
-	o := &openWork{types: make(map[events.Type]bool), ids: make(map[string]bool)}
-	for _, set := range sets {
-		for _, t := range set.Types {
-			o.types[t] = true
+	if err := checkTokens(ctx, s.log, eventlog.Trained(updates)+1, math.MaxInt); err != nil {
+		return err
+	}
+	s.seeded.Positions = map[uint64]events.Position{0: events.Start}
+	for _, seq := range marks {
+		s.seeded.Positions[seq] = events.Start
+	}
+	if err := s.publish(ctx, progress); err != nil {
+		return err
+	}
+	if err := s.readBack(ctx); err != nil {
+		return err
+	}
+	for _, worker := range events.Workers() {
+		if err := s.settle(ctx, worker); err != nil {
+			return fmt.Errorf("worker set %s: %w", worker.Name, err)
 		}
 	}
-	return o
+	return nil
 }
 
-// met takes an event of the log, in order.
-func (o *openWork) met(m *events.Message) {
-	delete(o.ids, m.CausationID)
-	if o.types[m.Type] {
-		o.ids[m.ID] = true
+func (s *seeding) publish(ctx context.Context, progress func(done uint64)) error {
+	forWorkers := make(map[events.Type]bool)
+	for _, worker := range events.Workers() {
+		for _, t := range worker.Consumes {
+			forWorkers[t] = true
+		}
 	}
-}
-
-func publishAll(ctx context.Context, log eventlog.Reader, bus SeedBus, open *openWork, progress func(done uint64)) (last uint64, err error) {
-	last, _ = log.Last()
-	var batch []events.Message
-	size := 0
-	for r, err := range log.Read(ctx, eventlog.ReadOptions{To: last}) {
+	batch := batches[events.Message]{send: func(ctx context.Context, messages []events.Message) error {
+		err := s.bus.Publish(ctx, messages...)
+		if err == nil && progress != nil {
+			progress(s.seeded.Events)
+		}
+		return err
+	}}
+	last, _ := s.log.Last()
+	for r, err := range s.log.Read(ctx, eventlog.ReadOptions{To: last}) {
 		if err != nil {
-			return 0, err
+			return err
 		}
-		open.met(&r.Message)
-		batch = append(batch, r.Message)
-		size += len(r.Message.Data)
-		if len(batch) < batchEvents && size < batchBytes && r.Seq < last {
-			continue
+		delete(s.open, r.Message.CausationID)
+		if forWorkers[r.Message.Type] {
+			s.open[r.Message.ID] = true
 		}
-		if err := bus.Publish(ctx, batch...); err != nil {
-			return 0, err
-		}
-		batch, size = batch[:0], 0
-		if progress != nil {
-			progress(r.Seq)
+		s.seeded.Events = r.Seq
+		if err := batch.add(ctx, r.Message, len(r.Message.Data)); err != nil {
+			return err
 		}
 	}
-	return last, nil
+	return batch.flush(ctx)
 }
 
 // readBack reads the run from its beginning, compares it with the log, and
 // fills in the positions.
-func readBack(ctx context.Context, log eventlog.Reader, bus SeedBus, run string, seeded *Seeded) (err error) {
-	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, From: events.Start})
+func (s *seeding) readBack(ctx context.Context) (err error) {
+	reader, err := s.bus.Read(ctx, events.ReadConfig{Run: s.run, From: events.Start})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
-	for r, err := range log.Read(ctx, eventlog.ReadOptions{To: seeded.Events}) {
+	for r, err := range s.log.Read(ctx, eventlog.ReadOptions{To: s.seeded.Events}) {
 		if err != nil {
 			return err
 		}
@@ -165,35 +147,36 @@ func readBack(ctx context.Context, log eventlog.Reader, bus SeedBus, run string,
 			return fmt.Errorf("read back event %d: %w", r.Seq, err)
 		}
 		if m.ID != r.Message.ID || m.Encoding != r.Message.Encoding || !bytes.Equal(m.Data, r.Message.Data) {
-			return &ForeignEventError{run, r.Seq, m.ID}
+			return &ForeignEventError{s.run, r.Seq, m.ID}
 		}
-		if _, wanted := seeded.Positions[r.Seq]; wanted {
-			seeded.Positions[r.Seq] = position
+		if _, wanted := s.seeded.Positions[r.Seq]; wanted {
+			s.seeded.Positions[r.Seq] = position
 		}
-		seeded.End = position
+		s.seeded.End = position
 	}
 	return nil
 }
 
 const (
 	settleBatch = 64
-	// settleOpen bounds the deliveries of a set that are left unanswered while
-	// the others are: the groups on their way.
+	// settleOpen bounds the unanswered deliveries of a worker set. They belong to
+	// groups in flight.
 	settleOpen = 1 << 16
-	// settleWait is how long a delivery of an interrupted Seed stays taken. One
-	// that is left open for longer comes again, and is known by its ID.
+	// settleWait is the time until the bus repeats an unanswered delivery.
 	settleWait = time.Minute
 )
 
-// settle takes every event of a set and answers for those that the log shows an
-// effect of. The others are given back.
-func settle(ctx context.Context, log *eventlog.Log, bus SeedBus, run string, set WorkSet, work *openWork, seeded *Seeded) (err error) {
-	consumer, err := bus.Consume(ctx, events.ConsumeConfig{Run: run, Name: set.Name, Types: set.Types, AckWait: settleWait, MaxInFlight: settleOpen})
+// settle fetches every event of a worker set. It acknowledges the events whose
+// effect is in the log, and returns the others to the bus.
+func (s *seeding) settle(ctx context.Context, worker events.Stage) (err error) {
+	consumer, err := s.bus.Consume(ctx, events.ConsumeConfig{
+		Run: s.run, Name: worker.Name, Types: worker.Consumes, AckWait: settleWait, MaxInFlight: settleOpen,
+	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, consumer.Close()) }()
-	lag, err := bus.Lag(ctx, run, set.Name)
+	lag, err := s.bus.Lag(ctx, s.run, worker.Name)
 	if err != nil {
 		return err
 	}
@@ -210,23 +193,22 @@ func settle(ctx context.Context, log *eventlog.Log, bus SeedBus, run string, set
 				continue
 			}
 			left--
-			worked := !work.ids[id]
-			if worked { // unless it came to the bus after the log
-				if worked, err = log.Has(id); err != nil {
+			done := !s.open[id]
+			if done { // an event that the log does not have is open too
+				if done, err = s.log.Has(id); err != nil {
 					return err
 				}
 			}
-			if !worked {
+			if !done {
 				open[id] = d
 				continue
 			}
 			if err := d.Ack(ctx); err != nil {
 				return err
 			}
-			seeded.Done++
 		}
 		if len(open) > settleOpen-settleBatch {
-			return fmt.Errorf("%d events have no effect yet, over the limit", len(open))
+			return fmt.Errorf("more than %d events are open; let the run finish its groups first", settleOpen-settleBatch)
 		}
 	}
 	for _, d := range open {
@@ -234,6 +216,6 @@ func settle(ctx context.Context, log *eventlog.Log, bus SeedBus, run string, set
 			return err
 		}
 	}
-	seeded.Open += uint64(len(open))
+	s.seeded.Open += uint64(len(open))
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-// bothBuses runs a test on a real NATS server, and on Kafka's protocol.
+// bothBuses runs a test on a NATS server and on a fake Kafka cluster.
 func bothBuses(t *testing.T, test func(t *testing.T, bus SeedBus)) {
 	t.Run("nats", func(t *testing.T) { test(t, natstest.Bus(t)) })
 	t.Run("kafka", func(t *testing.T) { test(t, kafkaBus(t)) })
@@ -42,24 +42,16 @@ func kafkaBus(t *testing.T) SeedBus {
 	return bus
 }
 
-// testSets are those of the workers of a run.
-var testSets = []WorkSet{
-	{"rollout-code", []events.Type{events.TypeProblemPosed}},
-	{"rollout-test", []events.Type{events.TypeCodeSampled}},
-	{"execution", []events.Type{events.TypeTestsSampled}},
-	{"rewards", []events.Type{events.TypeCodeExecuted}},
-}
-
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// take returns the IDs of what a set is given until n have come.
-func take(t *testing.T, bus SeedBus, set WorkSet, n int) map[string]bool {
+// take returns the IDs of the first n events that a worker set gets.
+func take(t *testing.T, bus SeedBus, set events.Stage, n int) map[string]bool {
 	t.Helper()
-	consumer, err := bus.Consume(t.Context(), events.ConsumeConfig{Run: replaytest.Run, Name: set.Name, Types: set.Types, AckWait: 5 * time.Second, MaxInFlight: 64})
+	consumer, err := bus.Consume(t.Context(), events.ConsumeConfig{Run: replaytest.Run, Name: set.Name, Types: set.Consumes, AckWait: 5 * time.Second, MaxInFlight: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,14 +72,13 @@ func take(t *testing.T, bus SeedBus, set WorkSet, n int) map[string]bool {
 	return ids
 }
 
-// A seeded bus goes on as the one before it would have: a recorder continues
-// where the log ends, positions in between lead on from there, and workers are
-// given what was open and nothing else.
+// After Seed, a recorder continues where the log ends, a reader continues from a
+// mark, and the workers get the open events only.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	bothBuses(t, func(t *testing.T, bus SeedBus) {
 		messages := replaytest.Tell(t)
-		cut := 0 // the log ends with a group's tests sampled and not executed
+		cut := 0 // the log ends with the tests.sampled event of a group
 		for i := range messages {
 			if messages[i].Type == events.TypeTestsSampled {
 				cut = i + 1
@@ -96,7 +87,7 @@ func TestSeed(t *testing.T) {
 		log := eventlogtest.Open(t, t.TempDir(), eventlog.Options{})
 		eventlogtest.Append(t, log, eventlogtest.At(1, messages[:cut]...))
 		const mark = 7
-		seeded, err := Seed(within(t), log, bus, testSets, []uint64{mark, 0}, nil)
+		seeded, err := Seed(within(t), log, bus, []uint64{mark, 0}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,12 +95,13 @@ func TestSeed(t *testing.T) {
 			t.Fatalf("%+v", seeded)
 		}
 		if err := log.Rebase(seeded.End); err != nil || log.Position() != seeded.End {
-			t.Fatalf("the log stands at %q, %v", log.Position(), err)
+			t.Fatalf("the log has position %q, %v", log.Position(), err)
 		}
-		if got := take(t, bus, testSets[2], 1); !got[messages[cut-1].ID] {
-			t.Errorf("the workers are given %v, open is %s", got, messages[cut-1].ID)
+		execution, _ := events.StageNamed(events.StageExecution)
+		if got := take(t, bus, execution, 1); !got[messages[cut-1].ID] {
+			t.Errorf("the workers get %v, want %s", got, messages[cut-1].ID)
 		}
-		for _, set := range testSets {
+		for _, set := range events.Workers() {
 			if lag, err := bus.Lag(within(t), replaytest.Run, set.Name); err != nil || lag.Pending != 0 || lag.InFlight != 0 {
 				t.Errorf("%s: %+v, %v", set.Name, lag, err)
 			}
@@ -123,7 +115,7 @@ func TestSeed(t *testing.T) {
 			t.Errorf("after event %d comes %s, want %s: %v", mark, m.ID, messages[mark].ID, err)
 		}
 
-		// It goes on, and is seeded again without a trace.
+		// The run continues, and a second Seed changes nothing.
 		if err := bus.Publish(within(t), messages[cut:]...); err != nil {
 			t.Fatal(err)
 		}
@@ -133,14 +125,14 @@ func TestSeed(t *testing.T) {
 		if diff := cmp.Diff(messages, eventlogtest.Messages(t, log, eventlog.ReadOptions{})); diff != "" {
 			t.Error(diff)
 		}
-		again, err := Seed(within(t), log, bus, testSets, nil, nil)
+		again, err := Seed(within(t), log, bus, nil, nil)
 		if err != nil || again.Open != 0 || int(again.Events) != len(messages) {
 			t.Errorf("seeded again: %+v, %v", again, err)
 		}
 	})
 }
 
-// A bus that has another history of the run is left, and named.
+// Seed changes nothing on a bus with other events of the run.
 func TestSeedFindsForeignEvents(t *testing.T) {
 	t.Parallel()
 	bothBuses(t, func(t *testing.T, bus SeedBus) {
@@ -151,11 +143,11 @@ func TestSeedFindsForeignEvents(t *testing.T) {
 		_, log := eventlogtest.Run(t, replaytest.Tell(t))
 		was := log.Position()
 		var other *ForeignEventError
-		if _, err := Seed(within(t), log, bus, testSets, nil, nil); !errors.As(err, &other) || other.Seq != 1 || other.Have != foreign.ID {
+		if _, err := Seed(within(t), log, bus, nil, nil); !errors.As(err, &other) || other.Seq != 1 || other.Have != foreign.ID {
 			t.Errorf("%v", err)
 		}
 		if log.Position() != was {
-			t.Error("the log stands at another position")
+			t.Error("the position of the log has changed")
 		}
 	})
 }

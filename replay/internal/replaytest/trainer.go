@@ -8,10 +8,16 @@ import (
 	"codea1/events"
 )
 
-// Train publishes the versions of a role up to last on a bus, each after it has
-// read the rewarded groups of its step there. The weights are those of Tell,
-// except from version wrong on; 0 is none.
-func Train(ctx context.Context, bus events.Bus, run string, role events.Role, last, wrong int) error {
+// TrainerBus is the part of events.Bus that Train uses.
+type TrainerBus interface {
+	Publish(ctx context.Context, messages ...events.Message) error
+	Read(ctx context.Context, config events.ReadConfig) (events.Reader, error)
+}
+
+// Train publishes the versions of a role up to last on a bus. Before each version
+// it reads the rewarded groups of its step. The weights are those of Tell. From
+// version wrong on they differ; 0 is no version.
+func Train(ctx context.Context, bus TrainerBus, run string, role events.Role, last, wrong int) error {
 	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, Types: []events.Type{events.TypeGroupRewarded}})
 	if err != nil {
 		return err
