@@ -113,7 +113,7 @@ func answerGroup(header string) *events.TestsSampled {
 		}
 		rows = append(rows, row)
 	}
-	return sandboxtest.Sampled(truth, historical, codes, rows)
+	return sampled(truth, historical, codes, rows)
 }
 
 func requireAllKept(b *testing.B, out *events.CodeExecuted) {
@@ -306,7 +306,7 @@ func BenchmarkExecute(b *testing.B) {
 				}
 				suites = append(suites, row)
 			}
-			in := sandboxtest.Sampled("def f(x):\n    return sorted(x, reverse=True)\n", []events.HistoricalTest{{Call: "f([])", Expected: "[]", Count: 1}}, codes, suites)
+			in := sampled("def f(x):\n    return sorted(x, reverse=True)\n", []events.HistoricalTest{{Call: "f([])", Expected: "[]", Count: 1}}, codes, suites)
 			before := sandboxtest.ChildrenCPU(b) + sandboxtest.CPU(b)
 			b.ResetTimer()
 			for b.Loop() {

@@ -51,12 +51,12 @@ func (x *Executor) PlanGolden(ctx context.Context, truth sandbox.Program, tests 
 		return nil, err
 	}
 	for i, statements := range parsed {
-		if len(statements) != 1 || statements[0].reason != "" || !literal.SelfEqual(statements[0].stated) {
+		if len(statements) != 1 || statements[0].Reason != "" || !literal.SelfEqual(statements[0].stated) {
 			plan.scripts = append(plan.scripts, goldenScript{test: i, source: tests[i]})
 			continue
 		}
 		st := statements[0]
-		plan.checks = append(plan.checks, goldenCheck{i, expectation{st.call, st.stated}})
+		plan.checks = append(plan.checks, goldenCheck{i, expectation{st.Call, st.stated}})
 	}
 	if err := x.tryScripts(ctx, entry, plan.scripts); err != nil {
 		return nil, err

@@ -128,8 +128,8 @@ func (x *Executor) readSuites(ctx context.Context, in *events.TestsSampled) (*gr
 	}
 	asked := newCalls()
 	inTurn(parsed, func(st *statement) {
-		if st.reason == "" {
-			asked.add(st.call)
+		if st.Reason == "" {
+			asked.add(st.Call)
 		}
 	})
 	truth, err := x.askTruth(ctx, problem, asked.list, budget)

@@ -10,11 +10,32 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/literal"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
+
+// sampled makes a group: one row of suites per code.
+func sampled(solution string, historical []events.HistoricalTest, codes []string, suites [][]string) *events.TestsSampled {
+	in := &events.TestsSampled{
+		Posed: events.ProblemPosed{
+			Plan: events.Plan{
+				Purpose: events.PurposeTrain, Step: 1, Groups: 1, Answers: len(codes), Suites: len(suites[0]), Tests: 3, Temperature: 1,
+			},
+			Problem:    events.Problem{ID: "p", Question: "Double the number.", EntryPoint: "f", Solution: solution},
+			Historical: historical,
+		},
+		CodeVersion: 3, Version: 4, Codes: codes, Prompts: make([]events.Int32s, len(codes)),
+	}
+	for _, row := range suites {
+		var completions []events.Completion
+		for _, text := range row {
+			completions = append(completions, events.Completion{Text: text, Finish: events.FinishStop})
+		}
+		in.Suites = append(in.Suites, completions)
+	}
+	return in
+}
 
 // transcript writes what became of a group, one line per test.
 func transcript(out *events.CodeExecuted) string {
@@ -35,7 +56,7 @@ func transcript(out *events.CodeExecuted) string {
 func TestExecute(t *testing.T) {
 	t.Parallel()
 	x := openExecutor(t, sandbox.Config{Workers: 2, CallTimeout: quick.CallTimeout})
-	in := sandboxtest.Sampled(
+	in := sampled(
 		"def f(x):\n return [2 * v for v in x] if x != [0] else 1/0",
 		[]events.HistoricalTest{{Call: "f([5])", Expected: "[10]", Count: 2}, {Call: "f([])", Expected: "[]", Count: 1}},
 		[]string{
@@ -89,7 +110,7 @@ func TestGroundTruthPassesEverySuite(t *testing.T) {
 	x := openExecutor(t, quick)
 	const solution = "import random\ncache = []\ndef f(x):\n cache.append(x)\n return random.random(), {str(v) for v in x}, x"
 	suite := "assert f([1]) == 0\nassert f(list(range(5))) == 0\nassert f('abc') == 0\nassert f({'b', 'a'}) == 0\nassert f([x for x in {'p', 'q', 'r'}]) == 0"
-	out, err := x.Execute(t.Context(), sandboxtest.Sampled(solution, nil, []string{solution}, [][]string{{suite}}))
+	out, err := x.Execute(t.Context(), sampled(solution, nil, []string{solution}, [][]string{{suite}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +123,7 @@ func TestGroundTruthPassesEverySuite(t *testing.T) {
 
 func TestExecuteWithoutSuites(t *testing.T) {
 	x := openExecutor(t, quick)
-	in := sandboxtest.Sampled("def f(x): return x", nil, []string{"def f(x): return x", "def f(x): return -x"}, [][]string{{}, {}})
+	in := sampled("def f(x): return x", nil, []string{"def f(x): return x", "def f(x): return -x"}, [][]string{{}, {}})
 	in.Posed.Problem.Golden = []string{"assert f(0) == 0", "assert f(1) == 1", "for i in range(3):\n    assert f(i) == i"}
 	out, err := x.Execute(t.Context(), in)
 	if err != nil {
@@ -123,10 +144,10 @@ func TestGroundTruthErrors(t *testing.T) {
 	x := openExecutor(t, quick)
 	codes, suites := []string{"def f(x): return x"}, [][]string{{"assert f(1) == 1"}}
 	for name, in := range map[string]*events.TestsSampled{
-		"does not load":              sandboxtest.Sampled("def f(x) return x", nil, codes, suites),
-		"does not define":            sandboxtest.Sampled("def g(x): return x", nil, codes, suites),
-		"historical is no literal":   sandboxtest.Sampled("def f(x): return x", []events.HistoricalTest{{Call: "f(1)", Expected: "g()"}}, codes, suites),
-		"historical is not complete": sandboxtest.Sampled("def f(x): return x", []events.HistoricalTest{{Call: "f(1)", Expected: "[1"}}, codes, suites),
+		"does not load":              sampled("def f(x) return x", nil, codes, suites),
+		"does not define":            sampled("def g(x): return x", nil, codes, suites),
+		"historical is no literal":   sampled("def f(x): return x", []events.HistoricalTest{{Call: "f(1)", Expected: "g()"}}, codes, suites),
+		"historical is not complete": sampled("def f(x): return x", []events.HistoricalTest{{Call: "f(1)", Expected: "[1"}}, codes, suites),
 	} {
 		if out, err := x.Execute(t.Context(), in); !errors.Is(err, ErrGroundTruth) {
 			t.Errorf("%s: got %+v, %v; want ErrGroundTruth", name, out, err)
@@ -166,7 +187,7 @@ func TestFailureMasksTheAnswer(t *testing.T) {
 	x := openUnconfined(t, config)
 	good := "def f(x): return x"
 	suites := [][]string{{"assert f(1) == 1"}, {"assert f(1) == 1"}}
-	out, err := x.Execute(t.Context(), sandboxtest.Sampled(good, nil, []string{killer, good}, suites))
+	out, err := x.Execute(t.Context(), sampled(good, nil, []string{killer, good}, suites))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,10 +198,10 @@ func TestFailureMasksTheAnswer(t *testing.T) {
 		t.Errorf("got %+v", out.Answers)
 	}
 	var failed *sandbox.Error
-	if _, err := x.Execute(t.Context(), sandboxtest.Sampled(good, nil, []string{killer, killer}, suites)); !errors.As(err, &failed) {
+	if _, err := x.Execute(t.Context(), sampled(good, nil, []string{killer, killer}, suites)); !errors.As(err, &failed) {
 		t.Errorf("every answer failed: %v; want a *sandbox.Error", err)
 	}
-	if _, err := x.Execute(t.Context(), sandboxtest.Sampled(killer, nil, []string{good, good}, suites)); !errors.As(err, &failed) {
+	if _, err := x.Execute(t.Context(), sampled(killer, nil, []string{good, good}, suites)); !errors.As(err, &failed) {
 		t.Errorf("the ground truth failed: %v; want a *sandbox.Error", err)
 	}
 }
@@ -188,7 +209,7 @@ func TestFailureMasksTheAnswer(t *testing.T) {
 func TestHandler(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	h := &Handler{Executor: openExecutor(t, quick), Source: "execution/1", Now: func() time.Time { return at }}
-	in := sandboxtest.Sampled("def f(x): return x", nil, []string{"def f(x): return x"}, [][]string{{"assert f(1) == 1"}})
+	in := sampled("def f(x): return x", nil, []string{"def f(x): return x"}, [][]string{{"assert f(1) == 1"}})
 	group := in.Posed.Plan.GroupID()
 	cause := events.New("run", group, "test", at, in)
 	if _, err := events.Encode(cause); err != nil {

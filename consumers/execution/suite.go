@@ -29,16 +29,19 @@ func SuiteText(response string) string {
 	return text.String()
 }
 
-// statement is one statement of a suite. It is a test if reason is empty.
+// statement is one statement of a suite, as harness/suites.py writes it. It is a
+// test if Reason is empty.
 type statement struct {
-	source     string        // as written, cut at a limit
-	reason     string        // why it is no test
-	call       string        // normalised by Python's ast
-	stated     literal.Value // the stated value
-	expression string        // of the stated value, where that is no literal
-	arguments  string        // expression of a tuple and a dict, where those are no literals
-	function   string        // called with the arguments
-	bound      string        // why a program's process must not compute arguments that have no literal text
+	Source     string `json:"source"`     // as written, cut at a limit
+	Reason     string `json:"reason"`     // why it is not a test
+	Call       string `json:"call"`       // normalised by Python's ast
+	StatedText string `json:"stated"`     // literal text of the stated value
+	Expression string `json:"expression"` // of the stated value, where that is no literal
+	Arguments  string `json:"arguments"`  // expression of a tuple and a dict, where those are no literals
+	Function   string `json:"function"`   // called with the arguments
+	Bound      string `json:"bound"`      // why a program's process must not compute arguments that have no literal text
+
+	stated literal.Value // the stated value
 }
 
 // maxStatedBytes bounds the literal text of a value that goes into an event: a
@@ -77,7 +80,7 @@ func (x *Executor) parseSuites(ctx context.Context, entry string, texts []string
 func (x *Executor) compute(ctx context.Context, suites [][]statement, limit int, budget time.Duration) error {
 	computed := newCalls()
 	inTurn(suites, func(st *statement) {
-		for _, expression := range []string{st.expression, st.arguments} {
+		for _, expression := range []string{st.Expression, st.Arguments} {
 			if expression != "" {
 				computed.add(expression)
 			}
@@ -91,11 +94,11 @@ func (x *Executor) compute(ctx context.Context, suites [][]statement, limit int,
 		return err
 	}
 	inTurn(suites, func(st *statement) {
-		if st.expression != "" {
-			st.setStated(report.Outcomes[computed.index[st.expression]])
+		if st.Expression != "" {
+			st.setStated(report.Outcomes[computed.index[st.Expression]])
 		}
-		if st.arguments != "" && st.reason == "" {
-			st.setArguments(report.Outcomes[computed.index[st.arguments]])
+		if st.Arguments != "" && st.Reason == "" {
+			st.setArguments(report.Outcomes[computed.index[st.Arguments]])
 		}
 	})
 	return nil
@@ -117,7 +120,7 @@ func inTurn[T any](suites [][]T, visit func(*T)) {
 
 func (st *statement) setStated(o sandbox.Outcome) {
 	if st.stated = o.Value; o.Value == nil {
-		st.reason = "the stated value cannot be computed: " + o.Detail
+		st.Reason = "the stated value cannot be computed: " + o.Detail
 	}
 }
 
@@ -125,15 +128,15 @@ func (st *statement) setStated(o sandbox.Outcome) {
 // a short literal text, such as a function, stay an expression.
 func (st *statement) setArguments(o sandbox.Outcome) {
 	if o.Kind != sandbox.Returned {
-		st.reason = "the arguments cannot be computed: " + o.Detail
+		st.Reason = "the arguments cannot be computed: " + o.Detail
 		return
 	}
-	call, ok := callText(st.function, o.Value)
+	call, ok := callText(st.Function, o.Value)
 	switch {
 	case ok && len(call) <= maxComputedBytes:
-		st.call = call
-	case st.bound != "":
-		st.reason = st.bound
+		st.Call = call
+	case st.Bound != "":
+		st.Reason = st.Bound
 	}
 }
 
@@ -160,18 +163,6 @@ func callText(function string, arguments literal.Value) (string, bool) {
 		texts = append(texts, string(name)+"="+literal.Text(entry.Value))
 	}
 	return function + "(" + strings.Join(texts, ", ") + ")", true
-}
-
-// record is one statement, as harness/suites.py writes it.
-type record struct {
-	Source     string `json:"source"`
-	Reason     string `json:"reason"`
-	Call       string `json:"call"`
-	Stated     string `json:"stated"`
-	Expression string `json:"expression"`
-	Arguments  string `json:"arguments"`
-	Function   string `json:"function"`
-	Bound      string `json:"bound"`
 }
 
 // textsPerChild is the number of texts that justifies a child of its own.
@@ -205,22 +196,20 @@ func (x *Executor) readTexts(ctx context.Context, j sandbox.Job, texts []string,
 // readStatements reads the parser's reply for a text.
 func readStatements(text string, r sandbox.Reply) []statement {
 	if r.Tag != sandbox.TagValue {
-		return []statement{{source: sandbox.Clip(text), reason: "the text could not be parsed within the limits"}}
+		return []statement{{Source: sandbox.Clip(text), Reason: "the text could not be parsed within the limits"}}
 	}
-	var records []record
-	if err := json.Unmarshal([]byte(r.Text), &records); err != nil {
-		return []statement{{source: sandbox.Clip(text), reason: fmt.Sprintf("the parser's answer is no JSON: %v", err)}}
+	var statements []statement
+	if err := json.Unmarshal([]byte(r.Text), &statements); err != nil {
+		return []statement{{Source: sandbox.Clip(text), Reason: fmt.Sprintf("the parser's answer is no JSON: %v", err)}}
 	}
-	statements := make([]statement, len(records))
-	for i, r := range records {
-		st := statement{source: r.Source, reason: r.Reason, call: r.Call, expression: r.Expression, arguments: r.Arguments, function: r.Function, bound: r.Bound}
-		if r.Reason == "" && r.Expression == "" {
+	for i := range statements {
+		st := &statements[i]
+		if st.Reason == "" && st.Expression == "" {
 			var err error
-			if st.stated, err = literal.Parse(r.Stated); err != nil {
-				st.reason = "the stated value is " + err.Error()
+			if st.stated, err = literal.Parse(st.StatedText); err != nil {
+				st.Reason = "the stated value is " + err.Error()
 			}
 		}
-		statements[i] = st
 	}
 	return statements
 }

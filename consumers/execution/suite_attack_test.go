@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/events"
 )
 
@@ -30,7 +29,7 @@ func TestSuitesReachNoProgram(t *testing.T) {
 		rows[1][i] = "assert f([1, 2]) == [1, 2]\nassert f('a') == len('a')"
 	}
 	const honest = "def f(x): return x"
-	out, err := x.Execute(t.Context(), sandboxtest.Sampled(honest, nil, []string{honest, "helper = 1\n" + honest}, rows))
+	out, err := x.Execute(t.Context(), sampled(honest, nil, []string{honest, "helper = 1\n" + honest}, rows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +59,7 @@ func TestArgumentsAreTheSame(t *testing.T) {
 	const plain = "def f(x): return repr(x)"
 	const own = "from math import *\ndef sum(v): return 9\ndef map(*v): return 0\ndef str(v): return 'x'\n" + plain
 	for _, programs := range [][2]string{{plain, own}, {own, plain}} {
-		out, err := x.Execute(t.Context(), sandboxtest.Sampled(programs[0], nil, programs[1:], [][]string{{suite}}))
+		out, err := x.Execute(t.Context(), sampled(programs[0], nil, programs[1:], [][]string{{suite}}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,8 +79,8 @@ func TestStatedAnswersAreShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st := suites[0][0]; !strings.Contains(st.reason, "over the size limit") || st.stated != nil {
-		t.Errorf("%+v", st.reason)
+	if st := suites[0][0]; !strings.Contains(st.Reason, "over the size limit") || st.stated != nil {
+		t.Errorf("%+v", st.Reason)
 	}
 }
 

@@ -66,10 +66,10 @@ func TestParseSuites(t *testing.T) {
 			}
 			var got []string
 			for i, st := range suites[0] {
-				line := "!" + st.reason
-				if st.reason == "" {
-					line = st.call + " == " + literal.Text(st.stated)
-				} else if i < len(c.want) && strings.HasPrefix(c.want[i], "!") && strings.Contains(st.reason, c.want[i][1:]) {
+				line := "!" + st.Reason
+				if st.Reason == "" {
+					line = st.Call + " == " + literal.Text(st.stated)
+				} else if i < len(c.want) && strings.HasPrefix(c.want[i], "!") && strings.Contains(st.Reason, c.want[i][1:]) {
 					line = c.want[i]
 				}
 				got = append(got, line)
@@ -106,8 +106,8 @@ func TestParseEntryPoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := suites[0][0].reason == ""; got != c.isTest {
-			t.Errorf("entry %q: %s: test: %t, reason %q", c.entry, c.text, got, suites[0][0].reason)
+		if got := suites[0][0].Reason == ""; got != c.isTest {
+			t.Errorf("entry %q: %s: test: %t, reason %q", c.entry, c.text, got, suites[0][0].Reason)
 		}
 	}
 }

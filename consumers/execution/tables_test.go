@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/literal"
 	"codea1/events"
 )
@@ -59,12 +58,12 @@ func TestTables(t *testing.T) {
 		}
 		for i, row := range rows {
 			last := parsed[i][len(parsed[i])-1]
-			got := "no: " + last.reason
-			if last.reason == "" {
-				got = last.call + " == " + literal.Text(last.stated)
+			got := "no: " + last.Reason
+			if last.Reason == "" {
+				got = last.Call + " == " + literal.Text(last.stated)
 			}
 			reason, refused := strings.CutPrefix(row[1], "no: ")
-			if refused && !strings.Contains(last.reason, reason) || !refused && got != row[1] {
+			if refused && !strings.Contains(last.Reason, reason) || !refused && got != row[1] {
 				t.Errorf("%s: got %s, want %s", row[0], got, row[1])
 			}
 		}
@@ -82,7 +81,7 @@ func TestTables(t *testing.T) {
 		for _, row := range rows {
 			suites = append(suites, row[0])
 		}
-		out, err := x.Execute(t.Context(), sandboxtest.Sampled(truth, nil, []string{truth}, [][]string{suites}))
+		out, err := x.Execute(t.Context(), sampled(truth, nil, []string{truth}, [][]string{suites}))
 		if err != nil {
 			t.Fatal(err)
 		}

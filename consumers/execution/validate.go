@@ -25,18 +25,18 @@ func validate(statements []statement, truth map[string]sandbox.Outcome) []checke
 	seen := map[string]bool{}
 	for i, st := range statements {
 		t := &tests[i]
-		t.Source, t.Call, t.Verdict = st.source, st.call, events.VerdictNotRun
-		if st.reason != "" {
-			t.Status, t.Call, t.Detail = events.StatusUnparsable, "", st.reason
+		t.Source, t.Call, t.Verdict = st.Source, st.Call, events.VerdictNotRun
+		if st.Reason != "" {
+			t.Status, t.Call, t.Detail = events.StatusUnparsable, "", st.Reason
 			continue
 		}
 		t.Stated = literal.Text(st.stated)
-		outcome := truth[st.call]
+		outcome := truth[st.Call]
 		if reason := unusable(outcome); reason != "" {
 			t.Status, t.Detail = events.StatusRaised, "ground truth: "+reason
 			continue
 		}
-		key := literal.Key(literal.Tuple{literal.Str(st.call), outcome.Value})
+		key := literal.Key(literal.Tuple{literal.Str(st.Call), outcome.Value})
 		if seen[key] {
 			t.Status = events.StatusDuplicate
 			continue

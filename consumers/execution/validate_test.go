@@ -20,16 +20,16 @@ func returned(v literal.Value) sandbox.Outcome {
 func TestValidate(t *testing.T) {
 	one, two := literal.NewInt(1), literal.NewInt(2)
 	statements := []statement{
-		{source: "x = 1", reason: "not an assert statement"},
-		{source: "raises", call: "f(0)", stated: one},
-		{source: "loops", call: "f(1)", stated: one},
-		{source: "generates", call: "f(2)", stated: one},
-		{source: "nan", call: "f(3)", stated: literal.Float(math.NaN())},
-		{source: "large", call: "f(4)", stated: one},
-		{source: "right", call: "f(5)", stated: literal.Float(1)},
-		{source: "again", call: "f(5)", stated: two},
-		{source: "wrong", call: "f(6)", stated: two},
-		{source: "same value, other call", call: "f(7)", stated: one},
+		{Source: "x = 1", Reason: "not an assert statement"},
+		{Source: "raises", Call: "f(0)", stated: one},
+		{Source: "loops", Call: "f(1)", stated: one},
+		{Source: "generates", Call: "f(2)", stated: one},
+		{Source: "nan", Call: "f(3)", stated: literal.Float(math.NaN())},
+		{Source: "large", Call: "f(4)", stated: one},
+		{Source: "right", Call: "f(5)", stated: literal.Float(1)},
+		{Source: "again", Call: "f(5)", stated: two},
+		{Source: "wrong", Call: "f(6)", stated: two},
+		{Source: "same value, other call", Call: "f(7)", stated: one},
 	}
 	truth := map[string]sandbox.Outcome{
 		"f(0)": {Kind: sandbox.Raised, Detail: "ValueError: no"},

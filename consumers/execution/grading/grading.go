@@ -31,6 +31,9 @@ type Problem struct {
 	EntryPoint string   `json:"entry_point"`
 	Solution   string   `json:"solution"` // the ground truth; empty: unknown
 	Tests      []string `json:"tests"`
+
+	mu   sync.Mutex
+	plan *execution.GoldenPlan // nil until an answer needs it
 }
 
 // Answer is a row of an answer file. An ID may come any number of times.
@@ -142,36 +145,18 @@ type grader struct {
 	problems map[string]*Problem
 	done     map[string]bool // keys of answers that have a grade already
 	counts   map[string]int  // answers so far, by ID
-
-	mu    sync.Mutex
-	plans map[string]*gradingPlan // by ID
 }
 
-// gradingPlan is a problem's plan, made for its first answer.
-type gradingPlan struct {
-	mu   sync.Mutex
-	plan *execution.GoldenPlan
-}
-
+// plan returns the plan of a problem's tests, made for its first answer.
 func (g *grader) plan(ctx context.Context, problem *Problem) (*execution.GoldenPlan, error) {
-	g.mu.Lock()
-	if g.plans == nil {
-		g.plans = map[string]*gradingPlan{}
-	}
-	one := g.plans[problem.ID]
-	if one == nil {
-		one = new(gradingPlan)
-		g.plans[problem.ID] = one
-	}
-	g.mu.Unlock()
-	one.mu.Lock() // one answer makes the plan, the others wait
-	defer one.mu.Unlock()
-	if one.plan != nil {
-		return one.plan, nil
+	problem.mu.Lock() // one answer makes the plan, the others wait
+	defer problem.mu.Unlock()
+	if problem.plan != nil {
+		return problem.plan, nil
 	}
 	plan, err := g.executor.PlanGolden(ctx, sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Tests)
 	if err == nil {
-		one.plan = plan
+		problem.plan = plan
 	}
 	return plan, err
 }

@@ -109,6 +109,6 @@ func takeStock(t *testing.T) stock {
 	runtime.ReadMemStats(&memory)
 	return stock{
 		descriptors: openDescriptors(t), mounts: strings.Count(string(mounts), "\n"),
-		processes: len(sandboxtest.Descendants(t, os.Getpid())), heapKiB: int64(memory.HeapAlloc >> 10),
+		processes: len(descendants(t, os.Getpid())), heapKiB: int64(memory.HeapAlloc >> 10),
 	}
 }

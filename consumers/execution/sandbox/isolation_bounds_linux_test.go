@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,18 @@ def hold(processes, mib):
 			})
 		}
 	}
+}
+
+// most returns the most memory, in bytes, that the group has held so far.
+func (g *controlGroup) most() (int64, error) {
+	for _, directory := range g.directories {
+		for _, file := range []string{"memory.max_usage_in_bytes", "memory.peak"} {
+			if text, err := os.ReadFile(filepath.Join(directory, file)); err == nil {
+				return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+			}
+		}
+	}
+	return 0, fs.ErrNotExist
 }
 
 // TestKilledPoolIsSweptUp kills a process that has a pool. The next pool removes

@@ -238,18 +238,6 @@ func (g *controlGroup) admit(pid int) error {
 	return nil
 }
 
-// most returns the most memory, in bytes, that the group has held so far.
-func (g *controlGroup) most() (int64, error) {
-	for _, directory := range g.directories {
-		for _, file := range []string{"memory.max_usage_in_bytes", "memory.peak"} {
-			if text, err := os.ReadFile(filepath.Join(directory, file)); err == nil {
-				return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-			}
-		}
-	}
-	return 0, fs.ErrNotExist
-}
-
 // remove removes the group, whose processes have ended or are about to.
 func (g *controlGroup) remove() error {
 	if g == nil {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/literal"
 )
 
@@ -31,6 +31,42 @@ func runOne(t *testing.T, p *Pool, code, call string) literal.Value {
 }
 
 func processExists(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// descendants returns the processes below one, by a look through /proc.
+func descendants(t testing.TB, ancestor int) []int {
+	t.Helper()
+	parents := map[int]int{}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(stats) == 0 {
+		t.Skip("processes cannot be listed:", err)
+	}
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		var pid, parent int
+		var state string
+		_, after, _ := strings.Cut(string(text), ")")
+		if _, err := fmt.Sscan(after, &state, &parent); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscan(string(text), &pid); err != nil {
+			t.Fatal(err)
+		}
+		parents[pid] = parent
+	}
+	var found []int
+	for pid := range parents {
+		for up := parents[pid]; up > 1; up = parents[up] {
+			if up == ancestor {
+				found = append(found, pid)
+				break
+			}
+		}
+	}
+	return found
+}
 
 func TestSurvivorsAreEnded(t *testing.T) {
 	for _, level := range levels {
@@ -52,8 +88,8 @@ def f():
 `,
 		} {
 			runOne(t, p, "import os, time\n"+code, "f()")
-			runOne(t, p, "", "1")                                                    // begins when the other is no more
-			if left := sandboxtest.Descendants(t, forkServerPID(p)); len(left) > 1 { // the next child waits
+			runOne(t, p, "", "1")                                        // begins when the other is no more
+			if left := descendants(t, forkServerPID(p)); len(left) > 1 { // the next child waits
 				t.Errorf("%s, %s: processes %d are still there", level, name, left)
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/literal"
 )
 
@@ -71,7 +70,7 @@ def look():
 	if forkServerPID(p) != pid {
 		t.Error("the fork server did not outlive it")
 	}
-	if left := sandboxtest.Descendants(t, pid); len(left) > 1 {
+	if left := descendants(t, pid); len(left) > 1 {
 		t.Errorf("processes %d are still there", left)
 	}
 }

@@ -30,37 +30,17 @@ const (
 	stderrBytes = 2 << 10
 )
 
-// remoteSetup is the input of remote.py.
-type remoteSetup struct {
-	Nonce       string           `json:"nonce"`
-	Modules     [][2]string      `json:"modules"`
-	Kind        sandbox.JobKind  `json:"kind"`
-	Trusted     bool             `json:"trusted"`
-	ValueBytes  int              `json:"value_bytes"`
-	FrameBytes  int              `json:"frame_bytes"`
-	Code        string           `json:"code"`
-	Entry       string           `json:"entry"`
-	Items       []string         `json:"items"`
-	Each        float64          `json:"each"`   // seconds
-	Budget      float64          `json:"budget"` // seconds
-	Limits      map[string]int64 `json:"limits"`
-	StdoutBytes int              `json:"stdout_bytes"`
-	MostBytes   int              `json:"most_bytes"`
-	FileName    string           `json:"file_name"`
-}
-
 func newNonce() string { return "codea1-" + rand.Text() }
 
 // request returns a job as a whole program.
 func (c *client) request(j sandbox.Job, nonce string) *RunCodeRequest {
 	config := c.config
-	setup := remoteSetup{
-		Nonce: nonce, Kind: j.Kind, Trusted: j.Trusted, ValueBytes: j.ValueBytes, FrameBytes: sandbox.FrameBytes(j.ValueBytes), Code: j.Code, Entry: j.Entry,
-		Items: j.Items, Each: j.Each.Seconds(), Budget: j.Budget.Seconds(), StdoutBytes: stdoutBytes, MostBytes: answerBytes, FileName: nonce,
-		Modules: sandbox.JobModules(),
-		Limits:  map[string]int64{"RLIMIT_AS": config.MemoryBytes, "RLIMIT_CORE": 0, "RLIMIT_FSIZE": config.FileBytes},
-	}
-	text, err := json.Marshal(setup)
+	text, err := json.Marshal(map[string]any{ // the input of remote.py
+		"nonce": nonce, "modules": sandbox.JobModules(), "kind": j.Kind, "trusted": j.Trusted, "code": j.Code, "entry": j.Entry, "items": j.Items,
+		"value_bytes": j.ValueBytes, "frame_bytes": sandbox.FrameBytes(j.ValueBytes), "each": j.Each.Seconds(), "budget": j.Budget.Seconds(),
+		"limits":       map[string]int64{"RLIMIT_AS": config.MemoryBytes, "RLIMIT_CORE": 0, "RLIMIT_FSIZE": config.FileBytes},
+		"stdout_bytes": stdoutBytes, "most_bytes": answerBytes, "file_name": nonce,
+	})
 	if err != nil {
 		panic(err) // strings and numbers only
 	}

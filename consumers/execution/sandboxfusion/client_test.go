@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codea1/consumers/execution"
-	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/literal"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
@@ -155,9 +154,21 @@ func testRemoteAnswersThatGoOn(t *testing.T, address string) {
 // testRemoteAgrees does a whole group here and on a server.
 func testRemoteAgrees(t *testing.T, address string) {
 	here, there := openPool(t, unhurried), openServed(t, address, unhurried)
-	in := sandboxtest.Sampled("def f(x): return {v: str(v) for v in x}", []events.HistoricalTest{{Call: "f([5])", Expected: "{5: '5'}", Count: 2}},
-		[]string{"def f(x): return {v: str(v) for v in x}", "import time\ndef f(x):\n if len(x) > 1: time.sleep(60)\n return {v: v for v in x}", "def f(x) return x"},
-		[][]string{{"assert f([1]) == {1: '1'}\nassert f([1, 2]) == sorted([1])\nx = 1"}, {"assert f([]) == {}\nassert f([0]) == {0: '0'}\nassert f([1, 2]) == {}"}, {"assert f([1]) == 1"}})
+	const solution = "def f(x): return {v: str(v) for v in x}"
+	codes := []string{solution, "import time\ndef f(x):\n if len(x) > 1: time.sleep(60)\n return {v: v for v in x}", "def f(x) return x"}
+	in := &events.TestsSampled{
+		Posed: events.ProblemPosed{
+			Plan:       events.Plan{Purpose: events.PurposeTrain, Step: 1, Groups: 1, Answers: len(codes), Suites: 1, Tests: 3, Temperature: 1},
+			Problem:    events.Problem{ID: "p", Question: "Map numbers to texts.", EntryPoint: "f", Solution: solution},
+			Historical: []events.HistoricalTest{{Call: "f([5])", Expected: "{5: '5'}", Count: 2}},
+		},
+		CodeVersion: 3, Version: 4, Codes: codes, Prompts: make([]events.Int32s, len(codes)),
+	}
+	for _, text := range []string{
+		"assert f([1]) == {1: '1'}\nassert f([1, 2]) == sorted([1])\nx = 1", "assert f([]) == {}\nassert f([0]) == {0: '0'}\nassert f([1, 2]) == {}", "assert f([1]) == 1",
+	} {
+		in.Suites = append(in.Suites, []events.Completion{{Text: text, Finish: events.FinishStop}})
+	}
 	in.Posed.Problem.Golden = []string{"assert f([7]) == {7: '7'}", "import unittest\nclass T(unittest.TestCase):\n def test(self): self.assertEqual(f([1]), {1: '1'})", "assert f(sorted) is None"}
 	want, err := execution.New(here).Execute(t.Context(), in)
 	if err != nil {

@@ -2,7 +2,6 @@ package sandboxfusion
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -151,13 +150,4 @@ func (r *RunCodeResponse) fill(end *sandbox.ProgramEnd) {
 	case end.ReturnCode != nil && *end.ReturnCode == 0:
 		r.Status = statusSuccess
 	}
-}
-
-// asRequestError returns the wrong field of a request that err is about, if any.
-func asRequestError(err error) *requestError {
-	var wrong *requestError
-	if errors.As(err, &wrong) {
-		return wrong
-	}
-	return nil
 }

@@ -68,8 +68,9 @@ func (s *codeServer) runCode(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		response, err = RunCode(r.Context(), s.pool, request)
 	}
-	switch wrong := asRequestError(err); {
-	case wrong != nil:
+	var wrong *requestError
+	switch {
+	case errors.As(err, &wrong):
 		writeDetail(w, http.StatusUnprocessableEntity, []fieldDetail{wrong.detail()})
 	case err != nil:
 		writeJSON(w, http.StatusOK, &RunCodeResponse{Status: statusSandboxError, Message: err.Error(), Files: map[string]string{}})

@@ -1,7 +1,6 @@
 package sandboxtest
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,42 +9,6 @@ import (
 	"testing"
 	"time"
 )
-
-// Descendants returns the processes below one, by a look through /proc.
-func Descendants(t testing.TB, ancestor int) []int {
-	t.Helper()
-	parents := map[int]int{}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil || len(stats) == 0 {
-		t.Skip("processes cannot be listed:", err)
-	}
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		var pid, parent int
-		var state string
-		_, after, _ := strings.Cut(string(text), ")")
-		if _, err := fmt.Sscan(after, &state, &parent); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := fmt.Sscan(string(text), &pid); err != nil {
-			t.Fatal(err)
-		}
-		parents[pid] = parent
-	}
-	var found []int
-	for pid := range parents {
-		for up := parents[pid]; up > 1; up = parents[up] {
-			if up == ancestor {
-				found = append(found, pid)
-				break
-			}
-		}
-	}
-	return found
-}
 
 // CPU returns the core time of this process.
 func CPU(b testing.TB) time.Duration {
