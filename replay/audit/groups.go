@@ -72,7 +72,7 @@ func (a *auditor) ended(group string, plan *events.Plan, rewarded bool) {
 // dropped closes a group that was dropped.
 func (a *auditor) dropped(group string, d *events.GroupDropped) {
 	plan := events.Plan{Purpose: d.Purpose, Step: d.Step, Slot: d.Slot, Groups: d.Groups}
-	// A group whose problem.posed event cannot be decoded is not open here. A group
+	// A group with an undecodable problem.posed event is not open here. A group
 	// with a lineage conflict may have ended with the standing payloads.
 	if _, open := a.open[group]; open || d.Reason != events.DropMalformed && d.Reason != events.DropLineage {
 		a.ended(group, &plan, false)

@@ -50,7 +50,7 @@ type Mistakes struct {
 	Diff    DiffCommand       `cmd:"" help:"Show the changes of the Mistake Book between two positions."`
 }
 
-// runArgument names the run whose log a command reads.
+// runArgument names the run of a command.
 type runArgument struct {
 	RunDir  string `arg:"" name:"run" help:"Directory of a run, directory of its log, or name of a run in --runs-dir."`
 	RunsDir string `help:"Directory of the run directories." default:"runs" placeholder:"DIR"`

@@ -31,7 +31,7 @@ type forkedJSON struct {
 	Tests   int        `json:"tests"`
 	Open    uint64     `json:"open"` // deliveries left to the workers
 	Newest  []version  `json:"newest"`
-	Retrain []string   `json:"retrained,omitempty"` // versions whose checkpoint did not exist
+	Retrain []string   `json:"retrained,omitempty"` // versions without a checkpoint
 }
 
 type originJSON struct {

@@ -92,7 +92,7 @@ type DiffCommand struct {
 	JSON bool   `name:"json" help:"Print one JSON object per line."`
 }
 
-// Run prints the tests whose count differs between the two positions.
+// Run prints the tests with different counts at the two positions.
 func (c *DiffCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
 	return c.read(logger, func(l *eventlog.Log) error {
 		var books [2]*mistakes.Book

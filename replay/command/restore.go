@@ -23,7 +23,7 @@ type restoredJSON struct {
 	Run     string   `json:"run"` // directory
 	Events  uint64   `json:"events"`
 	Open    uint64   `json:"open"`              // deliveries left to the workers
-	Placed  []string `json:"placed,omitempty"`  // versions whose trainer continues from a new position
+	Placed  []string `json:"placed,omitempty"`  // versions with a new position of the trainer
 	Removed []string `json:"removed,omitempty"` // versions that the log does not have
 	Again   []string `json:"retrained,omitempty"`
 }

@@ -26,7 +26,7 @@ type VerifyCommand struct {
 type verified struct {
 	Log string `json:"log"`
 	eventlog.Report
-	Origins []originJSON  `json:"origins,omitempty"` // runs whose events the log begins with
+	Origins []originJSON  `json:"origins,omitempty"` // the log begins with events of these runs
 	Audit   *audit.Report `json:"audit"`
 }
 

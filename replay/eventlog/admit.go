@@ -38,7 +38,7 @@ type candidate struct {
 	err      error                 // reason of a rejection
 
 	outcome  outcome
-	standing eventID // if replaced or refused: the event whose payload stands
+	standing eventID // if replaced or refused: the standing event
 	value    []byte  // record; link adds the chain hash
 	chained  int     // length of the part of the record that the chain covers
 	seq      uint64  // if admitted
@@ -243,7 +243,7 @@ func (a *admission) decide(c *candidate) error {
 
 // causeStands reports whether the cause of a message allows it to enter: it has
 // no cause, the log has the cause with the same payload, or the log does not know
-// the cause. Otherwise it returns the event whose payload stands instead.
+// the cause. Otherwise it returns the standing event.
 func (a *admission) causeStands(m *events.Message) (standing eventID, stands bool, err error) {
 	if m.CausationID == "" {
 		return eventID{}, true, nil

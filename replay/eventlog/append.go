@@ -34,9 +34,9 @@ type Appended struct {
 // an event ID.
 type Conflict struct {
 	Message events.Message
-	// Standing is the ID of the event whose first payload stands. It is the
-	// message's own ID if the message has the other payload; otherwise the message
-	// descends from the other payload.
+	// Standing is the ID of the standing event: the log has its first payload. It is
+	// the message's own ID if the message has the other payload; otherwise the
+	// message descends from the other payload.
 	Standing string
 }
 
@@ -50,8 +50,8 @@ type Rejection struct {
 	Err     error
 }
 
-// Append appends the new messages, in order. A message whose ID is in the log is
-// a duplicate. Sequence numbers count from 1 without a gap. Events, bus position
+// Append appends the new messages, in order. A message with the ID of an event in
+// the log is a duplicate. Sequence numbers count from 1 without a gap. Events, bus position
 // and Mistake Book are committed in one transaction and are on disk when Append
 // returns; a batch over the limit of a transaction is committed in several, in
 // order. With an error, Appended describes the events that were committed. After
@@ -296,8 +296,8 @@ func (l *Log) writeEnds(txn *badger.Txn, next *head, compacted compacted, large 
 	return nil
 }
 
-// commitWithoutBook commits one event whose changes of the book are over the
-// limit of a transaction, and then the whole book.
+// commitWithoutBook commits one event with more changes of the book than a
+// transaction takes, and then the whole book.
 func (l *Log) commitWithoutBook(one []candidate) error {
 	if err := l.commitPart(nil, one, false); err != nil {
 		return err

@@ -20,7 +20,7 @@ type indexCheck struct {
 	behind map[eventID]uint64 // the events after it
 }
 
-// sum identifies a set of index entries, whatever their order.
+// sum identifies a set of index entries, in any order.
 type sum struct {
 	n     uint64
 	lanes [4]uint64

@@ -14,7 +14,7 @@ const (
 	spaceIndex   = 'x' // bucket, first event of the chunk: index entries
 	spaceBook    = 'b' // problem, order: entry of the Mistake Book
 	spaceDeltas  = 'd' // sequence number: changes of the Mistake Book by that event
-	spaceRefused = 'r' // event ID, payload hash: the event whose payload stands instead
+	spaceRefused = 'r' // event ID, payload hash: the standing event
 )
 
 var (

@@ -116,8 +116,8 @@ func (v view) checkLarge() error {
 	return err
 }
 
-// checkValues reads all values that the log needs. It is for a store whose newest
-// value log was cut: an interrupted write leaves only values that no key names.
+// checkValues reads all values that the log needs. It is for a store with a cut
+// value log: an interrupted write leaves only values that no key names.
 func (v view) checkValues(ctx context.Context, end head) error {
 	err := v.read(ctx, ReadOptions{}, func(item *badger.Item) (bool, error) {
 		_, _, err := v.record(item)

@@ -75,7 +75,7 @@ type Log struct {
 	indexed    uint64 // last event in a chunk; guarded by committing
 
 	// mu guards the fields up to storedBytes. A commit holds it until the disk has
-	// the events, so that nobody acts on events that a crash could remove.
+	// the events, so that no caller acts on events that a crash could remove.
 	mu          sync.RWMutex
 	head        head
 	compacted   compacted
@@ -215,7 +215,7 @@ func (l *Log) Close() error {
 	l.closing.Store(true)
 	l.background.Wait()
 	err := l.release()
-	// The next opener computes what is not stored here.
+	// The next opener computes a state or an index that is not stored.
 	if l.state != nil && l.failed == nil && l.checkSpace(0) == nil {
 		err = errors.Join(err, l.storeState(true), l.storeChunk(true))
 	}

@@ -25,8 +25,9 @@ type Bus interface {
 type RecorderConfig struct {
 	Run    string // name of the run; required
 	Source string // source of the recorder's own events (the stage name)
-	// KeepTokens is the number of trained steps whose token ids and log-probs the
-	// log keeps. Older steps are compacted while the recorder runs. 0 keeps all.
+	// KeepTokens is the number of trained steps that keep their token ids and
+	// log-probs in the log. Older steps are compacted while the recorder runs. 0 keeps
+	// all.
 	KeepTokens int
 	// OnAppend is called with the events that have been appended, in order. The log
 	// may already have later batches. An error ends the recorder.

@@ -9,9 +9,8 @@ import (
 	"codea1/events"
 )
 
-// undropped returns, sorted, the IDs of the standing events because of which
-// descendants of another payload were refused, and whose group.dropped event is
-// not in the log.
+// undropped returns, sorted, the IDs of the standing events of refusals for which
+// the log has no group.dropped event.
 func (l *Log) undropped(ctx context.Context) ([]string, error) {
 	v, closeView, err := l.view()
 	if err != nil {

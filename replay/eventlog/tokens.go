@@ -169,7 +169,7 @@ func (w *tokenWalk) value(depth int, isTokens bool) bool {
 	return ok // extensions are not used
 }
 
-// bin adds the bin that began at start and whose n bytes are next.
+// bin adds the bin that began at start; its n bytes are next.
 func (w *tokenWalk) bin(start, n int, isTokens bool) {
 	if isTokens {
 		w.tokens = append(w.tokens, n/4)

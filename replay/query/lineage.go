@@ -72,7 +72,7 @@ func Group(ctx context.Context, log eventlog.Reader, run, group string) (*Lineag
 	return lineage, nil
 }
 
-// ErrUnreadable is returned for a group whose problem.posed event cannot be
+// ErrUnreadable is returned for a group with a problem.posed event that cannot be
 // decoded.
 var ErrUnreadable = errors.New("its problem cannot be decoded")
 

@@ -152,8 +152,8 @@ func dump(t testing.TB, dir string) map[string][]byte {
 	return all
 }
 
-// Change gives the value of a key of a closed log to change, and stores what it
-// returns; nil deletes the key.
+// Change replaces the value of a key of a closed log by the result of change; nil
+// deletes the key.
 func Change(t testing.TB, dir string, key []byte, change func(value []byte) []byte) {
 	t.Helper()
 	db := store(t, dir)

@@ -12,8 +12,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// LockFiles keeps the files of a directory from being deleted: all readers whose
-// snapshots share files hold the lock shared, and a process that deletes files
+// LockFiles keeps the files of a directory from being deleted: readers with
+// snapshots that share files hold the lock shared, and a process that deletes files
 // holds it exclusively. It never waits; ok is false if the lock is taken.
 //
 // The lock is on a file that every Badger directory has and that never changes.

@@ -16,7 +16,7 @@ import (
 )
 
 // snapshot copies the directory to a directory of its own, which can be read while
-// a writer goes on. It changes nothing in dir and waits for nobody. Full value
+// a writer goes on. It changes nothing in dir and never waits. Full value
 // logs, most of the data, are hard links: they are deleted only under the lock of
 // LockFiles. The other files are copied: manifest, write-ahead logs and the newest
 // value log end within a write, and Badger truncates a table before it deletes it,
