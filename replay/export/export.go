@@ -8,13 +8,14 @@ import (
 
 	"codea1/events"
 	"codea1/replay/eventlog"
+	"codea1/replay/mistakes"
 	"codea1/replay/query"
 )
 
 // Tables that can be exported.
 const (
 	TableEvents  = "events"  // EventRow, one per event
-	TableAnswers = "answers" // AnswerRow, one per answer that was executed
+	TableAnswers = "answers" // AnswerRow, one per executed answer
 	TableTests   = "tests"   // TestRow, one per test of a suite
 	TableGolden  = "golden"  // GoldenRow, one per problem
 )
@@ -25,25 +26,47 @@ type Exporter struct {
 	Selection query.Selection
 	Format    string
 	Out       io.Writer
-	Progress  func(done uint64) // nil for none
+	Progress  func(done uint64) // nil disables it
 }
 
 // Export writes a table.
 func (x *Exporter) Export(ctx context.Context, table string) error {
 	switch table {
 	case TableEvents:
-		return exportRecords(ctx, x, x.Selection.Types, func(r *eventlog.Record) ([]EventRow, error) {
-			row, err := NewEventRow(r)
-			return []EventRow{row}, err
+		return writeRows(x.Format, x.Out, func(write func(...EventRow) error) error {
+			return x.each(ctx, x.Selection.Types, func(r *eventlog.Record) error {
+				row, err := NewEventRow(r)
+				if err != nil {
+					return err
+				}
+				return write(row)
+			})
 		})
 	case TableAnswers:
-		return exportGroups(ctx, x, answerRows)
+		return writeRows(x.Format, x.Out, func(write func(...AnswerRow) error) error {
+			return x.eachGroup(ctx, func(_ string, g *query.Lineage) error { return write(answerRows(g)...) })
+		})
 	case TableTests:
-		return exportGroups(ctx, x, testRows)
+		return writeRows(x.Format, x.Out, func(write func(...TestRow) error) error {
+			return x.eachGroup(ctx, func(_ string, g *query.Lineage) error { return write(testRows(g)...) })
+		})
 	case TableGolden:
-		return x.exportGolden(ctx)
+		return writeRows(x.Format, x.Out, func(write func(...GoldenRow) error) error {
+			set, name := newGoldenSet(), ""
+			err := x.eachGroup(ctx, func(run string, g *query.Lineage) error {
+				// Held-out problems must not become training problems.
+				if name = run; g.Posed.Plan.Purpose == events.PurposeTrain {
+					set.add(&g.Posed.Problem, g.Executed)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return write(set.rows(name)...)
+		})
 	}
-	return fmt.Errorf("no table %q", table)
+	return fmt.Errorf("table %q is unknown; use %s, %s, %s or %s", table, TableEvents, TableAnswers, TableTests, TableGolden)
 }
 
 // each calls visit for every selected event of the types.
@@ -65,65 +88,36 @@ func (x *Exporter) each(ctx context.Context, types []events.Type, visit func(*ev
 	return nil
 }
 
-func exportRecords[T any](ctx context.Context, x *Exporter, types []events.Type, rows func(*eventlog.Record) ([]T, error)) error {
-	w := newRowWriter[T](x.Format, x.Out)
-	err := x.each(ctx, types, func(r *eventlog.Record) error {
-		made, err := rows(r)
+// eachGroup calls visit for every selected group that was executed. It skips a
+// group if its problem or its verdicts cannot be decoded.
+func (x *Exporter) eachGroup(ctx context.Context, visit func(run string, g *query.Lineage) error) error {
+	return x.each(ctx, []events.Type{events.TypeCodeExecuted}, func(r *eventlog.Record) error {
+		g, err := query.Group(ctx, x.Log, r.Message.Run, r.Message.Group)
+		if errors.Is(err, query.ErrUnreadable) || err == nil && g.Executed == nil {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		return w.write(made...)
-	})
-	if err != nil {
-		return err
-	}
-	return w.close()
-}
-
-// exportGroups writes rows of every group that was executed.
-func exportGroups[T any](ctx context.Context, x *Exporter, rows func(*query.Lineage) []T) error {
-	return exportRecords(ctx, x, []events.Type{events.TypeCodeExecuted}, func(r *eventlog.Record) ([]T, error) {
-		lineage, err := x.executed(ctx, r)
-		if lineage == nil || err != nil {
-			return nil, err
-		}
-		return rows(lineage), nil
+		return visit(r.Message.Run, g)
 	})
 }
 
-// executed returns the lineage of an executed group; nil if nobody can read its
-// question or its verdicts.
-func (x *Exporter) executed(ctx context.Context, r *eventlog.Record) (*query.Lineage, error) {
-	lineage, err := query.Group(ctx, x.Log, r.Message.Run, r.Message.Group)
-	if errors.Is(err, query.ErrUnreadable) {
-		return nil, nil
-	}
-	if err != nil || lineage.Executed == nil {
-		return nil, err
-	}
-	return lineage, nil
+// Tests is the Mistake Book at the end of a log or at an earlier position.
+type Tests interface {
+	Problems() []string
+	Tests(problemID string) []mistakes.Entry
+	Size() int
 }
 
-func (x *Exporter) exportGolden(ctx context.Context) error {
-	set := newGoldenSet()
-	run := ""
-	err := x.each(ctx, []events.Type{events.TypeCodeExecuted}, func(r *eventlog.Record) error {
-		lineage, err := x.executed(ctx, r)
-		if lineage == nil || err != nil {
-			return err
-		}
-		// Held-out problems stay held out.
-		if run = r.Message.Run; lineage.Posed.Plan.Purpose == events.PurposeTrain {
-			set.add(&lineage.Posed.Problem, lineage.Executed)
+// Book writes the entries of a Mistake Book, by problem, in the order of entry.
+func Book(ctx context.Context, book Tests, format string, out io.Writer) error {
+	return writeRows(format, out, func(write func(...mistakes.Entry) error) error {
+		for _, id := range book.Problems() {
+			if err := errors.Join(ctx.Err(), write(book.Tests(id)...)); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	w := newRowWriter[GoldenRow](x.Format, x.Out)
-	if err := w.write(set.rows(run)...); err != nil {
-		return err
-	}
-	return w.close()
 }

@@ -87,13 +87,15 @@ func TestParquetBoundsMemory(t *testing.T) {
 	t.Parallel()
 	const rows, bytesEach = 12, parquetGroupBytes / 4
 	var out bytes.Buffer
-	w := newRowWriter[EventRow](FormatParquet, &out)
-	for i := range rows {
-		if err := w.write(EventRow{Seq: uint64(i), Payload: rawJSON(replaytest.Noise(i, bytesEach))}); err != nil {
-			t.Fatal(err)
+	err := writeRows(FormatParquet, &out, func(write func(...EventRow) error) error {
+		for i := range rows {
+			if err := write(EventRow{Seq: uint64(i), Payload: rawJSON(replaytest.Noise(i, bytesEach))}); err != nil {
+				return err
+			}
 		}
-	}
-	if err := w.close(); err != nil {
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))

@@ -8,8 +8,8 @@ import (
 	"codea1/events"
 )
 
-// GoldenRow is one problem with tests that a run has generated for it, as
-// `codea1 train --problems` reads it: the paper's "generated tests as
+// GoldenRow is one problem with tests that a run has generated for it, in the
+// format of `codea1 train --problems`: the paper's "generated tests as
 // supervision".
 type GoldenRow struct {
 	ID         string   `json:"id" parquet:"id"`
@@ -20,41 +20,39 @@ type GoldenRow struct {
 	Tests      []string `json:"tests" parquet:"tests"`
 }
 
-func (r *GoldenRow) size() int {
-	n := len(r.Question) + len(r.Solution)
+func (r *GoldenRow) texts() map[string]int {
+	tests := 0
 	for _, t := range r.Tests {
-		n += len(t)
+		tests += len(t)
 	}
-	return n
+	return map[string]int{"question": len(r.Question), "solution": len(r.Solution), "tests": tests}
 }
 
-func (*GoldenRow) texts() []string { return []string{"question", "solution", "tests"} }
-
-// maxGoldenTests bounds the tests that are kept of one problem. When there are
-// more, those that fewest answers have failed go.
+// maxGoldenTests bounds the tests of one problem. Of more tests, the set removes
+// those that the fewest answers have failed.
 const maxGoldenTests = 256
 
-// goldenSet gathers the distinct tests of a run. Its size is that of the
-// problem set, whatever the run's length.
+// goldenSet collects the distinct tests of a run. Its size is bounded by the
+// number of problems and not by the length of the run.
 type goldenSet struct{ problems map[string]*goldenProblem }
 
 type goldenProblem struct {
 	problem events.Problem
 	tests   map[goldenTest]*goldenCount
-	met     int // tests that came up, those included that went
+	next    int // order of the next new test
 }
 
 type goldenTest struct{ call, expected string }
 
 type goldenCount struct {
-	order  int // by when the test first came up
-	failed int // runs that failed it
+	order  int // rank by the first occurrence of the test
+	failed int // executions that failed it
 }
 
 func newGoldenSet() *goldenSet { return &goldenSet{problems: make(map[string]*goldenProblem)} }
 
-// add takes in the tests that were kept for a group: they run on the ground
-// truth, and expect its value.
+// add adds the kept tests of a group. The ground truth runs them, and they expect
+// its value.
 func (s *goldenSet) add(problem *events.Problem, g *events.CodeExecuted) {
 	p := s.problems[problem.ID]
 	if p == nil {
@@ -72,34 +70,30 @@ func (s *goldenSet) add(problem *events.Problem, g *events.CodeExecuted) {
 				key := goldenTest{t.Call, t.Expected}
 				c := p.tests[key]
 				if c == nil {
-					c = &goldenCount{order: p.met}
+					c = &goldenCount{order: p.next}
 					p.tests[key] = c
-					p.met++
+					p.next++
 				}
 				c.failed += count(t.Verdict.Failed())
 			}
 		}
 	}
 	if len(p.tests) > 2*maxGoldenTests {
-		p.trim()
+		for _, t := range p.ranked()[maxGoldenTests:] {
+			delete(p.tests, t)
+		}
 	}
 }
 
-// ranked returns the tests, those that most runs failed first.
+// ranked returns the tests by the number of failures, the largest first.
 func (p *goldenProblem) ranked() []goldenTest {
 	return slices.SortedFunc(maps.Keys(p.tests), func(x, y goldenTest) int {
 		a, b := p.tests[x], p.tests[y]
-		return cmp.Or(cmp.Compare(b.failed, a.failed), cmp.Compare(a.order, b.order), cmp.Compare(x.call, y.call), cmp.Compare(x.expected, y.expected))
+		return cmp.Or(cmp.Compare(b.failed, a.failed), cmp.Compare(a.order, b.order))
 	})
 }
 
-func (p *goldenProblem) trim() {
-	for _, t := range p.ranked()[maxGoldenTests:] {
-		delete(p.tests, t)
-	}
-}
-
-// rows returns the problems that have tests, by ID.
+// rows returns the problems with tests, by ID.
 func (s *goldenSet) rows(run string) []GoldenRow {
 	var rows []GoldenRow
 	for _, id := range slices.Sorted(maps.Keys(s.problems)) {
@@ -108,10 +102,7 @@ func (s *goldenSet) rows(run string) []GoldenRow {
 			continue
 		}
 		row := GoldenRow{ID: id, Source: "codea1 run " + run, Question: p.problem.Question, EntryPoint: p.problem.EntryPoint, Solution: p.problem.Solution}
-		for i, t := range p.ranked() {
-			if i == maxGoldenTests {
-				break
-			}
+		for _, t := range p.ranked()[:min(maxGoldenTests, len(p.tests))] {
 			row.Tests = append(row.Tests, "assert "+t.call+" == "+t.expected)
 		}
 		rows = append(rows, row)

@@ -10,8 +10,9 @@ import (
 	"codea1/events"
 )
 
-// Payload names fields as they are named on the wire. Packed token ids and
-// log-probs become lists of numbers; what is no number in JSON becomes null.
+// Payload returns a payload in JSON form. Its fields have the names of the wire
+// format. Packed token IDs and log-probs become lists of numbers; NaN and
+// infinities become null.
 func Payload(p events.Payload) map[string]any {
 	return jsonable(reflect.ValueOf(p).Elem()).(map[string]any)
 }
@@ -47,7 +48,7 @@ func jsonable(v reflect.Value) any {
 	return v.Interface()
 }
 
-// NewLines returns an encoder that writes one object per line.
+// NewLines returns an encoder that writes one JSON object per line.
 func NewLines(out io.Writer) *json.Encoder {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)

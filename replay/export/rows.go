@@ -21,14 +21,13 @@ type EventRow struct {
 	Time          time.Time `json:"time" parquet:"time,timestamp(microsecond)"`
 	CausationID   string    `json:"causation_id" parquet:"causation_id"`
 	PayloadHash   string    `json:"payload_hash" parquet:"payload_hash"`
-	Compacted     bool      `json:"compacted,omitempty" parquet:"compacted"` // the payload has lost its token ids and log-probs
-	Payload       rawJSON   `json:"payload" parquet:"payload"`               // null if nobody can read it
+	Compacted     bool      `json:"compacted,omitempty" parquet:"compacted"` // compaction has removed token IDs and log-probs
+	Payload       rawJSON   `json:"payload" parquet:"payload"`               // null if it cannot be decoded
 }
 
-func (r *EventRow) size() int     { return len(r.Payload) }
-func (*EventRow) texts() []string { return []string{"payload"} }
+func (r *EventRow) texts() map[string]int { return map[string]int{"payload": len(r.Payload)} }
 
-// rawJSON is text in a table and itself in JSON.
+// rawJSON is JSON: a text in a parquet table, and a JSON value in JSONL.
 type rawJSON string
 
 // MarshalJSON implements json.Marshaler.
@@ -52,51 +51,57 @@ func NewEventRow(r *eventlog.Record) (EventRow, error) {
 	if err := NewLines(&payload).Encode(Payload(e.Payload)); err != nil {
 		return EventRow{}, err
 	}
-	// A payload of an older schema was brought to the current one.
+	// Decode has converted an older payload to the current schema version.
 	row.SchemaVersion, row.Payload = e.SchemaVersion, rawJSON(strings.TrimSpace(payload.String()))
 	return row, nil
 }
 
-// AnswerRow is one answer of the Code LLM with what came of it.
+// GroupColumns are the columns that a row has from its group.
+type GroupColumns struct {
+	Group       string `json:"group" parquet:"group"`
+	Purpose     string `json:"purpose" parquet:"purpose,dict"`
+	Step        int    `json:"step" parquet:"step"`
+	Slot        int    `json:"slot" parquet:"slot"`
+	Problem     string `json:"problem" parquet:"problem"`
+	CodeVersion int    `json:"code_version" parquet:"code_version"`
+}
+
+func groupColumns(g *query.Lineage) GroupColumns {
+	x := g.Executed
+	return GroupColumns{g.Group, string(x.Plan.Purpose), x.Plan.Step, x.Plan.Slot, x.ProblemID, x.CodeVersion}
+}
+
+// AnswerRow is one answer of the Code LLM with its results.
 type AnswerRow struct {
-	Group        string  `json:"group" parquet:"group"`
-	Purpose      string  `json:"purpose" parquet:"purpose,dict"`
-	Step         int     `json:"step" parquet:"step"`
-	Slot         int     `json:"slot" parquet:"slot"`
-	Problem      string  `json:"problem" parquet:"problem"`
-	CodeVersion  int     `json:"code_version" parquet:"code_version"`
+	GroupColumns
 	Answer       int     `json:"answer" parquet:"answer"`
-	Text         string  `json:"text" parquet:"text"` // the response as sampled
-	Code         string  `json:"code" parquet:"code"` // the program in it
+	Text         string  `json:"text" parquet:"text"` // the completion as sampled
+	Code         string  `json:"code" parquet:"code"` // the code in the completion
 	Tokens       int     `json:"tokens" parquet:"tokens"`
 	Finish       string  `json:"finish" parquet:"finish,dict"`
 	Loads        bool    `json:"loads" parquet:"loads"`
 	LoadError    string  `json:"load_error" parquet:"load_error"`
-	Failure      string  `json:"failure" parquet:"failure"` // of the infrastructure
-	Kept         int     `json:"kept" parquet:"kept"`       // new tests it ran on, of all its suites
+	Failure      string  `json:"failure" parquet:"failure"` // infrastructure failure
+	Kept         int     `json:"kept" parquet:"kept"`       // kept tests of its suites
 	Passed       int     `json:"passed" parquet:"passed"`
-	Historical   int     `json:"historical" parquet:"historical"` // tests of the Mistake Book it ran on
+	Historical   int     `json:"historical" parquet:"historical"` // historical tests
 	PassedBefore int     `json:"historical_passed" parquet:"historical_passed"`
 	Golden       int     `json:"golden" parquet:"golden"`
 	PassedGolden int     `json:"golden_passed" parquet:"golden_passed"`
-	Rewarded     bool    `json:"rewarded" parquet:"rewarded"` // what follows counts only then
+	Rewarded     bool    `json:"rewarded" parquet:"rewarded"` // if false, the next columns have no value
 	Masked       bool    `json:"masked" parquet:"masked"`
 	Reward       float64 `json:"reward" parquet:"reward"`
 	Advantage    float64 `json:"advantage" parquet:"advantage"`
-	TopVar       bool    `json:"top_var" parquet:"top_var"` // the Test LLM learns from its suites
+	TopVar       bool    `json:"top_var" parquet:"top_var"` // the Test LLM is trained on its suites
 }
 
-func (r *AnswerRow) size() int     { return len(r.Text) + len(r.Code) + len(r.LoadError) + len(r.Failure) }
-func (*AnswerRow) texts() []string { return []string{"text", "code", "load_error", "failure"} }
+func (r *AnswerRow) texts() map[string]int {
+	return map[string]int{"text": len(r.Text), "code": len(r.Code), "load_error": len(r.LoadError), "failure": len(r.Failure)}
+}
 
-// TestRow is one test of a suite of the Test LLM with what came of it.
+// TestRow is one test of a suite of the Test LLM with its results.
 type TestRow struct {
-	Group          string  `json:"group" parquet:"group"`
-	Purpose        string  `json:"purpose" parquet:"purpose,dict"`
-	Step           int     `json:"step" parquet:"step"`
-	Slot           int     `json:"slot" parquet:"slot"`
-	Problem        string  `json:"problem" parquet:"problem"`
-	CodeVersion    int     `json:"code_version" parquet:"code_version"`
+	GroupColumns
 	TestVersion    int     `json:"test_version" parquet:"test_version"`
 	Answer         int     `json:"answer" parquet:"answer"`
 	Suite          int     `json:"suite" parquet:"suite"`
@@ -106,10 +111,10 @@ type TestRow struct {
 	Call           string  `json:"call" parquet:"call"`
 	Stated         string  `json:"stated" parquet:"stated"`
 	Expected       string  `json:"expected" parquet:"expected"`
-	Wrong          bool    `json:"wrong" parquet:"wrong"` // kept, with the ground truth's value in place of the stated one
+	Wrong          bool    `json:"wrong" parquet:"wrong"` // wrong as stated: expected is the true value
 	Verdict        string  `json:"verdict" parquet:"verdict,dict"`
 	Detail         string  `json:"detail" parquet:"detail"`
-	Rewarded       bool    `json:"rewarded" parquet:"rewarded"` // what follows counts only then
+	Rewarded       bool    `json:"rewarded" parquet:"rewarded"` // if false, the next columns have no value
 	Masked         bool    `json:"masked" parquet:"masked"`
 	SuiteReward    float64 `json:"suite_reward" parquet:"suite_reward"`
 	SuiteAdvantage float64 `json:"suite_advantage" parquet:"suite_advantage"`
@@ -117,21 +122,20 @@ type TestRow struct {
 	RAdv           float64 `json:"r_adv" parquet:"r_adv"`
 }
 
-func (r *TestRow) size() int {
-	return len(r.Source) + len(r.Call) + len(r.Stated) + len(r.Expected) + len(r.Detail)
+func (r *TestRow) texts() map[string]int {
+	return map[string]int{
+		"source": len(r.Source), "call": len(r.Call), "stated": len(r.Stated), "expected": len(r.Expected), "detail": len(r.Detail),
+	}
 }
 
-func (*TestRow) texts() []string { return []string{"source", "call", "stated", "expected", "detail"} }
-
-// answerRows flattens an executed group.
+// answerRows returns one row per answer of an executed group.
 func answerRows(g *query.Lineage) []AnswerRow {
 	x := g.Executed
 	rows := make([]AnswerRow, len(x.Answers))
 	for m := range rows {
 		a := &x.Answers[m]
 		row := AnswerRow{
-			Group: g.Group, Purpose: string(x.Plan.Purpose), Step: x.Plan.Step, Slot: x.Plan.Slot, Problem: x.ProblemID,
-			CodeVersion: x.CodeVersion, Answer: m, Loads: a.Loads, LoadError: a.LoadError, Failure: a.Failure,
+			GroupColumns: groupColumns(g), Answer: m, Loads: a.Loads, LoadError: a.LoadError, Failure: a.Failure,
 			Historical: len(a.Historical), Golden: len(a.Golden),
 		}
 		if g.Code != nil {
@@ -163,7 +167,7 @@ func answerRows(g *query.Lineage) []AnswerRow {
 	return rows
 }
 
-// testRows flattens an executed group.
+// testRows returns one row per test of an executed group.
 func testRows(g *query.Lineage) []TestRow {
 	var rows []TestRow
 	x := g.Executed
@@ -172,12 +176,11 @@ func testRows(g *query.Lineage) []TestRow {
 			for i := range x.Answers[m].Suites[n].Tests {
 				t := &x.Answers[m].Suites[n].Tests[i]
 				row := TestRow{
-					Group: g.Group, Purpose: string(x.Plan.Purpose), Step: x.Plan.Step, Slot: x.Plan.Slot, Problem: x.ProblemID,
-					CodeVersion: x.CodeVersion, TestVersion: x.TestVersion, Answer: m, Suite: n, Test: i,
+					GroupColumns: groupColumns(g), TestVersion: x.TestVersion, Answer: m, Suite: n, Test: i,
 					Source: t.Source, Status: string(t.Status), Call: t.Call, Stated: t.Stated, Expected: t.Expected,
 					Wrong: t.Wrong, Verdict: string(t.Verdict), Detail: t.Detail,
 				}
-				// Of an answer that was lost, there may be any number of suites.
+				// An answer with an infrastructure failure may have more suites than rewards.
 				if r := g.Rewarded; r != nil && n < len(r.Test[m]) {
 					s := &r.Test[m][n]
 					row.Rewarded, row.Masked = true, s.Masked

@@ -1,18 +1,10 @@
 package export
 
 import (
-	"encoding/json"
 	"io"
 
 	"github.com/parquet-go/parquet-go"
 )
-
-// rowWriter writes rows of one kind, as they come.
-type rowWriter[T any] interface {
-	write(rows ...T) error
-	// close writes what is left; it does not close what is written to.
-	close() error
-}
 
 // Formats of exported tables.
 const (
@@ -20,72 +12,65 @@ const (
 	FormatParquet = "parquet"
 )
 
-func newRowWriter[T any](format string, out io.Writer) rowWriter[T] {
-	if format == FormatParquet {
-		options := []parquet.WriterOption{parquet.Compression(&parquet.Zstd)}
-		if row, ok := any(new(T)).(large); ok {
-			for _, column := range row.texts() {
-				options = append(options, parquet.SkipPageBounds(column))
-			}
-		}
-		return &parquetRows[T]{writer: parquet.NewGenericWriter[T](out, options...)}
-	}
-	return jsonRows[T]{NewLines(out)}
-}
-
-type jsonRows[T any] struct{ encoder *json.Encoder }
-
-func (w jsonRows[T]) write(rows ...T) error {
-	for i := range rows {
-		if err := w.encoder.Encode(&rows[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (jsonRows[T]) close() error { return nil }
-
-// parquetGroupRows and parquetGroupBytes bound what parquet holds in memory
-// before it writes a row group.
+// parquetGroupRows and parquetGroupBytes bound the rows in memory: at either
+// limit the writer writes a row group.
 const (
 	parquetGroupRows  = 4096
 	parquetGroupBytes = 16 << 20
 )
 
-// large is a row that can be large.
+// large is a row with long texts.
 type large interface {
-	size() int // bytes of its texts
-	// texts are the columns that hold them. The least and the greatest value of
-	// every page of a column are kept in memory, and written, unless it is one
-	// of these.
-	texts() []string
+	// texts returns the columns with long texts and the number of their bytes in
+	// the row. A parquet writer keeps no smallest and largest value of these
+	// columns.
+	texts() map[string]int
 }
 
-type parquetRows[T any] struct {
-	writer *parquet.GenericWriter[T]
-	rows   int // held
-	bytes  int // of their texts
-}
-
-func (w *parquetRows[T]) write(rows ...T) error {
-	for i := range rows {
-		if _, err := w.writer.Write(rows[i : i+1]); err != nil {
-			return err
-		}
-		w.rows++
-		if row, ok := any(&rows[i]).(large); ok {
-			w.bytes += row.size()
-		}
-		if w.rows < parquetGroupRows && w.bytes < parquetGroupBytes {
-			continue
-		}
-		w.rows, w.bytes = 0, 0
-		if err := w.writer.Flush(); err != nil {
-			return err
+// writeRows writes the rows that fill passes to write. It does not close out.
+func writeRows[T any](format string, out io.Writer, fill func(write func(...T) error) error) error {
+	if format != FormatParquet {
+		encoder := NewLines(out)
+		return fill(func(rows ...T) error {
+			for i := range rows {
+				if err := encoder.Encode(&rows[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	options := []parquet.WriterOption{parquet.Compression(&parquet.Zstd)}
+	if row, ok := any(new(T)).(large); ok {
+		for column := range row.texts() {
+			options = append(options, parquet.SkipPageBounds(column))
 		}
 	}
-	return nil
+	writer := parquet.NewGenericWriter[T](out, options...)
+	held, bytes := 0, 0
+	err := fill(func(rows ...T) error {
+		for i := range rows {
+			if _, err := writer.Write(rows[i : i+1]); err != nil {
+				return err
+			}
+			held++
+			if row, ok := any(&rows[i]).(large); ok {
+				for _, n := range row.texts() {
+					bytes += n
+				}
+			}
+			if held < parquetGroupRows && bytes < parquetGroupBytes {
+				continue
+			}
+			held, bytes = 0, 0
+			if err := writer.Flush(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return writer.Close()
 }
-
-func (w *parquetRows[T]) close() error { return w.writer.Close() }

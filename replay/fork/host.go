@@ -24,8 +24,8 @@ type Host interface {
 	// PutBusAside renames the embedded bus in dir, so that a new one is empty. It
 	// does nothing for a run with another bus.
 	PutBusAside(dir, config string) error
-	// Checkpoints returns the versions of a role, from 1, whose checkpoints are
-	// in the run directory dir.
+	// Checkpoints returns the versions of a role, from 1, that have a checkpoint in
+	// the run directory dir.
 	Checkpoints(dir string, role events.Role) ([]int, error)
 	// PlaceCheckpoint copies a checkpoint into a run directory, atomically.
 	PlaceCheckpoint(ctx context.Context, p Placement) error

@@ -8,7 +8,7 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// OriginError is returned for a fork whose shared events differ from those that
+// OriginError is returned for a fork if its shared events differ from those that
 // its run.started event names.
 type OriginError struct {
 	Seq    uint64 // of the run.started event

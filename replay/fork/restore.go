@@ -18,7 +18,7 @@ const ConfigFile = "config.yaml"
 type Restored struct {
 	Events    uint64   // published
 	Open      uint64   // deliveries left to the workers
-	Placed    []string // versions whose trainer continues from a new position
+	Placed    []string // versions with a new position for their trainer
 	Removed   []string // versions that the log does not have
 	Retrained []string // versions that were trained again because their checkpoint was gone
 }

@@ -26,7 +26,7 @@ type resumption struct {
 	fromRun   string // name of its run
 
 	seeded    Seeded
-	placed    []string // versions whose checkpoint was copied
+	placed    []string // versions with a copied checkpoint
 	retrained []string // versions that were trained again
 }
 

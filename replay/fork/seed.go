@@ -49,7 +49,8 @@ func (e *ForeignEventError) Error() string {
 // Rebase.
 //
 // A new bus delivers every event to the workers. So Seed joins each worker set and
-// acknowledges the events whose effect is in the log. The workers get the others.
+// acknowledges the events that have an effect in the log. The workers get the
+// others.
 //
 // progress, unless nil, gets the number of published events.
 func Seed(ctx context.Context, log *eventlog.Log, bus SeedBus, marks []uint64, progress func(done uint64)) (Seeded, error) {
@@ -166,8 +167,8 @@ const (
 	settleWait = time.Minute
 )
 
-// settle fetches every event of a worker set. It acknowledges the events whose
-// effect is in the log, and returns the others to the bus.
+// settle fetches every event of a worker set. It acknowledges the events that have
+// an effect in the log, and returns the others to the bus.
 func (s *seeding) settle(ctx context.Context, worker events.Stage) (err error) {
 	consumer, err := s.bus.Consume(ctx, events.ConsumeConfig{
 		Run: s.run, Name: worker.Name, Types: worker.Consumes, AckWait: settleWait, MaxInFlight: settleOpen,
