@@ -71,6 +71,7 @@ func Load(ctx context.Context, ref string, options LoadOptions) iter.Seq2[*Probl
 			return
 		}
 		rowOf := map[string]int{} // by ID
+		zipped := isGzip(ref)     // and not yet checked
 		for r, err := range source {
 			if err == nil {
 				err = ctx.Err()
@@ -83,6 +84,14 @@ func Load(ctx context.Context, ref string, options LoadOptions) iter.Seq2[*Probl
 				return
 			}
 			if err := r.check(rowOf); err != nil {
+				// Damaged gzip decompresses to bad rows before its checksum is read.
+				if zipped {
+					if err := checkGzip(ref); err != nil {
+						yield(nil, fmt.Errorf("problem set %s: %w", ref, err))
+						return
+					}
+					zipped = false
+				}
 				bad := &BadRowError{File: ref, Row: r.number, Err: err}
 				if options.OnBadRow != SkipBadRows {
 					yield(nil, bad)
@@ -150,7 +159,7 @@ func open(ref string) (rows, error) {
 	case strings.HasPrefix(ref, BuiltinAll+":"):
 		return nil, fmt.Errorf("%w %q: the built-in ones are %s and %s", ErrUnknownSet, ref, BuiltinTraining, BuiltinHeldOut)
 	case strings.HasSuffix(name, ".jsonl"), strings.HasSuffix(name, ".jsonl.gz"):
-		return jsonlFile(ref, strings.HasSuffix(name, ".gz")), nil
+		return jsonlFile(ref, isGzip(ref)), nil
 	case strings.HasSuffix(name, ".parquet"):
 		return parquetFile(ref), nil
 	default:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -27,7 +28,13 @@ func parquetFile(path string) rows {
 			yield(row{}, err)
 			return
 		}
-		reader, err := openParquet(file, info.Size())
+		parquetRows(file, info.Size())(yield)
+	}
+}
+
+func parquetRows(file io.ReaderAt, size int64) rows {
+	return func(yield func(row, error) bool) {
+		reader, err := openParquet(file, size)
 		if err != nil {
 			yield(row{}, err)
 			return
@@ -40,10 +47,13 @@ func parquetFile(path string) rows {
 		for number := 1; ; {
 			records, err := reader.next()
 			if errors.Is(err, io.EOF) {
+				if read := int64(number - 1); read != reader.total {
+					yield(row{}, fmt.Errorf("damaged parquet: it has %d of its %d rows", read, reader.total))
+				}
 				return
 			}
 			if err != nil {
-				yield(row{}, fmt.Errorf("row %d: %w", number, err))
+				yield(row{}, fmt.Errorf("damaged parquet: row %d: %w", number, err))
 				return
 			}
 			for _, r := range records {
@@ -61,22 +71,31 @@ func parquetFile(path string) rows {
 // without the levels of lists, for example test_info.function_name.
 type parquetReader struct {
 	columns []string // by column index
+	total   int64    // rows, according to the footer
 	groups  []parquet.RowGroup
 	rows    parquet.Rows // of the first of groups; nil before it is opened
 }
 
 func openParquet(file io.ReaderAt, size int64) (reader *parquetReader, err error) {
 	defer recoverCorrupt(&err)
-	opened, err := parquet.OpenFile(file, size)
+	// Rows are read in order, without indexes. The library fails to read the index
+	// of a file without row groups or columns.
+	opened, err := parquet.OpenFile(file, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return nil, fmt.Errorf("not parquet: %w", err)
+		return nil, fmt.Errorf("not parquet or damaged: %w", err)
 	}
-	reader = &parquetReader{groups: opened.RowGroups()}
+	reader = &parquetReader{groups: opened.RowGroups(), total: opened.NumRows()}
 	for _, path := range opened.Schema().Columns() {
 		named := slices.DeleteFunc(slices.Clone(path), func(level string) bool {
 			return level == "list" || level == "element" || level == "item" || level == "array"
 		})
 		reader.columns = append(reader.columns, strings.Join(named, "."))
+	}
+	switch {
+	case len(reader.columns) == 0:
+		return nil, errors.New("the parquet file has no columns")
+	case reader.total == 0:
+		return nil, errors.New("the parquet file has no rows")
 	}
 	return reader, nil
 }
@@ -85,7 +104,10 @@ func openParquet(file io.ReaderAt, size int64) (reader *parquetReader, err error
 // pages.
 func recoverCorrupt(err *error) {
 	if fault := recover(); fault != nil {
-		*err = fmt.Errorf("corrupt parquet: %v", fault)
+		*err = fmt.Errorf("damaged parquet: %v", fault)
+		if _, ok := fault.(runtime.Error); ok { // such as an index out of range
+			*err = errors.New("damaged parquet: its pages do not match its metadata")
+		}
 	}
 }
 
@@ -120,13 +142,13 @@ func (p *parquetReader) next() (records []*record, err error) {
 // record is one row. Its methods return the values of columns and remember the
 // first error.
 type record struct {
-	text map[string][]string     // the values of each column, without those that are null
-	kind map[string]parquet.Kind // of columns that are not text
+	text map[string][]string // the values of each column, without those that are null
+	kind map[string]string   // the types of columns that are not text
 	err  error
 }
 
 func (p *parquetReader) record(values parquet.Row) *record {
-	r := &record{text: make(map[string][]string, len(p.columns)), kind: map[string]parquet.Kind{}}
+	r := &record{text: make(map[string][]string, len(p.columns)), kind: map[string]string{}}
 	for _, v := range values {
 		name := p.columns[v.Column()]
 		switch {
@@ -134,11 +156,14 @@ func (p *parquetReader) record(values parquet.Row) *record {
 		case v.Kind() == parquet.ByteArray:
 			r.text[name] = append(r.text[name], string(v.ByteArray())) // a copy: the batch is used again
 		default:
-			r.kind[name] = v.Kind()
+			r.kind[name] = v.Kind().String()
 		}
 	}
 	return r
 }
+
+// has reports whether a column has a value.
+func (r *record) has(column string) bool { return len(r.text[column]) > 0 || r.kind[column] != "" }
 
 // list returns the texts of a list column, which must have some.
 func (r *record) list(column string) []string {

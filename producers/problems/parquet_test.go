@@ -1,17 +1,24 @@
 package problems
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 )
 
-func writeParquet[T any](t *testing.T, rows ...T) string {
+func writeParquet[T any](t testing.TB, rows ...T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "set.parquet")
 	if err := parquet.WriteFile(path, rows); err != nil {
@@ -72,15 +79,56 @@ if __name__ == '__main__':
     test_add()
 `
 
+// jsonlOf writes the rows of a parquet file as JSONL, with the same columns.
+func jsonlOf[T any](t *testing.T, rows ...T) string {
+	t.Helper()
+	var text strings.Builder
+	for _, row := range rows {
+		text.WriteString(jsonOf(t, reflect.ValueOf(row)) + "\n")
+	}
+	return writeFile(t, "set.jsonl", text.String())
+}
+
+// jsonOf returns a value as JSON. The name of a field is that of its column.
+func jsonOf(t *testing.T, value reflect.Value) string {
+	t.Helper()
+	var parts []string
+	switch {
+	case value.Kind() == reflect.Struct:
+		for i := range value.NumField() {
+			name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("parquet"), ",")
+			parts = append(parts, fmt.Sprintf("%q:%s", name, jsonOf(t, value.Field(i))))
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	case value.Kind() == reflect.Slice:
+		for i := range value.Len() {
+			parts = append(parts, jsonOf(t, value.Index(i)))
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	}
+	encoded, err := json.Marshal(value.Interface())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
+}
+
+// Both formats give the same problems and the same bad rows.
 func TestLoadKodCode(t *testing.T) {
 	solution := "def add(a, b):\n    return a + b"
 	info := []testInfo{{"add", "def add(a, b):"}, {"sub", "def sub(a, b):"}}
-	path := writeParquet(t,
-		kodCodeRow{"instruct", "Prefill", "Prefill_1_I", "Add.", &solution, pytestFile, info, "hard"},
-		kodCodeRow{"instruct", "Prefill", "Prefill_2_I", "Add.", nil, pytestFile, info, "hard"},
-		kodCodeRow{"instruct", "Prefill", "Prefill_3_I", "Add.", &solution, "import pytest\n", info, "hard"},
-		kodCodeRow{"instruct", "Prefill", "Prefill_4_I", "Add.", &solution, pytestFile, nil, "hard"},
-	)
+	rows := []kodCodeRow{
+		{"instruct", "Prefill", "Prefill_1_I", "Add.", &solution, pytestFile, info, "hard"},
+		{"instruct", "Prefill", "Prefill_2_I", "Add.", nil, pytestFile, info, "hard"},
+		{"instruct", "Prefill", "Prefill_3_I", "Add.", &solution, "import pytest\n", info, "hard"},
+		{"instruct", "Prefill", "Prefill_4_I", "Add.", &solution, pytestFile, nil, "hard"},
+	}
+	t.Run("parquet", func(t *testing.T) { testLoadKodCode(t, writeParquet(t, rows...), solution) })
+	t.Run("JSONL", func(t *testing.T) { testLoadKodCode(t, jsonlOf(t, rows...), solution) })
+}
+
+func testLoadKodCode(t *testing.T, path, solution string) {
+	t.Helper()
 	var bad []string
 	set, _, err := ReadAll(t.Context(), path, LoadOptions{OnBadRow: SkipBadRows, Report: func(e *BadRowError) {
 		bad = append(bad, strings.TrimPrefix(e.Error(), path+": "))
@@ -254,28 +302,121 @@ func TestParquetLayouts(t *testing.T) {
 	}
 }
 
-func TestCorruptParquet(t *testing.T) {
-	solution := "s"
-	path := writeParquet(t, kodCodeRow{"i", "p", "1", "q", &solution, pytestFile, []testInfo{{"add", ""}}, "hard"})
-	whole, err := os.ReadFile(path)
+// smallParquet returns a file with two problems.
+func smallParquet(t testing.TB) []byte {
+	t.Helper()
+	row := ownRow{"a", "made", "Add.", "add", "def add(a, b):\n    return a + b", []string{"assert add(1, 2) == 3", "assert add(0, 0) == 0"}}
+	other := row
+	other.ID = "b"
+	data, err := os.ReadFile(writeParquet(t, row, other))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at := 4; at < len(whole)-8; at += 7 {
-		broken := append([]byte(nil), whole...)
-		for i := at; i < min(at+4, len(broken)-8); i++ {
-			broken[i] ^= 0xff
+	return data
+}
+
+// footerOnly returns a file that is only a footer, with one empty row group per
+// count of rows. The first column is the root.
+func footerOnly(t testing.TB, groups []int64, columns ...string) []byte {
+	t.Helper()
+	footer := format.FileMetaData{Version: 1}
+	for _, rows := range groups {
+		footer.NumRows += rows
+		footer.RowGroups = append(footer.RowGroups, format.RowGroup{NumRows: rows})
+	}
+	for i, name := range columns {
+		element := format.SchemaElement{Name: name}
+		if i == 0 {
+			element.NumChildren = thrift.New(int32(len(columns) - 1))
+		} else {
+			element.Type = thrift.New(format.ByteArray)
 		}
-		if err := os.WriteFile(path, broken, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		// Reading does not panic and returns no invalid problem.
-		set, _, err := ReadAll(t.Context(), path, LoadOptions{OnBadRow: SkipBadRows})
-		for i := range set {
-			if err := set[i].Validate(); err != nil {
-				t.Errorf("byte %d: %v", at, err)
+		footer.Schema = append(footer.Schema, element)
+	}
+	data, err := thrift.Marshal(new(thrift.CompactProtocol), &footer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := append([]byte("PAR1"), data...)
+	return append(binary.LittleEndian.AppendUint32(file, uint32(len(data))), "PAR1"...)
+}
+
+func TestEmptyParquet(t *testing.T) {
+	footer := func(groups []int64, columns ...string) string {
+		return writeFile(t, "footer.parquet", string(footerOnly(t, groups, columns...)))
+	}
+	for name, test := range map[string]struct{ path, want string }{
+		"no rows":                  {writeParquet[ownRow](t), "the parquet file has no rows"},
+		"no columns":               {footer(nil, "root"), "the parquet file has no columns"},
+		"no columns but groups":    {footer([]int64{0, 0}, "root"), "the parquet file has no columns"},
+		"no columns but rows":      {footer([]int64{3}, "root"), "the parquet file has no columns"},
+		"no schema":                {footer([]int64{3}), "not parquet"},
+		"no groups":                {footer(nil, "root", "id", "question"), "the parquet file has no rows"},
+		"groups without columns":   {footer([]int64{3}, "root", "id", "question"), "not parquet or damaged"},
+		"empty":                    {writeFile(t, "empty.parquet", ""), "not parquet"},
+		"the first and last bytes": {writeFile(t, "ends.parquet", "PAR1PAR1"), "not parquet"},
+	} {
+		for _, policy := range []BadRowPolicy{FailOnBadRows, SkipBadRows} {
+			_, _, err := ReadAll(t.Context(), test.path, LoadOptions{OnBadRow: policy})
+			if err == nil || !strings.Contains(err.Error(), test.path) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s (%s): %v, want %q", name, policy, err, test.want)
 			}
 		}
-		_ = err
 	}
+}
+
+// A file that is cut anywhere is refused.
+func TestTruncatedParquet(t *testing.T) {
+	whole := smallParquet(t)
+	for size := range whole {
+		if checkDamagedParquet(t, whole[:size], fmt.Sprintf("%d bytes", size)) == nil {
+			t.Errorf("%d of %d bytes are read", size, len(whole))
+		}
+	}
+}
+
+// Reading a file with a changed byte returns rows or an error in plain words.
+func TestDamagedParquet(t *testing.T) {
+	whole := smallParquet(t)
+	for at := range whole {
+		data := bytes.Clone(whole)
+		flip := []byte{0x01, 0x80, 0xff}[at%3]
+		data[at] ^= flip
+		_ = checkDamagedParquet(t, data, fmt.Sprintf("byte %d ^ %#x", at, flip))
+	}
+}
+
+// checkDamagedParquet returns the error that ends the file.
+func checkDamagedParquet(t *testing.T, data []byte, name string) error {
+	t.Helper()
+	for r, err := range parquetRows(bytes.NewReader(data), int64(len(data))) {
+		field := (*FieldError)(nil)
+		if err == nil && r.err != nil && !errors.As(r.err, &field) {
+			t.Errorf("%s: row %d: %v", name, r.number, r.err)
+		}
+		if err == nil {
+			continue
+		}
+		if strings.Contains(err.Error(), "runtime error") || !strings.Contains(err.Error(), "parquet") && !errors.Is(err, ErrUnknownSet) {
+			t.Errorf("%s: %v", name, err)
+		}
+		return err
+	}
+	return nil
+}
+
+func FuzzParquet(f *testing.F) {
+	whole := smallParquet(f)
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Add([]byte("PAR1PAR1"))
+	f.Add(footerOnly(f, []int64{1}, "root"))
+	for _, path := range []string{writeParquet[ownRow](f), writeParquet(f, kodCodeRow{TestInfo: []testInfo{{"add", ""}}})} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { _ = checkDamagedParquet(t, data, "input") })
 }
