@@ -95,8 +95,7 @@ func (d *List) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	lines := json.NewEncoder(out)
-	lines.SetEscapeHTML(false)
+	lines := newEncoder(out)
 	shown := 0
 	for i := range list {
 		l := &list[i]
@@ -124,6 +123,12 @@ func (d *List) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err
 		fmt.Fprintf(table, "only the oldest %d are listed\n", len(list))
 	}
 	return table.Flush()
+}
+
+func newEncoder(out io.Writer) *json.Encoder {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	return e
 }
 
 func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -162,7 +167,7 @@ func (d *Retry) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, bus.Close()) }()
-	lines := json.NewEncoder(out)
+	lines := newEncoder(out)
 	for _, id := range d.IDs {
 		l, _, err := bus.DeadLetter(ctx, d.RunName, id)
 		if err != nil {

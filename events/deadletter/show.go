@@ -3,7 +3,6 @@ package deadletter
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,9 +33,7 @@ func (d *Show) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err
 	}
 	event := describe(&m)
 	if d.JSON {
-		lines := json.NewEncoder(out)
-		lines.SetEscapeHTML(false)
-		return lines.Encode(struct {
+		return newEncoder(out).Encode(struct {
 			letterJSON
 			Message eventJSON `json:"message"`
 		}{newLetterJSON(&l), event})
@@ -91,8 +88,7 @@ func (e *eventJSON) print(out io.Writer, l *events.DeadLetter) error {
 		_, err := io.WriteString(out, hex.Dump(e.Data[:min(len(e.Data), maxDump)]))
 		return err
 	}
-	text := json.NewEncoder(out)
-	text.SetEscapeHTML(false)
+	text := newEncoder(out)
 	text.SetIndent("", "  ")
 	return text.Encode(withoutBytes(e.Payload))
 }

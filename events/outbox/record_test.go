@@ -44,6 +44,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0x81, 0xa4, 'd', 'a', 't', 'a', 0xc6, 0x10, 0, 0, 0}) // states a bin of 256 MiB
 	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})                        // states a map of 4 billion entries
+	f.Add([]byte("\x81\xa7headers\xdf\xff\xff\xff\xff"))               // states 4 billion headers
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, err := decodeRecord(raw)
 		if err != nil {
