@@ -209,10 +209,10 @@ func TestRestoreBusCommand(t *testing.T) {
 	// After v1 a trainer needs step 2 from its first problem on.
 	m, _, err := reader.Next(within(t))
 	if err != nil || m.Type != events.TypeProblemPosed || m.Group != "s000002-q0000" {
-		t.Errorf("a trainer at v1 goes on with %s of %s, %v", m.Type, m.Group, err)
+		t.Errorf("a trainer at v1 continues with %s of %s, %v", m.Type, m.Group, err)
 	}
 	if last == 0 || l.Position() != host.placed[1].Position {
-		t.Errorf("the log stands at %q, a trainer with nothing left at %q", l.Position(), host.placed[1].Position)
+		t.Errorf("the log is at %q, a trainer with nothing left at %q", l.Position(), host.placed[1].Position)
 	}
 }
 

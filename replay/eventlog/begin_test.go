@@ -23,7 +23,7 @@ func mustBegin(t *testing.T, l *Log, entries []Incoming) *Pending {
 
 // A batch is compared with the batch before it, even if that is not on disk yet: with
 // its payloads and with its refusals.
-func TestBeginSeesTheBatchAhead(t *testing.T) {
+func TestBeginSeesTheBatchBefore(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), Options{})
 	p := replaytest.Posed(1, "What is f?")
@@ -55,7 +55,7 @@ func TestBeginSeesTheBatchAhead(t *testing.T) {
 }
 
 // No batch is appended after a failed commit.
-func TestBeginBehindAFailedCommit(t *testing.T) {
+func TestBeginAfterAFailedCommit(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, t.TempDir(), Options{})
 	mustAppend(t, l, at(0, replaytest.Group(t, 1)...))
@@ -105,7 +105,7 @@ func TestAppendAtOnce(t *testing.T) {
 
 // The filter excludes only IDs that the log does not have, and nearly all of them:
 // before and after the log is opened again.
-func TestSeen(t *testing.T) {
+func TestFilter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := openLog(t, dir, scratch)
@@ -142,7 +142,7 @@ func TestSeen(t *testing.T) {
 }
 
 // The filters grow with a log up to a bound.
-func TestSeenGrows(t *testing.T) {
+func TestFilterGrows(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	id := func() (id eventID) {

@@ -63,7 +63,7 @@ func TestCompact(t *testing.T) {
 			t.Error("the book is another")
 		}
 		kept := append(withoutTokens(t, messages[:to]), messages[to:]...)
-		if diff := cmp.Diff(decompressed(t, kept), decompressed(t, scanAll(t, l, ReadOptions{}))); diff != "" {
+		if diff := cmp.Diff(decompressed(t, kept), decompressed(t, allMessages(t, l, ReadOptions{}))); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	}
@@ -188,7 +188,7 @@ func TestCompactFreesTheDisk(t *testing.T) {
 }
 
 // An interrupted compaction leaves complete segments, and the next one continues.
-func TestCompactGoesOn(t *testing.T) {
+func TestCompactContinues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := openLog(t, dir, Options{})

@@ -61,11 +61,11 @@ func TestVerifyFinds(t *testing.T) {
 		{"a missing event", "event is missing", 2, func(t *testing.T, l *Log) error { return l.deleteKeys(eventKey(2)) }},
 		{"a missing end", "2 events, but the head says 3", 3, func(t *testing.T, l *Log) error { return l.deleteKeys(eventKey(3)) }},
 		{"a missing index", "leads to event 0", 1, func(t *testing.T, l *Log) error {
-			id := parseID(scanAll(t, l, ReadOptions{})[0].ID)
+			id := parseID(allMessages(t, l, ReadOptions{})[0].ID)
 			return errors.Join(l.storeChunk(true), l.deleteKeys(bucketKey(bucketOf(id), 1)))
 		}},
 		{"an index that leads elsewhere", "index of its id leads to event 3", 2, func(t *testing.T, l *Log) error {
-			id := parseID(scanAll(t, l, ReadOptions{})[1].ID)
+			id := parseID(allMessages(t, l, ReadOptions{})[1].ID)
 			return errors.Join(l.storeChunk(true), l.setKey(bucketKey(bucketOf(id), 1), appendIndexEntry(nil, indexEntry{id, 3})))
 		}},
 		{"an index too many", "index has 4 events up to event 3, the log has 3", 0, func(t *testing.T, l *Log) error {
@@ -83,7 +83,7 @@ func TestVerifyFinds(t *testing.T) {
 			return errors.Join(l.storeChunk(true), again(t, l))
 		}},
 		{"an event under two numbers, both indexed", "its id is that of event 2", 4, func(t *testing.T, l *Log) error {
-			id := parseID(scanAll(t, l, ReadOptions{})[1].ID)
+			id := parseID(allMessages(t, l, ReadOptions{})[1].ID)
 			return errors.Join(l.storeChunk(true), again(t, l), l.setKey(keyIndex, encodeSeq(4)),
 				l.setKey(bucketKey(bucketOf(id), 4), appendIndexEntry(nil, indexEntry{id, 4})))
 		}},

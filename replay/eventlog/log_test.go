@@ -32,15 +32,15 @@ func TestAppendAndReadBack(t *testing.T) {
 
 	check := func(l *Log) {
 		t.Helper()
-		if diff := cmp.Diff(messages, scanAll(t, l, ReadOptions{})); diff != "" {
-			t.Errorf("scan (-want +got):\n%s", diff)
+		if diff := cmp.Diff(messages, allMessages(t, l, ReadOptions{})); diff != "" {
+			t.Errorf("read (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(messages[4:], scanAll(t, l, ReadOptions{From: 5})); diff != "" {
-			t.Errorf("scan from 5 (-want +got):\n%s", diff)
+		if diff := cmp.Diff(messages[4:], allMessages(t, l, ReadOptions{From: 5})); diff != "" {
+			t.Errorf("read from 5 (-want +got):\n%s", diff)
 		}
 		want := []events.Message{messages[1], messages[2], messages[4], messages[5]}
-		if diff := cmp.Diff(want, scanAll(t, l, ReadOptions{Types: []events.Type{events.TypeGroupRewarded, events.TypeCodeSampled}})); diff != "" {
-			t.Errorf("scan of two types (-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, allMessages(t, l, ReadOptions{Types: []events.Type{events.TypeGroupRewarded, events.TypeCodeSampled}})); diff != "" {
+			t.Errorf("read of two types (-want +got):\n%s", diff)
 		}
 		r, err := l.Get(t.Context(), messages[4].ID)
 		if err != nil {
@@ -82,7 +82,7 @@ func TestAppendAndReadBack(t *testing.T) {
 	check(openLog(t, dir, Options{ReadOnly: true}))
 }
 
-func TestScanStops(t *testing.T) {
+func TestReadStops(t *testing.T) {
 	l := openLog(t, t.TempDir(), Options{})
 	mustAppend(t, l, at(0, replaytest.Group(t, 1)...))
 	for range l.Read(t.Context(), ReadOptions{}) {
@@ -177,7 +177,7 @@ func TestAppendEqualsModel(t *testing.T) {
 			}
 		}
 		settle()
-		if diff := cmp.Diff(want, scanAll(t, l, ReadOptions{})); diff != "" {
+		if diff := cmp.Diff(want, allMessages(t, l, ReadOptions{})); diff != "" {
 			rt.Fatalf("log (-want +got):\n%s", diff)
 		}
 		if !bytes.Equal(book.Encode(), l.Book().Encode()) {

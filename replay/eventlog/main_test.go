@@ -106,8 +106,8 @@ func mustVerify(t testing.TB, l *Log) Report {
 	return report
 }
 
-// scanAll returns the selected messages of the log.
-func scanAll(t testing.TB, l *Log, options ReadOptions) []events.Message {
+// allMessages returns the selected messages of the log.
+func allMessages(t testing.TB, l *Log, options ReadOptions) []events.Message {
 	t.Helper()
 	var messages []events.Message
 	for r, err := range l.Read(t.Context(), options) {

@@ -39,7 +39,7 @@ func record(t *testing.T, bus Bus, l *Log, until uint64, batch int, config Recor
 	return heard, err
 }
 
-func TestRecorderGoesOnWhereTheLogEnds(t *testing.T) {
+func TestRecorderContinuesAtTheLogsPosition(t *testing.T) {
 	t.Parallel()
 	var messages []events.Message
 	for slot := range 30 {
@@ -66,7 +66,7 @@ func TestRecorderGoesOnWhereTheLogEnds(t *testing.T) {
 	if diff := cmp.Diff(messages, append(heard, more...)); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(messages, scanAll(t, l, ReadOptions{})); diff != "" {
+	if diff := cmp.Diff(messages, allMessages(t, l, ReadOptions{})); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
 	if l.Position() != "100" {
@@ -77,7 +77,7 @@ func TestRecorderGoesOnWhereTheLogEnds(t *testing.T) {
 
 // A lineage conflict drops its group once, even if the recorder dies between the refusal
 // of an event and the publishing of the drop.
-func TestRecorderDropsPartedLineage(t *testing.T) {
+func TestRecorderDropsLineageConflict(t *testing.T) {
 	p := replaytest.Posed(1, "What is f?")
 	messages := []events.Message{replaytest.Encode(t, p)}
 	stands, lost := replaytest.Sampled(p, "return 1"), replaytest.Sampled(p, "return 2")

@@ -19,6 +19,7 @@ type Story struct {
 	clock    time.Time
 }
 
+// Steps, Groups, Answers and Suites are the numbers of the story.
 const Steps, Groups, Answers, Suites = 2, 2, 2, 2
 
 // NewStory returns a story without events.
