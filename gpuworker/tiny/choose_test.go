@@ -70,7 +70,7 @@ func TestChooseRefusesNaN(t *testing.T) {
 // The decode loop runs for every token and must not allocate.
 func TestDecodeStepDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates on its own account")
+		t.Skip("the race detector allocates")
 	}
 	e := newTestEngine(t, shape, 1)
 	p := freely

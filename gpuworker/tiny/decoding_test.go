@@ -12,7 +12,7 @@ import (
 // order of the slots, the decoder's step and the choice of a token.
 func TestDecodeLoopDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates on its own account")
+		t.Skip("the race detector allocates")
 	}
 	for name, params := range map[string]gpuworker.SamplingParams{
 		"all tokens":      {Temperature: 1, TopP: 1, MaxTokens: 60},

@@ -250,7 +250,7 @@ func TestBatchOrderChangesNothing(t *testing.T) {
 
 func TestStepDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates on its own account")
+		t.Skip("the race detector allocates")
 	}
 	n := newTiny(t, tinyConfig(true), 7)
 	var prefix Prefix
