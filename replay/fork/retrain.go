@@ -142,7 +142,7 @@ func fillJob(ctx context.Context, log eventlog.Reader, job *RetrainJob, bus *log
 				return nil
 			}
 			if part < 0 {
-				return fmt.Errorf("event %d: %s before it: %w", r.Seq, events.TypeRunStarted, eventlog.ErrNotFound)
+				return fmt.Errorf("event %d: no %s event before it: %w", r.Seq, events.TypeRunStarted, eventlog.ErrNotFound)
 			}
 			job.Parts[part].Last = p.Version
 			bus.logged = append(bus.logged, p)

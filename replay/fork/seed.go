@@ -36,7 +36,7 @@ type ForeignEventError struct {
 }
 
 func (e *ForeignEventError) Error() string {
-	return fmt.Sprintf("run %s: the bus has event %s where the log has event %d: it is not empty; remove the run from the bus first, or choose another name",
+	return fmt.Sprintf("run %s: the bus has event %s at the position of event %d of the log; remove the run from the bus, or choose another name",
 		e.Run, e.Have, e.Seq)
 }
 
