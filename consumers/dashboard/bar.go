@@ -150,7 +150,7 @@ func describe(s *State) string {
 		for _, m := range []struct {
 			name string
 			mean Mean
-		}{{"pass", point.PassNew}, {"hist", s.Series.LastHist()}, {"code", point.Code}, {"test", point.Test}} {
+		}{{"pass", point.means[passNew]}, {"hist", s.Series.LastHist()}, {"code", point.means[rewardCode]}, {"test", point.means[rewardTest]}} {
 			if v := m.mean.Value(); !math.IsNaN(v) {
 				fmt.Fprintf(&b, "  %s %.2f", m.name, v)
 			}

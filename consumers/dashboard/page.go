@@ -7,15 +7,16 @@ import (
 )
 
 // The page is plain HTML, CSS and JavaScript without a build step. page/VENDOR
-// lists the unchanged files of other projects and their sources.
+// lists the unchanged files of other projects and their sources. The report has
+// its own files and some of the page's.
 //
-//go:embed page
-var pageFiles embed.FS
+//go:embed page report
+var files embed.FS
 
 func page() http.Handler {
-	files, err := fs.Sub(pageFiles, "page")
+	page, err := fs.Sub(files, "page")
 	if err != nil {
 		panic(err) // the name is a constant
 	}
-	return http.FileServerFS(files)
+	return http.FileServerFS(page)
 }

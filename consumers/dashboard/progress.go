@@ -7,14 +7,14 @@ import (
 
 // Progress is the progress of a run.
 type Progress struct {
-	Phase Phase
-	Tag   string // of the running evaluation, as in its events
-	Step  int    // the current step; in an evaluation, the steps trained
-	Steps int    // steps planned
-	Done  int    // groups of the phase that ended
-	Total int    // groups of the phase; 0 if not known yet
-	Left  time.Duration
-	Known bool // whether Left is known
+	Phase Phase         `json:"phase"`
+	Tag   string        `json:"tag"`   // of the running evaluation, as in its events
+	Step  int           `json:"step"`  // the current step; in an evaluation, the steps trained
+	Steps int           `json:"steps"` // steps planned
+	Done  int           `json:"done"`  // groups of the phase that ended
+	Total int           `json:"total"` // groups of the phase; 0 if not known yet
+	Left  time.Duration `json:"-"`
+	Known bool          `json:"-"` // whether Left is known
 }
 
 // Phase is the current activity of a run.

@@ -1,9 +1,8 @@
 package dashboard
 
 import (
-	"bufio"
+	"bytes"
 	"crypto/sha256"
-	"embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -19,11 +18,15 @@ import (
 	"codea1/events"
 )
 
-//go:embed report
-var reportFiles embed.FS
+var reportTemplate = template.Must(template.New("report.html").Funcs(template.FuncMap{
+	"thousands": thousands, "short": short, "headline": headline, "compare": compare, "incomplete": incomplete,
+}).ParseFS(files, "report/report.html"))
 
-var reportTemplate = template.Must(template.New("report.html").
-	Funcs(template.FuncMap{"thousands": thousands[int64], "short": short}).ParseFS(reportFiles, "report/report.html"))
+// The styles and scripts of a report.
+var (
+	reportStyles  = texts[template.CSS]("page/uPlot.min.css", "page/style.css", "report/report.css")
+	reportScripts = texts[template.JS]("page/uPlot.iife.min.js", "page/charts.js", "report/report.js")
+)
 
 // SaveReport writes the report of a run to a file. It replaces an old file in one
 // step.
@@ -37,18 +40,13 @@ func SaveReport(path string, s *State) (err error) {
 			err = errors.Join(fmt.Errorf("report %s: %w", path, err), os.Remove(file.Name()))
 		}
 	}()
-	if err := errors.Join(writeBuffered(file, s), file.Chmod(0o644), file.Close()); err != nil {
+	var page bytes.Buffer
+	err = WriteReport(&page, s)
+	_, broken := file.Write(page.Bytes())
+	if err := errors.Join(err, broken, file.Chmod(0o644), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), path)
-}
-
-func writeBuffered(w io.Writer, s *State) error {
-	b := bufio.NewWriter(w)
-	if err := WriteReport(b, s); err != nil {
-		return err
-	}
-	return b.Flush()
 }
 
 // WriteReport writes the results of a run as one HTML file: tables, charts and
@@ -56,38 +54,7 @@ func writeBuffered(w io.Writer, s *State) error {
 // a network: scripts, styles and data are in the file, and its content security
 // policy allows nothing else. Texts of the run cannot become HTML.
 func WriteReport(w io.Writer, s *State) error {
-	styles, err := readAll(pageFiles, "page/uPlot.min.css", "page/style.css")
-	if err != nil {
-		return err
-	}
-	own, err := readAll(reportFiles, "report/report.css", "report/report.js")
-	if err != nil {
-		return err
-	}
-	scripts, err := readAll(pageFiles, "page/uPlot.iife.min.js", "page/charts.js")
-	if err != nil {
-		return err
-	}
-	styles, scripts = append(styles, own[0]), append(scripts, own[1])
-	r := report{
-		State:    s,
-		Policy:   contentPolicy(scripts, styles),
-		Headline: headline(s),
-		Facts:    facts(s),
-		Compared: compare(s.Before(), s.After()),
-		Missing:  incomplete(s.Before(), s.After()),
-		Charts:   reportCharts(s),
-		Data:     reportSeries(s),
-	}
-	if s.Series.stride > 1 {
-		r.Stride = fmt.Sprintf("Each point of a chart holds %d steps.", s.Series.stride)
-	}
-	for _, css := range styles {
-		r.Styles = append(r.Styles, template.CSS(css))
-	}
-	for _, js := range scripts {
-		r.Scripts = append(r.Scripts, template.JS(js))
-	}
+	r := report{State: s, Styles: reportStyles, Scripts: reportScripts, Data: reportSeries(s)}
 	if err := reportTemplate.Execute(w, r); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
@@ -97,16 +64,9 @@ func WriteReport(w io.Writer, s *State) error {
 // report holds the values of report.html.
 type report struct {
 	*State
-	Policy   string // content security policy
-	Styles   []template.CSS
-	Scripts  []template.JS
-	Headline string
-	Facts    []fact
-	Compared []comparison
-	Missing  []string
-	Charts   []reportChart
-	Stride   string // steps per point of the charts; empty for 1
-	Data     chartData
+	Styles  []template.CSS
+	Scripts []template.JS
+	Data    object // columns of charts.js
 }
 
 // NewestDrop returns group, stage and detail of the newest drop for a reason;
@@ -120,87 +80,19 @@ func (r report) NewestDrop(reason events.DropReason) string {
 	return ""
 }
 
-type fact struct{ Name, Value string }
-
-type reportChart struct{ ID, Title string }
-
-// reportCharts returns the charts of the report, by their names in charts.js.
-func reportCharts(s *State) []reportChart {
-	answers := "k"
-	if e := s.After(); e != nil {
-		answers = strconv.Itoa(e.Answers)
-	}
-	charts := []reportChart{
-		{"reward", "Reward"},
-		{"heldout", "Held-out avg@" + answers + " with its 95% interval"},
-		{"pass", "Share of tests passed"},
-		{"tests", "Tests per suite"},
-		{"changes", "Mistake Book: tests added and removed"},
-		{"book", "Mistake Book: tests in it"},
-		{"entropy", "Entropy, nats per token"},
-		{"kl", "KL divergence to the reference"},
-		{"grad", "Gradient norm"},
-	}
-	if s.Dropped > 0 {
-		charts = append(charts, reportChart{"dropped", "Groups dropped"})
-	}
-	return charts
-}
-
-// chartData holds the columns of charts.js. Those of updates are as long as
-// those of steps.
-type chartData struct {
-	seriesView
-	EntropyCode  []number `json:"entropy_code"`
-	EntropyTest  []number `json:"entropy_test"`
-	KLCode       []number `json:"kl_code"`
-	KLTest       []number `json:"kl_test"`
-	GradNormCode []number `json:"grad_norm_code"`
-	GradNormTest []number `json:"grad_norm_test"`
-	Dropped      []int    `json:"dropped"`
-
-	EvalStep []int    `json:"eval_step"` // steps trained; one per evaluation
-	EvalAvg  []number `json:"eval_avg"`
-	EvalLow  []number `json:"eval_low"`
-	EvalHigh []number `json:"eval_high"`
-}
-
-func reportSeries(s *State) chartData {
-	data := chartData{
-		seriesView:   s.Series.view(),
-		EntropyCode:  means(&s.Series, func(p *Point) Mean { return p.CodeUpdate.Entropy }),
-		EntropyTest:  means(&s.Series, func(p *Point) Mean { return p.TestUpdate.Entropy }),
-		KLCode:       means(&s.Series, func(p *Point) Mean { return p.CodeUpdate.KL }),
-		KLTest:       means(&s.Series, func(p *Point) Mean { return p.TestUpdate.KL }),
-		GradNormCode: means(&s.Series, func(p *Point) Mean { return p.CodeUpdate.GradNorm }),
-		GradNormTest: means(&s.Series, func(p *Point) Mean { return p.TestUpdate.GradNorm }),
-		Dropped:      column(&s.Series, func(p *Point) int { return p.Dropped }),
-		EvalStep:     []int{},
-	}
+// reportSeries returns the columns of charts.js. Those of updates are as long as
+// those of steps; those of evaluations have a row per evaluation.
+func reportSeries(s *State) object {
+	data := s.Series.view(measures)
+	data["dropped"] = column(&s.Series, func(p *Point) int { return p.Dropped })
+	steps, avgs, lows, highs := []int{}, []number{}, []number{}, []number{}
 	for _, e := range s.evals {
 		low, high := e.AvgInterval()
-		data.EvalStep = append(data.EvalStep, e.Step)
-		data.EvalAvg = append(data.EvalAvg, number(e.Avg()))
-		data.EvalLow, data.EvalHigh = append(data.EvalLow, number(low)), append(data.EvalHigh, number(high))
+		steps, avgs = append(steps, e.Step), append(avgs, number(e.Avg()))
+		lows, highs = append(lows, number(low)), append(highs, number(high))
 	}
+	data["eval_step"], data["eval_avg"], data["eval_low"], data["eval_high"] = steps, avgs, lows, highs
 	return data
-}
-
-func facts(s *State) []fact {
-	out := []fact{
-		{"Mistake Book", fmt.Sprintf("%s tests", thousands(s.Book.Size()))},
-		{"Tests added / removed", thousands(s.Book.Entered) + " / " + thousands(s.Book.Left)},
-		{"Groups rewarded", thousands(s.Rewarded)},
-		{"Groups dropped", thousands(s.Dropped)},
-		{"Events", thousands(s.Total())},
-	}
-	if s.ProblemSet != "" {
-		out = append(out, fact{"Training problems", thousands(s.Problems)})
-	}
-	if s.Unreadable > 0 {
-		out = append(out, fact{"Unreadable events", thousands(s.Unreadable)})
-	}
-	return out
 }
 
 // short writes three digits or, for a small number, 3.7e-5, as the page does.
@@ -212,26 +104,29 @@ func short(x float64) string {
 	return digits + "e-" + strings.TrimPrefix(exponent, "0")
 }
 
-// contentPolicy allows only the given inline scripts and styles, by their hash.
-func contentPolicy(scripts, styles []string) string {
-	sources := func(texts []string) string {
-		var b strings.Builder
-		for _, text := range texts {
-			sum := sha256.Sum256([]byte(text))
-			fmt.Fprintf(&b, " 'sha256-%s'", base64.StdEncoding.EncodeToString(sum[:]))
-		}
-		return b.String()
-	}
-	return "default-src 'none'; script-src" + sources(scripts) + "; style-src" + sources(styles) + "; base-uri 'none'; form-action 'none'"
+// Policy returns the content security policy, which allows only the inline
+// scripts and styles of the report, by their hash.
+func (r report) Policy() string {
+	return "default-src 'none'; script-src" + hashes(r.Scripts) + "; style-src" + hashes(r.Styles) + "; base-uri 'none'; form-action 'none'"
 }
 
-func readAll(files embed.FS, names ...string) (texts []string, err error) {
+func hashes[T ~string](texts []T) string {
+	var b strings.Builder
+	for _, text := range texts {
+		sum := sha256.Sum256([]byte(text))
+		fmt.Fprintf(&b, " 'sha256-%s'", base64.StdEncoding.EncodeToString(sum[:]))
+	}
+	return b.String()
+}
+
+// texts returns the contents of embedded files.
+func texts[T ~string](names ...string) (contents []T) {
 	for _, name := range names {
 		data, err := files.ReadFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("dashboard: %w", err)
+			panic(err) // the names are constants
 		}
-		texts = append(texts, string(data))
+		contents = append(contents, T(data))
 	}
-	return texts, nil
+	return contents
 }

@@ -21,41 +21,38 @@ type Series struct {
 type Point struct {
 	Groups  int // rewarded
 	Dropped int
-
-	Code     Mean // R_code of an answer
-	Test     Mean // R_test of a suite
-	PassNew  Mean // share of its own suite's tests that an answer passes; suites with a kept test, answers that load
-	PassHist Mean // share of the historical tests that an answer passes; answers that load
-
-	// Tests of a suite. A test that is wrong as stated counts in both.
-	Kept             Mean
-	WrongOrDiscarded Mean
-
 	Entered int // tests that entered the Mistake Book
 	Left    int // tests that left it
 	Size    int // tests in it after the last group
-
-	CodeUpdate Update
-	TestUpdate Update
+	means   [measures]Mean
 }
 
-// Update holds the means over the updates of a role's policy.
-type Update struct {
-	Entropy  Mean // nats per token
-	KL       Mean // to the reference model
-	GradNorm Mean // before clipping
-}
+// measure is a value that a Point has the mean of.
+type measure int
 
-func (u *Update) add(m *events.PolicyMetrics) {
-	u.Entropy.add(m.Entropy)
-	u.KL.add(m.KL)
-	u.GradNorm.add(m.GradNorm)
-}
+// The measures of groups, which the page shows, and then those of updates.
+const (
+	rewardCode measure = iota // R_code of an answer
+	rewardTest                // R_test of a suite
+	passNew                   // share of its own suite's tests that an answer passes; suites with a kept test, answers that load
+	passHist                  // share of the historical tests that an answer passes; answers that load
+	kept                      // tests of a suite; a test that is wrong as stated counts here and in the next
+	wrongOrDiscarded
+	entropyCode // nats per token
+	entropyTest
+	klCode // to the reference model
+	klTest
+	gradNormCode // before clipping
+	gradNormTest
+	measures
 
-func (u *Update) merge(o Update) {
-	u.Entropy.merge(o.Entropy)
-	u.KL.merge(o.KL)
-	u.GradNorm.merge(o.GradNorm)
+	groupMeasures = entropyCode
+)
+
+// measureNames are the measures' columns in charts.js.
+var measureNames = [measures]string{
+	"reward_code", "reward_test", "pass_new", "pass_hist", "kept", "wrong_or_discarded",
+	"entropy_code", "entropy_test", "kl_code", "kl_test", "grad_norm_code", "grad_norm_test",
 }
 
 // Mean is a running mean.
@@ -93,8 +90,8 @@ func (s *Series) Last() (step int, p Point) {
 // earlier step than Last, because not every step has historical tests.
 func (s *Series) LastHist() Mean {
 	for i := len(s.points) - 1; i >= 0; i-- {
-		if s.points[i].PassHist.n > 0 {
-			return s.points[i].PassHist
+		if mean := s.points[i].means[passHist]; mean.n > 0 {
+			return mean
 		}
 	}
 	return Mean{}
@@ -131,17 +128,12 @@ func (s *Series) coarsen() {
 func (p *Point) merge(o Point) {
 	p.Groups += o.Groups
 	p.Dropped += o.Dropped
-	p.Code.merge(o.Code)
-	p.Test.merge(o.Test)
-	p.PassNew.merge(o.PassNew)
-	p.PassHist.merge(o.PassHist)
-	p.Kept.merge(o.Kept)
-	p.WrongOrDiscarded.merge(o.WrongOrDiscarded)
 	p.Entered += o.Entered
 	p.Left += o.Left
 	p.Size = o.Size
-	p.CodeUpdate.merge(o.CodeUpdate)
-	p.TestUpdate.merge(o.TestUpdate)
+	for m := range p.means {
+		p.means[m].merge(o.means[m])
+	}
 }
 
 func (s *Series) drop(step int) {
@@ -151,13 +143,17 @@ func (s *Series) drop(step int) {
 }
 
 func (s *Series) update(p *events.PolicyUpdated) {
-	switch {
-	case p.Step < 1:
-	case p.Role == events.RoleTest:
-		s.at(p.Step).TestUpdate.add(&p.Metrics)
-	default:
-		s.at(p.Step).CodeUpdate.add(&p.Metrics)
+	if p.Step < 1 {
+		return
 	}
+	entropy, kl, gradNorm := entropyCode, klCode, gradNormCode
+	if p.Role == events.RoleTest {
+		entropy, kl, gradNorm = entropyTest, klTest, gradNormTest
+	}
+	means := &s.at(p.Step).means
+	means[entropy].add(p.Metrics.Entropy)
+	means[kl].add(p.Metrics.KL)
+	means[gradNorm].add(p.Metrics.GradNorm)
 }
 
 func (s *Series) reward(g *events.GroupRewarded, entered, left, size int) {
@@ -172,7 +168,7 @@ func (s *Series) reward(g *events.GroupRewarded, entered, left, size int) {
 	for m := range g.Code {
 		answer := &g.Code[m]
 		if !answer.Masked {
-			p.Code.add(answer.Reward)
+			p.means[rewardCode].add(answer.Reward)
 		}
 		counted := false
 		for n := range g.Test[m] {
@@ -180,17 +176,45 @@ func (s *Series) reward(g *events.GroupRewarded, entered, left, size int) {
 			if suite.Masked {
 				continue
 			}
-			p.Test.add(suite.Reward)
-			p.Kept.add(float64(suite.Valid))
-			p.WrongOrDiscarded.add(float64(suite.Invalid))
+			p.means[rewardTest].add(suite.Reward)
+			p.means[kept].add(float64(suite.Valid))
+			p.means[wrongOrDiscarded].add(float64(suite.Invalid))
 			if answer.Loads && suite.Valid > 0 {
-				p.PassNew.add(suite.PassNew)
+				p.means[passNew].add(suite.PassNew)
 			}
 			// Every suite of an answer repeats the shares of the historical tests.
 			if answer.Loads && !counted && suite.PassHist+suite.FailHist > 0 {
-				p.PassHist.add(suite.PassHist)
+				p.means[passHist].add(suite.PassHist)
 				counted = true
 			}
 		}
 	}
+}
+
+// view returns the columns of the first measures for charts.js. All are as long
+// as step, the first step of each row.
+func (s *Series) view(first measure) object {
+	step := make([]int, len(s.points))
+	for i := range step {
+		step[i] = 1 + i*s.stride
+	}
+	view := object{
+		"stride": s.stride, "step": step,
+		"book_size":    column(s, func(p *Point) int { return p.Size }),
+		"book_entered": column(s, func(p *Point) int { return p.Entered }),
+		"book_left":    column(s, func(p *Point) int { return p.Left }),
+	}
+	for m, name := range measureNames[:first] {
+		view[name] = column(s, func(p *Point) number { return p.means[m].number() })
+	}
+	return view
+}
+
+// column returns a value of each point.
+func column[T any](s *Series, of func(*Point) T) []T {
+	values := make([]T, len(s.points))
+	for i := range s.points {
+		values[i] = of(&s.points[i])
+	}
+	return values
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -91,7 +92,7 @@ func TestServerShowsTheRun(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &got); err != nil || status != http.StatusOK {
 		t.Fatalf("/api/state: status %d, %v", status, err)
 	}
-	if got.Run != "r1" || got.Step != 2 || got.Book.Size != 1 || len(got.Series.Step) != 1 {
+	if got.Run != "r1" || got.Step != 2 || got.Book["size"] != 1.0 || !cmp.Equal(got.Series["step"], []any{1.0}) {
 		t.Errorf("/api/state: %+v", got)
 	}
 

@@ -41,9 +41,9 @@ type State struct {
 	Drops       map[events.DropReason]int64
 	RecentDrops []Drop // oldest first
 
-	Policies map[events.Role]Policy
-	Replicas map[string]Replica // by the source of their events
-	Series   Series             // means per training step
+	Policies map[events.Role]events.PolicyUpdated // the newest
+	Replicas map[string]Replica                   // by the source of their events
+	Series   Series                               // means per training step
 	Book     Book
 
 	evals         evals
@@ -64,14 +64,6 @@ type Drop struct {
 	Detail string            `json:"detail"`
 }
 
-// Policy is the newest version of a role's weights.
-type Policy struct {
-	Version int
-	Step    int // training step that made it
-	At      time.Time
-	Metrics events.PolicyMetrics
-}
-
 // Replica is the last heartbeat of a replica of a stage.
 type Replica struct {
 	Name      string    `json:"replica"` // the source of its events
@@ -90,7 +82,7 @@ type Replica struct {
 func NewState() *State {
 	return &State{
 		Events: map[events.Type]int64{}, Drops: map[events.DropReason]int64{},
-		Policies: map[events.Role]Policy{}, Replicas: map[string]Replica{},
+		Policies: map[events.Role]events.PolicyUpdated{}, Replicas: map[string]Replica{},
 		Series: newSeries(), Book: newBook(), endedGroups: map[int]int{},
 		examples: newExamples(),
 	}
@@ -192,7 +184,7 @@ func (s *State) groupEnded(step int) {
 func (s *State) update(e *events.Event, p *events.PolicyUpdated) {
 	before := s.Trained()
 	s.Series.update(p)
-	s.Policies[p.Role] = Policy{Version: p.Version, Step: p.Step, At: e.Time, Metrics: p.Metrics}
+	s.Policies[p.Role] = *p
 	trained := s.Trained()
 	if trained <= before {
 		return

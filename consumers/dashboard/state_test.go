@@ -36,8 +36,8 @@ func TestGoldenRunTrainsOneRole(t *testing.T) {
 	if state.Trained() != 1 {
 		t.Errorf("%d steps trained, want 1: there is no Test LLM to wait for", state.Trained())
 	}
-	if _, p := state.Series.Last(); !math.IsNaN(p.Test.Value()) {
-		t.Errorf("a mean of no suites is %v", p.Test.Value())
+	if _, p := state.Series.Last(); !math.IsNaN(p.means[rewardTest].Value()) {
+		t.Errorf("a mean of no suites is %v", p.means[rewardTest].Value())
 	}
 }
 
@@ -122,7 +122,7 @@ func TestSeriesLosesNothing(t *testing.T) {
 		for _, p := range h.points {
 			all.merge(p)
 		}
-		if all.Groups != groups || all.Dropped != drops || all.Code.sum != sum || all.Entered != groups {
+		if all.Groups != groups || all.Dropped != drops || all.means[rewardCode].sum != sum || all.Entered != groups {
 			t.Fatalf("have %+v, want %d groups, %d drops, a sum of %v", all, groups, drops, sum)
 		}
 		if n := len(h.points); n > maxPoints || n != (last-1)/h.stride+1 {
@@ -161,15 +161,20 @@ func TestSeriesOfUpdates(t *testing.T) {
 		}
 	}
 	points := state.Series.points
-	if len(points) != maxPoints || points[0].CodeUpdate.Entropy.n != 2 || points[maxPoints-1].TestUpdate.KL.n != 0 {
+	if len(points) != maxPoints || points[0].means[entropyCode].n != 2 || points[maxPoints-1].means[klTest].n != 0 {
 		t.Errorf("%d points, the first of %d updates, the last of %d of the Test LLM",
-			len(points), points[0].CodeUpdate.Entropy.n, points[maxPoints-1].TestUpdate.KL.n)
+			len(points), points[0].means[entropyCode].n, points[maxPoints-1].means[klTest].n)
 	}
-	if got := points[0].TestUpdate.GradNorm.Value(); got != 0.5 {
+	if got := points[0].means[gradNormTest].Value(); got != 0.5 {
 		t.Errorf("a gradient norm of %v, want 0.5", got)
 	}
 	data := reportSeries(state)
-	if len(data.EntropyCode) != len(data.Step) || len(data.GradNormTest) != len(data.Step) || len(data.Dropped) != len(data.Step) {
+	for _, name := range measureNames {
+		if n := len(data[name].([]number)); n != maxPoints {
+			t.Errorf("the report's column %s has %d rows", name, n)
+		}
+	}
+	if len(data["step"].([]int)) != maxPoints || len(data["dropped"].([]int)) != maxPoints {
 		t.Error("the report's columns differ in length")
 	}
 }

@@ -163,9 +163,8 @@ func points(x float64) string {
 }
 
 // thousands writes an integer with commas: 1,234,567.
-func thousands[N int | int64](n N) string {
-	digits := strconv.FormatInt(int64(n), 10)
-	sign := ""
+func thousands(n any) string {
+	sign, digits := "", fmt.Sprint(n)
 	if digits[0] == '-' {
 		sign, digits = "-", digits[1:]
 	}
