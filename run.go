@@ -142,7 +142,7 @@ func (t *trainingRun) startViews(g *services.Group, progress io.Writer) {
 	if t.page != nil {
 		fmt.Fprintf(progress, "page  %s\n", t.page.URL())
 	}
-	g.Go(dashboard.NewBar(t.views, dashboard.BarConfig{Out: progress, Terminal: isTerminal(progress)}).Run)
+	g.Go(dashboard.NewBar(t.views, progress, isTerminal(progress)).Run)
 }
 
 // startWorkers starts every stage but the recorder and the dashboard.

@@ -79,7 +79,7 @@ func writeReports(ctx context.Context, r *runner, views *dashboard.Follower) err
 
 // listenPage listens at the address of the page of a run.
 func listenPage(ctx context.Context, address string, views *dashboard.Follower, r *runner) (*dashboard.Server, error) {
-	page, err := dashboard.Listen(ctx, dashboard.ServerConfig{Address: address, Follower: views, Gatherer: r.metrics})
+	page, err := dashboard.Listen(ctx, address, views, r.metrics)
 	if err != nil {
 		return nil, err
 	}

@@ -12,44 +12,35 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// BarConfig configures a Bar.
-type BarConfig struct {
-	Out      io.Writer     // usually stderr
-	Terminal bool          // draw a bar in place instead of lines
-	Every    time.Duration // shortest time between two updates; 0 for 200 ms on a terminal, 10 s elsewhere
-}
-
-func (c BarConfig) withDefaults() BarConfig {
-	if c.Every <= 0 {
-		c.Every = 10 * time.Second
-		if c.Terminal {
-			c.Every = 200 * time.Millisecond
-		}
-	}
-	return c
-}
-
 // Bar shows the progress of the run of a follower.
 type Bar struct {
-	config   BarConfig
 	follower *Follower
+	out      io.Writer
+	terminal bool                     // draw a bar in place instead of lines
+	every    time.Duration            // shortest time between two updates
 	bar      *progressbar.ProgressBar // of the phase; nil without one
 	phase    string
+	finished bool   // the run
 	complete bool   // every group of the phase has ended
 	line     string // the last line written
 }
 
-// NewBar returns a bar, which Run shows.
-func NewBar(follower *Follower, config BarConfig) *Bar {
-	return &Bar{config: config.withDefaults(), follower: follower}
+// NewBar returns a bar, which Run shows. On a terminal it draws a bar in place,
+// elsewhere it writes lines.
+func NewBar(follower *Follower, out io.Writer, terminal bool) *Bar {
+	b := &Bar{follower: follower, out: out, terminal: terminal, every: 10 * time.Second}
+	if terminal {
+		b.every = 200 * time.Millisecond
+	}
+	return b
 }
 
 // Run shows progress until the run is finished or ctx ends, and leaves the
-// cursor at the start of a line. It returns only errors of Out.
+// cursor at the start of a line. It returns only errors of the output.
 func (b *Bar) Run(ctx context.Context) error {
 	changes, unsubscribe := b.follower.Subscribe()
 	defer unsubscribe()
-	tick := time.NewTicker(b.config.Every)
+	tick := time.NewTicker(b.every)
 	defer tick.Stop()
 	for {
 		select {
@@ -60,7 +51,7 @@ func (b *Bar) Run(ctx context.Context) error {
 		if err := b.show(); err != nil {
 			return err
 		}
-		if finished := b.finished(); finished {
+		if b.finished {
 			return b.end()
 		}
 		select {
@@ -71,21 +62,16 @@ func (b *Bar) Run(ctx context.Context) error {
 	}
 }
 
-func (b *Bar) finished() (yes bool) {
-	b.follower.View(func(s *State) { yes = s.Finished != "" })
-	return yes
-}
-
 func (b *Bar) show() error {
 	var p Progress
 	var text string
-	b.follower.View(func(s *State) { p, text = s.Progress(), describe(s) })
-	if !b.config.Terminal {
+	b.follower.View(func(s *State) { p, text, b.finished = s.Progress(), describe(s), s.Finished != "" })
+	if !b.terminal {
 		if text == b.line {
 			return nil
 		}
 		b.line = text
-		_, err := fmt.Fprintln(b.config.Out, text)
+		_, err := fmt.Fprintln(b.out, text)
 		return err
 	}
 	if phase := fmt.Sprint(p.Phase, p.Tag, p.Total); phase != b.phase {
@@ -99,7 +85,7 @@ func (b *Bar) show() error {
 	}
 	if b.bar == nil {
 		b.bar = progressbar.NewOptions64(int64(p.Total),
-			progressbar.OptionSetWriter(b.config.Out),
+			progressbar.OptionSetWriter(b.out),
 			progressbar.OptionFullWidth(),
 			progressbar.OptionSetPredictTime(false), // it counts groups, not steps; the text has our estimate
 			progressbar.OptionSetElapsedTime(false),
@@ -126,7 +112,7 @@ func (b *Bar) end() error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(b.config.Out)
+	_, err := fmt.Fprintln(b.out)
 	return err
 }
 

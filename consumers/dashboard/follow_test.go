@@ -179,7 +179,8 @@ func showBar(t *testing.T, terminal bool) string {
 	t.Helper()
 	f := NewFollower()
 	var out bytes.Buffer
-	bar := NewBar(f, BarConfig{Out: &out, Terminal: terminal, Every: time.Nanosecond})
+	bar := NewBar(f, &out, terminal)
+	bar.every = time.Nanosecond
 	es := start()
 	s := &script{at: noon.Add(time.Minute)}
 	es = append(es, s.rewarded(2, 0, 1, 0.5, 0.25), s.scored("after", 2, 0, 2, events.EvalScored{Correct: []bool{true, false}}), s.finished(2, events.RunCompleted))
@@ -228,7 +229,7 @@ func (f full) Write([]byte) (int, error) { return 0, f.error }
 
 func TestBarReportsABrokenOutput(t *testing.T) {
 	broken := errors.New("no space left")
-	if err := NewBar(NewFollower(), BarConfig{Out: full{broken}}).Run(t.Context()); !errors.Is(err, broken) {
+	if err := NewBar(NewFollower(), full{broken}, false).Run(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("have %v, want %v", err, broken)
 	}
 }

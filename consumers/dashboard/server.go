@@ -42,13 +42,6 @@ const (
 // ErrPortInUse is returned by Listen for a port that another process uses.
 var ErrPortInUse = errors.New("port in use")
 
-// ServerConfig configures a Server.
-type ServerConfig struct {
-	Address  string              // host:port; empty for DefaultAddress or, if it is taken, any free port on loopback
-	Follower *Follower           // of the run to show
-	Gatherer prometheus.Gatherer // of the metrics on /metrics
-}
-
 // Server serves a run over HTTP: the page on /, the state as JSON on /api/state
 // and as server-sent events on /events, Prometheus metrics on /metrics. /healthz
 // answers 200 while the follower reads the bus.
@@ -57,16 +50,15 @@ type Server struct {
 	handler  http.Handler
 }
 
-// Listen opens the address. Connections wait until Serve.
-func Listen(ctx context.Context, config ServerConfig) (*Server, error) {
-	if config.Follower == nil || config.Gatherer == nil {
-		return nil, errors.New("dashboard: the server needs a follower and a gatherer")
-	}
-	listener, err := listen(ctx, config.Address)
+// Listen opens the address, host:port, for the page of the follower's run and
+// the gatherer's metrics. The empty address is DefaultAddress or, if it is taken,
+// any free port on loopback. Connections wait until Serve.
+func Listen(ctx context.Context, address string, follower *Follower, metrics prometheus.Gatherer) (*Server, error) {
+	listener, err := listen(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{listener: listener, handler: newHandler(config, listener.Addr())}, nil
+	return &Server{listener: listener, handler: newHandler(follower, metrics, listener.Addr())}, nil
 }
 
 func listen(ctx context.Context, address string) (net.Listener, error) {
@@ -133,16 +125,16 @@ func (s *Server) Serve(ctx context.Context) error {
 // Close closes the address if Serve is never called.
 func (s *Server) Close() error { return s.listener.Close() }
 
-func newHandler(config ServerConfig, address net.Addr) http.Handler {
-	snapshots := &snapshots{follower: config.Follower}
-	streams := &streams{follower: config.Follower, snapshots: snapshots, slots: make(chan struct{}, maxStreams)}
+func newHandler(follower *Follower, metrics prometheus.Gatherer, address net.Addr) http.Handler {
+	snapshots := &snapshots{follower: follower}
+	streams := &streams{follower: follower, snapshots: snapshots, slots: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", page())
 	mux.HandleFunc("GET /api/state", snapshots.serve)
 	mux.HandleFunc("GET /events", streams.serve)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(config.Gatherer, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		if !config.Follower.Following() {
+		if !follower.Following() {
 			http.Error(w, "not following a run", http.StatusServiceUnavailable)
 			return
 		}

@@ -27,7 +27,7 @@ func serve(t testing.TB, f *Follower) (server *Server, stop func()) {
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "sample_total"})
 	registry.MustRegister(counter)
 	counter.Add(3)
-	server, err := Listen(t.Context(), ServerConfig{Address: "127.0.0.1:0", Follower: f, Gatherer: registry})
+	server, err := Listen(t.Context(), "127.0.0.1:0", f, registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestStreamsAreBounded(t *testing.T) {
 func TestAPortInUseIsOneSentence(t *testing.T) {
 	server, _ := serve(t, NewFollower())
 	address := server.listener.Addr().String()
-	_, err := Listen(t.Context(), ServerConfig{Address: address, Follower: NewFollower(), Gatherer: prometheus.NewRegistry()})
+	_, err := Listen(t.Context(), address, NewFollower(), prometheus.NewRegistry())
 	if !errors.Is(err, ErrPortInUse) {
 		t.Fatalf("have %v, want %v", err, ErrPortInUse)
 	}
@@ -201,7 +201,7 @@ func TestAPortInUseIsOneSentence(t *testing.T) {
 }
 
 func TestInvalidAddress(t *testing.T) {
-	_, err := Listen(t.Context(), ServerConfig{Address: "nowhere", Follower: NewFollower(), Gatherer: prometheus.NewRegistry()})
+	_, err := Listen(t.Context(), "nowhere", NewFollower(), prometheus.NewRegistry())
 	if err == nil || !strings.Contains(err.Error(), "nowhere") || !strings.Contains(err.Error(), addressFlag) {
 		t.Errorf("have %v", err)
 	}
@@ -211,7 +211,7 @@ func TestInvalidAddress(t *testing.T) {
 // each.
 func TestDefaultAddressMayBeTaken(t *testing.T) {
 	for range 2 {
-		server, err := Listen(t.Context(), ServerConfig{Follower: NewFollower(), Gatherer: prometheus.NewRegistry()})
+		server, err := Listen(t.Context(), "", NewFollower(), prometheus.NewRegistry())
 		if err != nil {
 			t.Fatal(err)
 		}
