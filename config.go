@@ -62,13 +62,16 @@ type Settings struct {
 	Dashboard dashboard.Flags `embed:"" yaml:",inline" group:"Process"`
 }
 
-//go:embed presets/*.yaml
+// presetFile begins the name of a preset's file. The name of the preset follows.
+const presetFile = "preset_"
+
+//go:embed preset_*.yaml
 var presets embed.FS
 
 // presetSettings returns the defaults, which are the paper's values, overridden by
 // the file of a preset.
 func presetSettings(name string) (*Settings, error) {
-	path := "presets/" + name + ".yaml"
+	path := presetFile + name + ".yaml"
 	text, err := presets.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("preset %q is unknown; there are: %s", name, strings.Join(presetNames(), ", "))
@@ -82,12 +85,12 @@ func presetSettings(name string) (*Settings, error) {
 }
 
 func presetNames() []string {
-	files, err := fs.Glob(presets, "presets/*.yaml")
+	files, err := fs.Glob(presets, presetFile+"*.yaml")
 	if err != nil {
 		panic(err) // the pattern is wrong
 	}
 	for i, file := range files {
-		files[i] = strings.TrimSuffix(strings.TrimPrefix(file, "presets/"), ".yaml")
+		files[i] = strings.TrimSuffix(strings.TrimPrefix(file, presetFile), ".yaml")
 	}
 	return files
 }
