@@ -3,6 +3,7 @@ package problems
 import (
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // kodCodeProblem reads a row of KodCode-V1 as published. Its test is a pytest
@@ -21,47 +22,65 @@ func kodCodeProblem(r *record) (Problem, error) {
 		return p, r.err
 	}
 	if p.Tests = pytestScripts(test); len(p.Tests) == 0 {
-		return p, &FieldError{"test", "has no test function that runs without pytest"}
+		return p, &FieldError{"test", "has no test function that the sandbox can run"}
 	}
 	return p, nil
 }
 
 var (
 	definition     = regexp.MustCompile(`^(?:async )?(?:def|class) +(\w+)`)
-	testFunction   = regexp.MustCompile(`^def +(test\w*) *\( *\) *(?:->[^:]*)?:`)
+	decorated      = regexp.MustCompile(`^(@(?s:.*?)\n)(?:async )?(?:def|class) `)
+	testFunction   = regexp.MustCompile(`^def +(test\w*) *\(([^()]*)\) *(?:->[^:]*)?:`)
 	solutionImport = regexp.MustCompile(`^(?:from +solution +import|import +solution\b|import +pytest\b|from +pytest +import)`)
 	pytestUse      = regexp.MustCompile(`\bpytest\b`)
+	// sandboxPytest is the use of pytest that the sandbox's own module allows without fixtures.
+	sandboxPytest = regexp.MustCompile(`\bpytest\.(?:mark\.parametrize|param|raises|approx)\b`)
 )
 
-// pytestScripts splits a pytest file into one script for each test function
-// without parameters: the rest of the file, the function and its call. It leaves
-// out imports of the solution, because the candidate is in scope, and all code
-// that needs pytest itself.
+// pytestScripts splits a pytest file into one script for each test function: the
+// rest of the file, the function and its call. It leaves out imports of the
+// solution, because the candidate is in scope, and all other code that needs
+// pytest. The sandbox runs a function that needs only sandboxPytest, once for
+// each case; its script has no call. Functions with fixtures are left out.
 func pytestScripts(file string) []string {
 	var shared strings.Builder
-	type test struct{ name, text string }
+	type test struct{ text, end string }
 	var tests []test
 	for _, block := range topLevelBlocks(file) {
-		head := block
-		for strings.HasPrefix(head, "@") { // decorators
-			_, head, _ = strings.Cut(head, "\n")
+		decorators, head := "", block
+		if match := decorated.FindStringSubmatch(block); match != nil {
+			decorators, head = match[1], block[len(match[1]):]
 		}
-		if match := testFunction.FindStringSubmatch(head); match != nil {
-			if !pytestUse.MatchString(block) {
-				tests = append(tests, test{match[1], block})
-			}
-			continue
-		}
-		isTest := strings.HasPrefix(head, "def test") // with parameters: fixtures or a parametrization
-		if !isTest && !solutionImport.MatchString(block) && !pytestUse.MatchString(block) {
+		needsPytest := pytestUse.MatchString(block)
+		match := testFunction.FindStringSubmatch(head)
+		switch {
+		case match != nil && !needsPytest && strings.TrimSpace(match[2]) == "":
+			tests = append(tests, test{block, "\n\n" + match[1] + "()\n"})
+		case match != nil && needsPytest && runsInSandbox(block, decorators, match[2]):
+			tests = append(tests, test{"import pytest\n\n" + block, "\n"})
+		case !strings.HasPrefix(head, "def test") && !needsPytest && !solutionImport.MatchString(block):
 			shared.WriteString(block)
 		}
 	}
 	var scripts []string
 	for _, t := range tests {
-		scripts = append(scripts, strings.TrimLeft(shared.String(), "\n")+strings.TrimRight(t.text, "\n")+"\n\n"+t.name+"()\n")
+		scripts = append(scripts, strings.TrimLeft(shared.String(), "\n")+strings.TrimRight(t.text, "\n")+t.end)
 	}
 	return scripts
+}
+
+// runsInSandbox reports whether a test function uses no part of pytest but
+// sandboxPytest and has no parameters but those that its decorators set.
+func runsInSandbox(function, decorators, parameters string) bool {
+	if pytestUse.MatchString(sandboxPytest.ReplaceAllString(function, "")) {
+		return false
+	}
+	for name := range strings.FieldsFuncSeq(parameters, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		if !regexp.MustCompile(`["',\s]` + regexp.QuoteMeta(name) + `["',\s]`).MatchString(decorators) {
+			return false
+		}
+	}
+	return true
 }
 
 // topLevelBlocks splits a module before each line that starts a statement at

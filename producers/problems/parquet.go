@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -78,6 +79,11 @@ type parquetReader struct {
 
 func openParquet(file io.ReaderAt, size int64) (reader *parquetReader, err error) {
 	defer recoverCorrupt(&err)
+	// The library allocates the footer before it finds that the file is shorter.
+	var end [8]byte // the length of the footer and a mark
+	if n, _ := file.ReadAt(end[:], size-int64(len(end))); n == len(end) && int64(binary.LittleEndian.Uint32(end[:])) > size {
+		return nil, errors.New("not parquet or damaged: the footer is longer than the file")
+	}
 	// Rows are read in order, without indexes. The library fails to read the index
 	// of a file without row groups or columns.
 	opened, err := parquet.OpenFile(file, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))

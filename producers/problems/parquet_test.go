@@ -75,6 +75,33 @@ def test_raises():
 def test_limit():  # it's fine
     assert add(LIMIT['a'], 0) == 1
 
+@pytest.mark.parametrize('b', [0, 1])
+@pytest.mark.parametrize(
+    "a, want",
+    [
+        (1, LIMIT),
+        pytest.param({}, 2, id='c'),
+    ],
+)
+def test_table(a, want, b) -> None:
+    assert add(a, b) == pytest.approx(want)
+
+@pytest.mark.parametrize('a', [1])
+def test_fixture(a, tmp_path):
+    assert add(a, 0) == a
+
+@pytest.mark.asyncio
+def test_mark():
+    assert add(1, 0) == 1
+
+@pytest.fixture
+def one():
+    return 1
+
+def test_one(one):
+    with pytest.raises(TypeError):
+        add(one)
+
 if __name__ == '__main__':
     test_add()
 `
@@ -155,7 +182,22 @@ if __name__ == '__main__':
 		EntryPoint: "add", Solution: solution,
 		Tests: []string{
 			shared + "def test_add():\n    assert add(1, 2) == helper(3)\n\ntest_add()\n",
+			shared + "import pytest\n\n@pytest.mark.parametrize('a', [1, 2])\ndef test_many(a):\n    assert add(a, 0) == a\n",
+			shared + "import pytest\n\ndef test_raises():\n    with pytest.raises(TypeError):\n        add(1)\n",
 			shared + "@staticmethod\ndef test_limit():  # it's fine\n    assert add(LIMIT['a'], 0) == 1\n\ntest_limit()\n",
+			shared + `import pytest
+
+@pytest.mark.parametrize('b', [0, 1])
+@pytest.mark.parametrize(
+    "a, want",
+    [
+        (1, LIMIT),
+        pytest.param({}, 2, id='c'),
+    ],
+)
+def test_table(a, want, b) -> None:
+    assert add(a, b) == pytest.approx(want)
+`,
 		},
 	}}
 	if diff := cmp.Diff(want, set); diff != "" {
@@ -163,7 +205,7 @@ if __name__ == '__main__':
 	}
 	wantBad := []string{
 		"row 2: field solution is missing",
-		"row 3: field test has no test function that runs without pytest",
+		"row 3: field test has no test function that the sandbox can run",
 		"row 4: field test_info.function_name is missing",
 	}
 	if diff := cmp.Diff(wantBad, bad); diff != "" {
