@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +32,11 @@ import (
 // and under that name it runs main. The tests therefore stop, kill and watch real
 // processes.
 func TestMain(m *testing.M) {
+	// The processes of a test often wait, for leases and for each other: more tests
+	// than cores use the cores better. The flag -parallel overrides this.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	os.Setenv("BUS_TOKEN", busToken) // the configuration of compose.yaml's server reads it
 	testscript.Main(m, map[string]func(){"codea1": main})
 }
