@@ -123,7 +123,7 @@ func TestA1Suite(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := A1{Alpha: tc.alpha}.Suite(&events.Plan{Tests: tc.k}, &tc.answer, &tc.suite)
+			got := A1(tc.alpha).Suite(&events.Plan{Tests: tc.k}, &tc.answer, &tc.suite)
 			if diff := cmp.Diff(tc.want, got, approx); diff != "" {
 				t.Error(diff)
 			}
@@ -133,11 +133,11 @@ func TestA1Suite(t *testing.T) {
 
 func TestA1AnswerIsTheMeanOverItsSuites(t *testing.T) {
 	suites := []events.SuiteReward{{Pass: 0.25}, {Pass: 0.75}, {Pass: 0.8}}
-	got, err := A1{}.Answer(&events.ExecutedAnswer{Loads: true}, suites)
+	got, err := A1(0).Answer(&events.ExecutedAnswer{Loads: true}, suites)
 	if err != nil || math.Abs(got-0.6) > 1e-12 { // (0.25 + 0.75 + 0.8)/3 = 0.6
 		t.Errorf("have %v, %v, want 0.6", got, err)
 	}
-	if got, _ := (A1{}).Answer(&events.ExecutedAnswer{}, suites); got != 0 {
+	if got, _ := A1(0).Answer(&events.ExecutedAnswer{}, suites); got != 0 {
 		t.Errorf("an answer that does not load earns %v", got)
 	}
 }
@@ -217,7 +217,7 @@ func TestScoreRefusesSuitesOfNoTests(t *testing.T) {
 		ProblemID: "p", Plan: events.Plan{Answers: 1, Suites: 1},
 		Answers: []events.ExecutedAnswer{{Loads: true, Suites: make([]events.ExecutedSuite, 1)}},
 	}
-	if _, err := Score(A1{Alpha: DefaultAlpha}, g); !errors.Is(err, ErrNoTestsWanted) {
+	if _, err := Score(A1(DefaultAlpha), g); !errors.Is(err, ErrNoTestsWanted) {
 		t.Errorf("have %v, want %v", err, ErrNoTestsWanted)
 	}
 }

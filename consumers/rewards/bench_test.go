@@ -31,7 +31,7 @@ func BenchmarkScore(b *testing.B) {
 		g.Answers = append(g.Answers, a)
 	}
 	g.Plan = planFor(g, 8)
-	for _, recipe := range []Recipe{A1{Alpha: DefaultAlpha}, SelfPlay{A1{Alpha: DefaultAlpha}}, PaperFormula()} {
+	for _, recipe := range []Formula{A1(DefaultAlpha), SelfPlay(DefaultAlpha), PaperFormula()} {
 		b.Run(recipe.Name(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -1,12 +1,12 @@
 // Package rewards computes the rewards of an executed group: it turns one
 // code.executed event into one group.rewarded event.
 //
-// It owns the reward formulas (one file per recipe, formula.go for formulas
-// that users write, see RECIPE.md), the group-relative advantages, the choice
-// of the answer that the Test LLM learns from (TOPVAR), and the changes that a
-// group makes to the Mistake Book. All of it is a pure function of the executed
-// group. Rewards of a log can therefore be computed again under another recipe
-// without sampling or executing anything.
+// It owns the reward formula, its recipes (those of the paper and those of a
+// user's file, see RECIPE.md), the group-relative advantages, the choice of the
+// answer that the Test LLM learns from (TOPVAR), and the changes that a group
+// makes to the Mistake Book. All of it is a pure function of the executed group.
+// Rewards of a log can therefore be computed again under another recipe without
+// sampling or executing anything.
 //
 // An infrastructure failure is never a reward of 0. A suite that was lost is
 // masked. An answer that was lost, or that lost all its suites, is masked too.
@@ -17,5 +17,5 @@
 // The package does not depend on how answers are sampled and executed, or on
 // how the models are trained. It reads no clock, and only Load reads a file.
 //
-// Start reading at score.go, then a1.go and rules.go.
+// Start reading at score.go, then formula.go and rules.go.
 package rewards

@@ -7,7 +7,7 @@ type Flags struct {
 }
 
 // Recipe returns the recipe that the settings name.
-func (f *Flags) Recipe() (Recipe, error) { return New(string(f.Reward), f.Alpha) }
+func (f *Flags) Recipe() (Formula, error) { return New(string(f.Reward), f.Alpha) }
 
 // Name is the name of a reward recipe. A recipe file is read at once and
 // replaced by the name of its formula, which holds the whole formula. The saved

@@ -57,7 +57,7 @@ const (
 
 func isFormula(name string) bool { return strings.HasPrefix(name, formulaBegin) }
 
-func (f *Formula) name() string {
+func (f *Formula) fields() string {
 	paper := PaperFormula()
 	var parts []string
 	for _, field := range formulaFields {
@@ -69,10 +69,10 @@ func (f *Formula) name() string {
 }
 
 // formulaNamed returns the formula of a name.
-func formulaNamed(name string) (Recipe, error) {
+func formulaNamed(name string) (Formula, error) {
 	fields, ok := strings.CutSuffix(strings.TrimPrefix(name, formulaBegin), formulaEnd)
 	if !ok {
-		return nil, badField(name, "lacks its closing %s", formulaEnd)
+		return Formula{}, badField(name, "lacks its closing %s", formulaEnd)
 	}
 	f := PaperFormula()
 	if fields == "" {
@@ -85,7 +85,7 @@ func formulaNamed(name string) (Recipe, error) {
 			err = field.set(&f, value)
 		}
 		if err != nil {
-			return nil, err
+			return Formula{}, err
 		}
 	}
 	return f, nil

@@ -14,7 +14,8 @@ import (
 	"codea1/events"
 )
 
-// The formula with the weights of the paper is A1, bit by bit.
+// The formula with the weights of the paper is A1, bit by bit, and the terms are
+// those of the paper.
 func TestFormulaOfThePaperIsA1(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGroup(t)
@@ -28,6 +29,22 @@ func TestFormulaOfThePaperIsA1(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(events.GroupRewarded{}, "Recipe", "Alpha")); diff != "" {
 			t.Fatal(diff)
+		}
+		for m, answer := range got.Code {
+			for n, suite := range got.Test[m] {
+				if !answer.Loads || suite.Masked {
+					continue
+				}
+				if want := alpha*suite.RVal + (1-alpha)*suite.RAdv - suite.Penalty; suite.Reward != want {
+					t.Fatalf("answer %d, suite %d: reward %v, want %v of its terms", m, n, suite.Reward, want)
+				}
+				if len(g.Historical) == 0 || suite.Valid == 0 {
+					continue
+				}
+				if pass, adv := (suite.PassHist+suite.PassNew)/2, (suite.FailNew-suite.FailHist+1)/2; suite.Pass != pass || suite.RAdv != adv {
+					t.Fatalf("answer %d, suite %d: pass %v and R_adv %v, want %v and %v", m, n, suite.Pass, suite.RAdv, pass, adv)
+				}
+			}
 		}
 	})
 }
@@ -59,7 +76,7 @@ func TestFormulaIsItsName(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", f.Name(), err)
 		}
-		if diff := cmp.Diff(Recipe(f), again); diff != "" {
+		if diff := cmp.Diff(f, again); diff != "" {
 			t.Fatalf("%s:\n%s", f.Name(), diff)
 		}
 		g := drawGroup(t)

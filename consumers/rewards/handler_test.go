@@ -28,7 +28,7 @@ func executed(t *testing.T, purpose events.Purpose, answers ...events.ExecutedAn
 
 func handle(t *testing.T, e *events.Event) []*events.Event {
 	t.Helper()
-	h := &Handler{Recipe: A1{Alpha: DefaultAlpha}, Source: "rewards-1", Now: func() time.Time { return noon }}
+	h := &Handler{Recipe: A1(DefaultAlpha), Source: "rewards-1", Now: func() time.Time { return noon }}
 	out, err := h.Handle(context.Background(), e)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestStageDropsALostGroupByName(t *testing.T) {
 	if err := bus.Publish(t.Context(), message); err != nil {
 		t.Fatal(err)
 	}
-	h := &Handler{Recipe: A1{Alpha: DefaultAlpha}, Source: "rewards-1", Now: func() time.Time { return noon }}
+	h := &Handler{Recipe: A1(DefaultAlpha), Source: "rewards-1", Now: func() time.Time { return noon }}
 	s, err := stage.New(stage.Config{
 		Bus: bus, Run: "r1", Name: events.StageRewards, Instance: "1", Types: []events.Type{events.TypeCodeExecuted}, Handler: stage.Each(h.Handle),
 	})
@@ -113,7 +113,7 @@ func TestStageDropsALostGroupByName(t *testing.T) {
 
 func TestHandlerRefusesOtherEvents(t *testing.T) {
 	e := events.New("r1", "g", "x", noon, &events.StageHeartbeat{Stage: "x"})
-	if _, err := (&Handler{Recipe: Golden{}}).Handle(context.Background(), e); err == nil {
+	if _, err := (&Handler{Recipe: Golden()}).Handle(context.Background(), e); err == nil {
 		t.Error("a heartbeat was rewarded")
 	}
 }

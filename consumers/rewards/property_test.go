@@ -70,7 +70,7 @@ func score(t *rapid.T, g *events.CodeExecuted, alpha float64) *events.GroupRewar
 	if err := g.Validate(); err != nil {
 		t.Fatalf("drew an invalid group: %v", err)
 	}
-	out, err := Score(A1{Alpha: alpha}, g)
+	out, err := Score(A1(alpha), g)
 	if errors.Is(err, ErrAllMasked) {
 		t.Skip("everything is masked")
 	}

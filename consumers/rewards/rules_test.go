@@ -28,7 +28,7 @@ func threeAnswers() *events.CodeExecuted {
 	return g
 }
 
-func mustScore(t *testing.T, r Recipe, g *events.CodeExecuted) *events.GroupRewarded {
+func mustScore(t *testing.T, r Formula, g *events.CodeExecuted) *events.GroupRewarded {
 	t.Helper()
 	out, err := Score(r, g)
 	if err != nil {
@@ -55,7 +55,7 @@ func advantagesOf(g *events.GroupRewarded) (code []float64, test [][]float64) {
 // Self-Play has the rewards of A1, and compares all suites of the group.
 func TestSelfPlay(t *testing.T) {
 	g := threeAnswers()
-	a1, self := mustScore(t, A1{Alpha: 0.5}, g), mustScore(t, SelfPlay{A1{Alpha: 0.5}}, g)
+	a1, self := mustScore(t, A1(0.5), g), mustScore(t, SelfPlay(0.5), g)
 	if self.Recipe != NameSelfPlay || self.Alpha != 0.5 {
 		t.Errorf("recorded as %s, alpha %v", self.Recipe, self.Alpha)
 	}
@@ -160,7 +160,7 @@ func TestRules(t *testing.T) {
 		if r := got.Code[0].Reward; r != 0.8125 {
 			t.Errorf("R_code %v, want 0.8125", r)
 		}
-		if !f.Rules().Golden || PaperFormula().Rules().Golden || !(Golden{}).Rules().Golden {
+		if !f.Rules().Golden || PaperFormula().Rules().Golden || !Golden().Rules().Golden {
 			t.Error("golden tests are needed only by recipes that reward them")
 		}
 	})

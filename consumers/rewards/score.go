@@ -3,6 +3,7 @@ package rewards
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"codea1/events"
 )
@@ -21,7 +22,7 @@ var (
 // that the Test LLM learns from, and the changes of the Mistake Book. Score is
 // pure: equal groups give equal results. The group must pass
 // events.CodeExecuted.Validate.
-func Score(recipe Recipe, group *events.CodeExecuted) (*events.GroupRewarded, error) {
+func Score(recipe Formula, group *events.CodeExecuted) (*events.GroupRewarded, error) {
 	plan := &group.Plan
 	if plan.Suites > 0 && plan.Tests < 1 {
 		return nil, ErrNoTestsWanted
@@ -57,7 +58,7 @@ func Score(recipe Recipe, group *events.CodeExecuted) (*events.GroupRewarded, er
 	return out, nil
 }
 
-func scoreSuites(recipe Recipe, plan *events.Plan, answer *events.ExecutedAnswer) []events.SuiteReward {
+func scoreSuites(recipe Formula, plan *events.Plan, answer *events.ExecutedAnswer) []events.SuiteReward {
 	out := make([]events.SuiteReward, plan.Suites)
 	for n := range out {
 		if answer.Failure != "" || answer.Suites[n].Failure != "" {
@@ -69,16 +70,11 @@ func scoreSuites(recipe Recipe, plan *events.Plan, answer *events.ExecutedAnswer
 	return out
 }
 
-func scoreAnswer(recipe Recipe, rules *Rules, plan *events.Plan, answer *events.ExecutedAnswer, suites []events.SuiteReward) (events.AnswerReward, error) {
+func scoreAnswer(recipe Formula, rules *Rules, plan *events.Plan, answer *events.ExecutedAnswer, suites []events.SuiteReward) (events.AnswerReward, error) {
 	if answer.Failure != "" {
 		return events.AnswerReward{Masked: true}, nil
 	}
-	var scored []events.SuiteReward
-	for n := range suites {
-		if !suites[n].Masked {
-			scored = append(scored, suites[n])
-		}
-	}
+	scored := slices.DeleteFunc(slices.Clone(suites), func(s events.SuiteReward) bool { return s.Masked })
 	// An answer that lost all its suites has no measurement. An answer that does
 	// not load has a reward of 0 without any.
 	if rules.TrainsTest && answer.Loads && plan.Suites > 0 && len(scored) == 0 {
