@@ -17,5 +17,5 @@
 // The package does not depend on how answers are sampled and executed, or on
 // how the models are trained. It reads no clock, and only Load reads a file.
 //
-// Start reading at score.go, then formula.go and rules.go.
+// Start reading at score.go, then a1.go, formula.go and rules.go.
 package rewards

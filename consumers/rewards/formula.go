@@ -12,9 +12,6 @@ import (
 // outside its bounds.
 var ErrFormula = errors.New("not a reward formula")
 
-// ErrNoGolden is returned for an answer without verdicts of golden tests.
-var ErrNoGolden = errors.New("no golden test was run on the answer")
-
 // Formula is one way to reward a group: weights of the terms of Suite and
 // Answer, and rules for the rewards of the whole group. RECIPE.md describes the
 // fields that a user sets.
@@ -29,14 +26,6 @@ type Formula struct {
 
 	GroupRules Rules  // Golden follows from GoldenShare
 	Recipe     string // one of Names; empty for a formula of the user
-}
-
-// PaperFormula returns the formula of Code-A1 with DefaultAlpha.
-func PaperFormula() Formula {
-	return Formula{
-		Validity: DefaultAlpha, Adversarial: 1 - DefaultAlpha, Unprintable: 1,
-		AgainstHistorical: true, HistoricalShare: 0.5, GroupRules: paperRules,
-	}
 }
 
 // Name identifies the formula in group.rewarded and in configurations. For a
@@ -183,17 +172,3 @@ func ratio(part, whole int) float64 {
 }
 
 func clamp(x float64) float64 { return max(0, min(1, x)) }
-
-// goldenRate returns the share of the golden tests that an answer passes.
-func goldenRate(answer *events.ExecutedAnswer) (float64, error) {
-	if len(answer.Golden) == 0 {
-		return 0, ErrNoGolden
-	}
-	passed := 0
-	for i := range answer.Golden {
-		if answer.Golden[i].Verdict == events.VerdictPass {
-			passed++
-		}
-	}
-	return ratio(passed, len(answer.Golden)), nil
-}

@@ -20,10 +20,6 @@ const (
 	NameSelfPlay = "selfplay"
 )
 
-// DefaultAlpha gives validity and the adversarial term the same weight, as in
-// the paper.
-const DefaultAlpha = 0.5
-
 var (
 	// ErrUnknownRecipe is returned for a name that is neither one of Names nor
 	// the name of a Formula.
@@ -32,50 +28,12 @@ var (
 	ErrAlpha = errors.New("alpha is outside [0, 1]")
 )
 
+// recipes builds each recipe of the paper. A new one is a file with its formula
+// and an entry here.
 var recipes = map[string]func(alpha float64) Formula{
 	NameA1:       A1,
 	NameGolden:   func(float64) Formula { return Golden() },
 	NameSelfPlay: SelfPlay,
-}
-
-// A1 returns the adversarial reward of Code-A1 (arXiv 2603.15611). The Code LLM
-// earns the share of tests that its answer passes. The Test LLM earns alpha
-// times the validity of its suite plus 1-alpha times the adversarial term: the
-// failures of the answer on the suite, compared with its failures on the
-// historical tests.
-func A1(alpha float64) Formula {
-	f := PaperFormula()
-	f.Recipe, f.GroupRules.Alpha = NameA1, alpha
-	f.Validity, f.Adversarial = alpha, 1-alpha
-	return f
-}
-
-// Golden returns the paper's Golden Tests baseline: an answer earns the share of
-// the problem's golden tests that it passes, and no Test LLM is trained.
-func Golden() Formula {
-	return Formula{Recipe: NameGolden, GoldenShare: 1, GroupRules: Rules{Advantage: AdvantageStd}}
-}
-
-// SelfPlay returns the reward of the Self-Play baseline of Code-A1 (arXiv
-// 2603.15611). One model writes both answers and tests. It does not see the
-// answer when it writes tests for it, because it could then agree with itself.
-// The model is rewarded in both roles by the terms of A1. (The paper's
-// repository has no program for the baseline and the paper has no formula. That
-// the terms are those of A1 is our interpretation.)
-//
-// The difference to A1 follows from the missing answer in the prompt. All M x N
-// suites of a group answer the same prompt, so they are one set: the advantage
-// of a suite is relative to all suites of its group, not to the N suites of its
-// answer. Suites of answers that do not load are left out of this comparison
-// and have advantage 0.
-//
-// A recipe only rewards. It does not make one model of two, and it does not
-// remove the answer from the prompt. Applied to a run with two models it
-// computes the rewards that one model without the answer would have had.
-func SelfPlay(alpha float64) Formula {
-	f := A1(alpha)
-	f.Recipe, f.GroupRules.Compare = NameSelfPlay, CompareGroup
-	return f
 }
 
 // Names returns the names of the recipes, sorted.
