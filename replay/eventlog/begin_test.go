@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dgraph-io/ristretto/v2/z"
+
 	"codea1/events"
 	"codea1/replay/internal/replaytest"
 )
@@ -168,7 +170,7 @@ func TestFilterGrows(t *testing.T) {
 	if len(s.newer) != 3 || mistaken > len(ids)/20 {
 		t.Errorf("%d filters, %d of %d IDs taken for others", len(s.newer), mistaken, len(ids))
 	}
-	s.newer, s.room = make([]*bloom, 12), 0
+	s.newer, s.room = make([]*z.Bloom, 12), 0
 	s.add(id())
 	if !s.off || s.excludes(id()) {
 		t.Error("knows more than it can hold")
