@@ -34,7 +34,7 @@ bench: ## run all benchmarks once
 fuzz: ## fuzz every decoder for ten seconds each
 	@go list ./... | while read -r pkg; do \
 	  for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime 10s $$pkg || exit 1; \
+	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime 10s -fuzzminimizetime 5x $$pkg || exit 1; \
 	  done; \
 	done
 
