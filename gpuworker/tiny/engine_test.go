@@ -255,6 +255,9 @@ func TestRefusals(t *testing.T) {
 		if !errors.Is(err, ErrBadRequest) {
 			t.Errorf("%s: error %v", name, err)
 		}
+		if tooLong := name == "long prompt"; errors.Is(err, gpuworker.ErrPromptTooLong) != tooLong {
+			t.Errorf("%s: error %v, want ErrPromptTooLong: %v", name, err, tooLong)
+		}
 	}
 	if _, err := e.LogProbs(t.Context(), gpuworker.Reference, nil, 1); !errors.Is(err, ErrNoReference) {
 		t.Errorf("error %v", err)

@@ -25,8 +25,8 @@ func (e *Engine) Sample(ctx context.Context, requests []gpuworker.SampleRequest,
 			return nil, fmt.Errorf("request %d: %w", i, err)
 		}
 		if len(r.Prompt)+params.MaxTokens > config.Positions {
-			return nil, fmt.Errorf("request %d: %w: a prompt of %d tokens and %d more exceed the model's %d positions",
-				i, ErrBadRequest, len(r.Prompt), params.MaxTokens, config.Positions)
+			return nil, fmt.Errorf("request %d: %w: %w: %d tokens and %d new ones exceed its %d positions",
+				i, ErrBadRequest, gpuworker.ErrPromptTooLong, len(r.Prompt), params.MaxTokens, config.Positions)
 		}
 		for _, seed := range r.Seeds {
 			all = append(all, &sequence{request: i, prompt: r.Prompt, rng: rand.New(rand.NewPCG(seed, seedStream))})
