@@ -34,11 +34,11 @@ import (
 // of each call (10 to 20 where it is compiled, see call.go), and not less than
 // Python's ast takes to read the suites (about 8 us a test); theirs not less than
 // the start of Python (about 10 ms with the site module, and several times that
-// where packages hook into every start: look at BenchmarkProcess first). What a
-// program itself does is the same on both sides and brings the ratio down to 1 as
-// it grows; here it is next to nothing, as in most tests of functions.
+// where packages hook into every start: look at BenchmarkProcess first). The
+// work of the program itself is the same on both sides. It brings the ratio down to 1
+// as it grows; here it is next to nothing, as in most tests of functions.
 //
-// CODEA1_SANDBOXFUSION names a checkout of SandboxFusion, whose own runner is
+// CODEA1_SANDBOXFUSION names a checkout of SandboxFusion. Its own runner is
 // then run instead of the one that testdata/compare/fusion.py rebuilds, and
 // CODEA1_SANDBOXFUSION_PYTHON a Python that has the modules that it imports.
 
@@ -89,8 +89,8 @@ func BenchmarkAnswerJobs(b *testing.B) {
 	}
 }
 
-// answerGroup is a group whose tests are all different and all right, and whose
-// answers each fail some.
+// answerGroup is a group with tests that are all different and all right. Each of its
+// answers fails some.
 func answerGroup(header string) *events.TestsSampled {
 	const answers, suites, tests = 8, 8, 8
 	truth := header + "def f(xs, k=1):\n    return [x * k for x in sorted(xs, reverse=True)]\n"
@@ -137,7 +137,7 @@ func requireAllKept(b *testing.B, out *events.CodeExecuted) {
 
 // BenchmarkSmallJobs is the smallest job: define a function, eight asserts.
 // Against it stands SandboxFusion's way of running Python, without its HTTP server.
-// The runner that is rebuilt for it leaves out what the real one does besides (its
+// The runner that is rebuilt for it leaves out other work of the real one (its
 // models, its log, its look for the process with psutil), and takes two thirds of
 // the time.
 func BenchmarkSmallJobs(b *testing.B) {
@@ -267,7 +267,7 @@ func (r *runner) ask(b *testing.B, line string, counts int) []int {
 	return found
 }
 
-// effort adds up what one side took.
+// effort adds up the time that one side took.
 type effort struct{ wall, cpu time.Duration }
 
 // add does work. used returns the CPU time of the other processes concerned.

@@ -3,7 +3,7 @@
 //
 // It owns the reading of test suites, the decision which tests are kept, golden
 // tests, and the execution stage. It must not know how a program is run or
-// isolated: that is package sandbox. It must not know what a verdict is worth:
+// isolated: that is package sandbox. It must not know the reward of a verdict:
 // that is package rewards.
 //
 // The rules that keep a test honest:

@@ -32,7 +32,7 @@ type goldenScript struct {
 }
 
 // PlanGolden parses golden tests; each is one assert or one stand-alone script.
-// `assert entry(...) == value` becomes a call whose value is compared outside the
+// `assert entry(...) == value` becomes a call. Its value is compared outside the
 // program's process. Any other test is a script. It runs in a process of its own
 // and has its calls made for it (harness/proxies.py). If it needs more of the
 // program than calls of the entry point with literals, it runs inside the program's

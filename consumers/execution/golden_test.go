@@ -92,7 +92,7 @@ func TestLongScript(t *testing.T) {
 	if want := (events.GoldenVerdict{Verdict: "pass", InProcess: true}); got[0] != want {
 		t.Errorf("got %+v", got[0])
 	}
-	// Its text is below the limit, but not by what a value's parts weigh.
+	// Its text is below the limit, but the weight of its value's parts is not.
 	test = "assert f(90_000) == [" + strings.Repeat("'xxxx', ", 90_000) + "]"
 	got, err = x.Check(t.Context(), "def f(n): return ['xxxx'] * n", "f", []string{test})
 	if err != nil {
@@ -117,8 +117,8 @@ func TestManyCallsBehindConversions(t *testing.T) {
 	}
 }
 
-// TestGroundTruthSettles: what the ground truth passes only inside its process
-// is tested there, whatever the answer; what it does not pass at all is not.
+// TestGroundTruthSettles: a test that the ground truth passes only inside its process
+// is run there for every answer. A test that it does not pass at all is not run.
 func TestGroundTruthSettles(t *testing.T) {
 	t.Parallel()
 	x := openExecutor(t, sandbox.Config{Workers: 1, CallTimeout: 20 * time.Second})
@@ -200,7 +200,7 @@ func TestScriptStyles(t *testing.T) {
 	}
 }
 
-// TestObjects: a class as the entry point, whose objects stay with the program.
+// TestObjects: the entry point is a class, and its objects stay with the program.
 func TestObjects(t *testing.T) {
 	t.Parallel()
 	x := openExecutor(t, quick)
@@ -313,8 +313,8 @@ def f():
 	}
 }
 
-// TestLargeValuesInScripts: a program whose values are too many for a script's process
-// fails the script; it is no failure of the sandbox, and no other program's affair.
+// TestLargeValuesInScripts: a program with too many values for a script's process
+// fails the script. It is no failure of the sandbox, and no other program's affair.
 func TestLargeValuesInScripts(t *testing.T) {
 	x := openExecutor(t, quick)
 	const test = "def check(c):\n for i in range(150): assert len(c(i)) != 9\n"

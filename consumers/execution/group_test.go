@@ -37,7 +37,7 @@ func sampled(solution string, historical []events.HistoricalTest, codes []string
 	return in
 }
 
-// transcript writes what became of a group, one line per test.
+// transcript writes the outcome of a group, one line per test.
 func transcript(out *events.CodeExecuted) string {
 	var b strings.Builder
 	for i, a := range out.Answers {
@@ -105,7 +105,7 @@ answer 2: loads false, historical [not_run not_run]
 }
 
 // TestGroundTruthPassesEverySuite: an expectation comes from the ground truth,
-// and an answer that is the ground truth passes whatever the suite does.
+// and an answer that is the ground truth passes with every suite.
 func TestGroundTruthPassesEverySuite(t *testing.T) {
 	x := openExecutor(t, quick)
 	const solution = "import random\ncache = []\ndef f(x):\n cache.append(x)\n return random.random(), {str(v) for v in x}, x"
@@ -155,7 +155,7 @@ func TestGroundTruthErrors(t *testing.T) {
 	}
 }
 
-// TestTruthInParts: what a ground truth that counts its calls returns depends on
+// TestTruthInParts: the values of a ground truth that counts its calls depend on
 // the calls, not on how many processes there are at a time.
 func TestTruthInParts(t *testing.T) {
 	problem := &events.Problem{ID: "p", EntryPoint: "f", Solution: "n = 0\ndef f(x):\n    global n\n    n += 1\n    return n"}

@@ -19,7 +19,7 @@ type poolKey struct {
 var pools = sandboxtest.Pools[poolKey, *sandbox.Pool]{Skip: sandbox.ErrNotIsolated}
 
 // quick is a configuration for tests that have to wait for a time limit: long
-// enough for whatever ends on its own, on a busy machine too.
+// enough for every program that ends on its own, on a busy machine too.
 var quick = sandbox.Config{Workers: 1, CallTimeout: sandboxtest.CallTimeout, MemoryBytes: 192 << 20, CacheBytes: -1}
 
 // openExecutor returns an executor on a pool that tests with the same

@@ -8,7 +8,7 @@ import (
 	"codea1/events"
 )
 
-// TestSuitesReachNoProgram: what a suite's expressions do reaches neither the ground
+// TestSuitesReachNoProgram: a suite's expressions affect neither the ground
 // truth nor an answer, nor the tests of any other suite.
 func TestSuitesReachNoProgram(t *testing.T) {
 	x := openExecutor(t, quick)

@@ -9,7 +9,7 @@ import (
 	"codea1/consumers/execution/literal"
 )
 
-// TestParseSuites is the table of what counts as a test. Each line of want is
+// TestParseSuites is the table of the texts that count as tests. Each line of want is
 // `call == stated`, or `!` and a part of the reason.
 func TestParseSuites(t *testing.T) {
 	t.Parallel()

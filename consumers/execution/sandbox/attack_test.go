@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAnswersHoldLittle: what a pool keeps of a program's answers is bounded, however
-// large each is and whatever frames the program makes up.
+// TestAnswersHoldLittle: a pool keeps a bounded part of a program's answers, however
+// large each is and with any frames that the program makes up.
 func TestAnswersHoldLittle(t *testing.T) {
 	const calls, most = 60, 128 << 20
 	for name, code := range map[string]string{

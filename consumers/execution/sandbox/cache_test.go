@@ -13,7 +13,7 @@ import (
 func TestCache(t *testing.T) {
 	config := quick
 	config.CacheBytes = 0 // the default
-	// A pool of its own: what it has seen counts.
+	// The test has a pool of its own, because the cached results count.
 	p, err := Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ def f(x):
 	}
 }
 
-// stock is what a pool could leak.
+// stock counts the things that a pool could leak.
 type stock struct {
 	descriptors, mounts, processes int
 	heapKiB                        int64

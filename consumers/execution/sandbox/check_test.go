@@ -10,7 +10,7 @@ import (
 
 func TestBreakOut(t *testing.T) {
 	t.Parallel()
-	// Landlock and control groups stop what namespaces stop.
+	// Landlock and control groups stop the same attempts as namespaces.
 	confined := openAt(t, LevelConfined, quick)
 	attempts, err := confined.BreakOut(t.Context())
 	if err != nil {

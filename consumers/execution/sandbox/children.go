@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	// errEnded ends a conversation whose context is done; the fork server is fine.
+	// errEnded ends a conversation when its context is done; the fork server is fine.
 	errEnded = errors.New("cancelled")
 	// errForged is a frame that breaks the protocol: the candidate wrote it.
 	errForged = errors.New("not an answer frame")

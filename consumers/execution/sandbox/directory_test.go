@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRootsAreNotSwept has pools make their directories at once, each removing
-// what it takes for abandoned. None loses one that it has locked.
+// TestRootsAreNotSwept has pools make their directories at once. Each removes
+// the directories that it takes for abandoned. None loses one that it has locked.
 func TestRootsAreNotSwept(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var making sync.WaitGroup

@@ -5,9 +5,9 @@
 // executions. It must not know groups, tests or verdicts: those are package
 // execution.
 //
-// What keeps a candidate from cheating and from doing harm:
+// These measures keep a candidate from cheating and from doing harm:
 //
-//   - A candidate's process receives calls, never what they should return. It
+//   - A candidate's process receives calls, never the expected values. It
 //     sends each value back as literal text (package literal) over a socket of
 //     its own. Its standard output is discarded.
 //   - Every program runs in a fresh child of a fork server that never reads a
@@ -27,7 +27,7 @@
 //   - Load on the machine changes no outcome: the time for which a child waited
 //     for a core is added to its limits (job_time.go).
 //   - A sandbox that dies is an *Error, retried and never an outcome. The next
-//     pool removes what a killed pool left behind.
+//     pool removes the files and groups that a killed pool left behind.
 //
 // `codea1 sandbox check` prints which of these hold on a machine and tries to
 // break out. Two things are not prevented at LevelConfined: filling the disk of

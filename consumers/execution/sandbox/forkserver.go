@@ -134,8 +134,8 @@ func startForkServer(python interpreter, directory string, level Level, config C
 	return f, nil
 }
 
-// greet waits until the fork server is ready. The error says what the machine
-// refused.
+// greet waits until the fork server is ready. The error names the step that
+// the machine refused.
 func (f *forkServer) greet(level Level) error {
 	var greeting, version [1]byte
 	if err := f.read(greeting[:], startTimeout); err != nil {

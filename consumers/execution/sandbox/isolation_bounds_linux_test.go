@@ -95,7 +95,7 @@ func (g *controlGroup) most() (int64, error) {
 }
 
 // TestKilledPoolIsSweptUp kills a process that has a pool. The next pool removes
-// what that left behind, and nothing that is in use.
+// the directory that the killed one left behind, and nothing that is in use.
 func TestKilledPoolIsSweptUp(t *testing.T) {
 	if os.Getenv("CODEA1_TEST_HOLD_POOL") != "" {
 		p := openOwn(t, LevelIsolated, quick)

@@ -238,7 +238,7 @@ func (g *controlGroup) admit(pid int) error {
 	return nil
 }
 
-// remove removes the group, whose processes have ended or are about to.
+// remove removes the group. Its processes have ended or are about to.
 func (g *controlGroup) remove() error {
 	if g == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"codea1/consumers/execution/literal"
 )
 
-// TestIsolated asks a candidate what it can see and do.
+// TestIsolated has a candidate report everything that it can see and do.
 func TestIsolated(t *testing.T) {
 	p := openAt(t, LevelIsolated, quick)
 	const code = `

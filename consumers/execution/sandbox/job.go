@@ -19,7 +19,7 @@ type Job struct {
 	Each       time.Duration // for one item; 0 means the call timeout
 }
 
-// JobKind says what the items of a job are.
+// JobKind is the kind of a job's items.
 type JobKind string
 
 // The kinds of jobs.

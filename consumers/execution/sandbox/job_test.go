@@ -41,7 +41,7 @@ func FuzzFrame(f *testing.F) {
 // answer, and nothing is left behind.
 func TestManyJobs(t *testing.T) {
 	p := openPool(t, Config{Workers: 2, CallTimeout: quick.CallTimeout, MemoryBytes: quick.MemoryBytes})
-	// The first jobs open what is kept open.
+	// The first jobs open the descriptors that stay open.
 	runOne(t, p, "", "1")
 	before := openDescriptors(t)
 	const code = `

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Pool runs jobs on a backend, a fixed number at a time, and remembers what
-// executions returned. Its methods may be called from any number of goroutines;
+// Pool runs jobs on a backend, a fixed number at a time, and remembers the
+// results of executions. Its methods may be called from any number of goroutines;
 // a job waits for a free slot.
 type Pool struct {
 	config  Config
@@ -21,11 +21,11 @@ type Pool struct {
 }
 
 // Backend is where jobs run: the fork servers of this machine, or a SandboxFusion
-// server. A program, its calls and what they return mean the same in both.
+// server. A program, its calls and their results mean the same in both.
 type Backend interface {
-	// Do does a job whose limits are set. At most one job at a time has a slot.
-	// The error is ctx's, ErrClosed or a *Error: what the job's program does
-	// never makes one.
+	// Do does a job with its limits set. At most one job at a time has a slot.
+	// The error is ctx's, ErrClosed or a *Error. The job's program never
+	// causes one.
 	Do(ctx context.Context, slot Slot, j Job) (Session, error)
 	// Describe returns the same description at every call.
 	Describe() Description

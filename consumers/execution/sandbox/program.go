@@ -53,7 +53,7 @@ type Report struct {
 // program is loaded once, and once more after each call that hangs or crashes.
 // It loads if it runs through, defines the entry point and that is callable.
 //
-// The error is ctx's, ErrClosed or a *Error; what the program does never makes
+// The error is ctx's, ErrClosed or a *Error. The program itself never causes
 // one.
 func (p *Pool) Run(ctx context.Context, program Program, calls []string) (Report, error) {
 	return p.RunWithin(ctx, program, calls, p.config.JobTimeout, p.config.ValueBytes)

@@ -9,7 +9,7 @@ import (
 )
 
 // quick is a configuration for tests that have to wait for a time limit: long
-// enough for whatever ends on its own, on a busy machine too.
+// enough for every program that ends on its own, on a busy machine too.
 var quick = Config{Workers: 1, CallTimeout: sandboxtest.CallTimeout, MemoryBytes: 192 << 20, CacheBytes: -1}
 
 // show writes an outcome as its kind, with the value if there is one.

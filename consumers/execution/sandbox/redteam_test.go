@@ -11,9 +11,9 @@ import (
 	"codea1/consumers/execution/literal"
 )
 
-// TestRedTeam runs every attack of testdata/redteam. Each defines solve, whose
-// right answers it cannot know; none may earn a pass, harm the fork server,
-// leave a process or a file, or change what the next candidate sees.
+// TestRedTeam runs every attack of testdata/redteam. Each defines solve
+// without knowing the right answers. None may earn a pass, harm the fork server,
+// leave a process or a file, or change anything for the next candidate.
 //
 // Only isolated: some attacks would harm the machine.
 func TestRedTeam(t *testing.T) {
@@ -56,7 +56,7 @@ func attack(t *testing.T, p *Pool, path string) {
 			t.Errorf("call %d passes: %+v", i, got)
 		}
 	}
-	// The limits of this pool are tight; what follows may wait.
+	// The limits of this pool are tight; the next program may wait.
 	const after = `
 import builtins, json, os, sys, threading
 def look():

@@ -15,8 +15,8 @@ const quietTime = 2 * time.Millisecond
 // jobSocket is the pool's end of a child's job socket.
 //
 // To wake a reader for each frame costs as much as the small call that the frame
-// answers. So the reader waits only for the end of the conversation and reads every
-// quietTime what has come; the frames stay in the socket even if the child dies.
+// answers. So the reader waits only for the end of the conversation and reads the
+// new frames every quietTime; they stay in the socket even if the child dies.
 // After a quietTime without a frame, the reader waits for each frame, because the
 // child may hang until its time limit.
 type jobSocket struct {

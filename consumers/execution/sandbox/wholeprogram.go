@@ -40,8 +40,8 @@ var ErrThisMachineOnly = errors.New("whole programs run, and are isolated, on th
 const watchSlack = 5 * time.Second
 
 // RunProgram runs a whole program, with its input and output, in a child of its
-// own. The error is ctx's, ErrClosed, ErrThisMachineOnly or a *Error; what the
-// program does never makes one.
+// own. The error is ctx's, ErrClosed, ErrThisMachineOnly or a *Error. The
+// program itself never causes one.
 func (p *Pool) RunProgram(ctx context.Context, program *WholeProgram) (*ProgramEnd, error) {
 	item, err := json.Marshal(program)
 	if err != nil {

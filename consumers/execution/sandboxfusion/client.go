@@ -40,7 +40,7 @@ type client struct {
 	pace    pace
 }
 
-// levelElsewhere is the level of a pool whose programs run on a server.
+// levelElsewhere is the level of a pool that runs its programs on a server.
 const levelElsewhere sandbox.Level = "remote"
 
 const (
@@ -68,7 +68,7 @@ func Open(ctx context.Context, flags *sandbox.Flags, logger *slog.Logger) (*sand
 	return openServer(ctx, flags.Sandbox, flags.Config(logger), defaultPace)
 }
 
-// openServer opens a pool whose jobs run on a server and checks the Python there.
+// openServer opens a pool that runs its jobs on a server and checks the Python there.
 func openServer(ctx context.Context, server string, config sandbox.Config, pace pace) (*sandbox.Pool, error) {
 	config.Workers = cmp.Or(config.Workers, requestsAtATime)
 	config, err := config.Complete()

@@ -75,7 +75,7 @@ func misbehaviours() map[string]http.HandlerFunc {
 	}
 }
 
-// nonceOf reads the nonce of a request, as whoever runs it can.
+// nonceOf reads the nonce of a request, as any server that runs it can.
 func nonceOf(r *http.Request) string {
 	var request RunCodeRequest
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || len(request.FetchFiles) != 1 {
@@ -137,8 +137,8 @@ func TestRemoteHang(t *testing.T) {
 	}
 }
 
-// TestRemoteHugeReply: what is over the limit is not read, and is blamed on the
-// program only where a harmless one gets an answer.
+// TestRemoteHugeReply: a reply is not read beyond the limit. The program is blamed for
+// it only where a harmless one gets an answer.
 func TestRemoteHugeReply(t *testing.T) {
 	t.Parallel()
 	behind := Handler(openPool(t, sandbox.Config{Workers: 1, FileBytes: 16 << 20}), ServeLimits{})

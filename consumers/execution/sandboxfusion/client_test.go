@@ -24,8 +24,8 @@ import (
 // hasty does not make a test wait.
 var hasty = pace{pause: time.Millisecond, longest: 5 * time.Millisecond, patience: 500 * time.Millisecond, queue: 20 * time.Second}
 
-// unhurried has limits that a busy server keeps: there, nothing counts what a program
-// waits for a core.
+// unhurried has limits that a busy server keeps: there, nothing counts the time that
+// a program waits for a core.
 var unhurried = sandbox.Config{Workers: 1, CallTimeout: 5 * time.Second, JobTimeout: 40 * time.Second, MemoryBytes: quick.MemoryBytes, CacheBytes: -1}
 
 // TestRemote uses one server of this package, with a sandbox of its own, or that
@@ -50,7 +50,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// openServed opens a pool whose programs run on a server.
+// openServed opens a pool that runs its programs on a server.
 func openServed(t *testing.T, address string, config sandbox.Config) *sandbox.Pool {
 	t.Helper()
 	return openServedAt(t, address, config, hasty)
@@ -213,7 +213,7 @@ func testRemoteRedTeam(t *testing.T, address string) {
 }
 
 // testRemoteForgery: a program that writes the lines of an answer itself has
-// only chosen what its calls return.
+// only chosen the values that its calls return.
 func testRemoteForgery(t *testing.T, address string) {
 	config := unhurried
 	config.Workers = 4
@@ -299,7 +299,7 @@ func TestRemoteAddress(t *testing.T) {
 	}
 }
 
-// testRemoteIsNoMachine: what is about this machine is not done on another.
+// testRemoteIsNoMachine: commands about this machine are refused on a remote pool.
 func testRemoteIsNoMachine(t *testing.T, address string) {
 	flags := sandbox.Flags{Sandbox: "http://127.0.0.1:1"}
 	if err := (&sandbox.CheckCommand{Flags: flags}).Run(t.Context(), io.Discard, slog.New(slog.DiscardHandler)); !errors.Is(err, sandbox.ErrThisMachineOnly) {

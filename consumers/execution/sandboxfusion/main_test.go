@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(pools.Main(m)) }
 var pools = sandboxtest.Pools[sandbox.Config, *sandbox.Pool]{Skip: sandbox.ErrNotIsolated}
 
 // quick is a configuration for tests that have to wait for a time limit: long
-// enough for whatever ends on its own, on a busy machine too.
+// enough for every program that ends on its own, on a busy machine too.
 var quick = sandbox.Config{Workers: 1, CallTimeout: sandboxtest.CallTimeout, MemoryBytes: 192 << 20, CacheBytes: -1}
 
 // openPool returns a pool that tests with the same configuration share.

@@ -118,7 +118,7 @@ func localPath(name string) bool {
 
 // RunCode runs a whole program, with its input and output, in a child of its
 // own. The error says which field of the request is wrong, or is ctx's,
-// sandbox.ErrClosed or a *sandbox.Error; what the program does never makes one.
+// sandbox.ErrClosed or a *sandbox.Error. The program itself never causes one.
 func RunCode(ctx context.Context, pool *sandbox.Pool, request *RunCodeRequest) (*RunCodeResponse, error) {
 	config := pool.Config()
 	limit, err := request.validate(config.MemoryBytes >> 20)

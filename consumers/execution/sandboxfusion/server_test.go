@@ -165,7 +165,7 @@ func TestRunCodeLarge(t *testing.T) {
 	}
 }
 
-// TestRunCodeMemory: a program's own limit holds, and what it may not have.
+// TestRunCodeMemory: a program's own memory limit holds; 0 and -1 mean the pool's.
 func TestRunCodeMemory(t *testing.T) {
 	p := openPool(t, sandbox.Config{Workers: 1, MemoryBytes: 1 << 30})
 	const code = "try: print(len(bytearray(300 << 20)) >> 20)\nexcept MemoryError: print('too much')"

@@ -10,7 +10,7 @@ import (
 )
 
 // Pools keeps pools open from test to test, one for each key. To open one costs
-// more than most tests. As with candidates, no test sees what another left.
+// more than most tests. As with candidates, no test sees anything that another left.
 type Pools[K comparable, P io.Closer] struct {
 	// Skip is the error of opening that skips the test.
 	Skip error

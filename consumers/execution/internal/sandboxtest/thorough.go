@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Thorough reports whether tests repeat for confidence what the default run does
-// once: CODEA1_TEST_THOROUGH=1.
+// Thorough reports whether tests repeat for confidence the checks that the default
+// run does once: CODEA1_TEST_THOROUGH=1.
 var Thorough = os.Getenv("CODEA1_TEST_THOROUGH") == "1"
 
 // CallTimeout is the time limit of tests that wait for it. It is long enough for

@@ -9,5 +9,5 @@ const (
 	foreignNumbers = 0x40000000 // no call has such a number
 )
 
-// allowedHere are the calls whose names differ on this architecture.
+// allowedHere are the calls with other names on this architecture.
 var allowedHere = []uint32{unix.SYS_FSTATAT, unix.SYS_RENAMEAT}
