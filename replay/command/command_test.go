@@ -81,8 +81,8 @@ p0       1      f(2)  0
 assert f(1) == 0  # count 2
 assert f(0) == 0  # count 1
 `[1:]},
-		{"mistakes show " + run + " p99", "# problem p99: 0 tests in the Mistake Book\n"},
-		{"mistakes show " + run + " p99 --json", ""},
+		{"mistakes show " + run + " p5 --at start", "# problem p5: 0 tests in the Mistake Book\n"},
+		{"mistakes show " + run + " p5 --at start --json", ""},
 	} {
 		got, err := execute(t, strings.Fields(tt.args)...)
 		if err != nil {
@@ -94,6 +94,34 @@ assert f(0) == 0  # count 1
 	}
 	if _, err := execute(t, "replay", "verify", filepath.Join(runs, "r3")); !errors.Is(err, eventlog.ErrNoLog) {
 		t.Errorf("a run that is not there: %v", err)
+	}
+}
+
+// TestUnknownNames: a command that is asked for an unknown problem, test or group names
+// it, tells how to list the known ones, and prints nothing else.
+func TestUnknownNames(t *testing.T) {
+	t.Parallel()
+	run, l := eventlogtest.Run(t, replaytest.Tell(t))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ args, name, hint string }{
+		{"mistakes show RUN nope", `problem "nope"`, "codea1 mistakes list"},
+		{"mistakes show RUN nope --json", `problem "nope"`, "codea1 mistakes list"},
+		{"mistakes list RUN --problem nope", `problem "nope"`, "codea1 mistakes list"},
+		{"mistakes history RUN nope", `problem "nope"`, "codea1 mistakes list"},
+		{"mistakes history RUN nope --json", `problem "nope"`, "codea1 mistakes list"},
+		{"mistakes history RUN p0 --call f(7)", "problem p0: no test with the call f(7)", "codea1 mistakes history"},
+		{"mistakes history RUN p0 --call f(7) --json", "problem p0: no test with the call f(7)", "codea1 mistakes history"},
+		{"mistakes diff RUN --to step:9", "step 9", "not been trained"},
+		{"mistakes export RUN --at 999", "position 999", "the log ends at 31"},
+		{"replay explain RUN --group nope", "group nope", "codea1 replay explain RUN --step N"},
+		{"replay explain RUN --step 9", "step 9", "codea1 replay state"},
+	} {
+		out, err := execute(t, strings.Fields(strings.Replace(tt.args, "RUN", run, 1))...)
+		if err == nil || out != "" || !strings.Contains(err.Error(), tt.name) || !strings.Contains(err.Error(), tt.hint) {
+			t.Errorf("%s: %v, output %q; want %q, %q", tt.args, err, out, tt.name, tt.hint)
+		}
 	}
 }
 

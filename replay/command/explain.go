@@ -39,6 +39,9 @@ func (c *ExplainCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 
 func (c *ExplainCommand) explainGroup(ctx context.Context, out io.Writer, l *eventlog.Log) error {
 	lineage, err := query.Explain(ctx, l, c.Group)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return fmt.Errorf("%w; `codea1 replay explain RUN --step N` lists the groups of a step", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -83,5 +86,5 @@ func (c *ExplainCommand) explainStep(ctx context.Context, out io.Writer, l *even
 		_, err = io.WriteString(out, explainStep(u, shares))
 		return err
 	}
-	return fmt.Errorf("step %d of role %s: no such update: %w", c.Step, c.Role, eventlog.ErrNotFound)
+	return fmt.Errorf("step %d of role %s: no such update: %w; `codea1 replay state RUN` shows the newest versions", c.Step, c.Role, eventlog.ErrNotFound)
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -13,6 +14,7 @@ import (
 	"codea1/replay/eventlog"
 	"codea1/replay/export"
 	"codea1/replay/mistakes"
+	"codea1/replay/query"
 )
 
 // ListCommand is `codea1 mistakes list`.
@@ -42,8 +44,23 @@ func (c *ListCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logge
 		if err != nil {
 			return err
 		}
+		if c.Problem != "" && len(book.Tests(c.Problem)) == 0 {
+			if err := checkPosed(ctx, l, c.Problem); err != nil {
+				return err
+			}
+		}
 		return c.print(out, book)
 	})
+}
+
+// checkPosed returns an error for a problem that the run has not posed. It
+// distinguishes a mistyped ID from a problem without tests in the Mistake Book.
+func checkPosed(ctx context.Context, l *eventlog.Log, problemID string) error {
+	err := query.CheckPosed(ctx, l, problemID)
+	if errors.Is(err, query.ErrNotPosed) {
+		return fmt.Errorf("%w; `codea1 mistakes list` lists the problems with tests", err)
+	}
+	return err
 }
 
 func (c *ListCommand) print(out io.Writer, book export.Tests) error {
@@ -81,6 +98,11 @@ func (c *ShowCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logge
 		book, err := bookAt(ctx, l, c.At)
 		if err != nil {
 			return err
+		}
+		if len(book.Tests(c.ProblemID)) == 0 {
+			if err := checkPosed(ctx, l, c.ProblemID); err != nil {
+				return err
+			}
 		}
 		return c.print(out, book)
 	})

@@ -40,29 +40,38 @@ func (c *HistoryCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 }
 
 func (c *HistoryCommand) print(ctx context.Context, out io.Writer, l *eventlog.Log) error {
-	if c.JSON {
-		encoder := export.NewLines(out)
-		return query.BookHistory(ctx, l, c.ProblemID, c.Call, func(t query.TestChange) error {
-			return encoder.Encode(changeJSON{t.Seq, t.Group, t.Step, t.Change.ProblemID, t.Change.Call, t.Change.Expected, t.Change.Before, t.Change.Count, t.Answers})
-		})
-	}
 	table := newTable(out)
+	encoder := export.NewLines(out)
 	changes := 0
 	err := query.BookHistory(ctx, l, c.ProblemID, c.Call, func(t query.TestChange) error {
-		if changes++; changes == 1 {
+		changes++
+		if c.JSON {
+			return encoder.Encode(changeJSON{t.Seq, t.Group, t.Step, t.Change.ProblemID, t.Change.Call, t.Change.Expected, t.Change.Before, t.Change.Count, t.Answers})
+		}
+		if changes == 1 {
 			fmt.Fprintln(table, "EVENT\tGROUP\tCOUNT\tTEST\tBY")
 		}
 		_, err := fmt.Fprintf(table, "%d\t%s\t%s\tassert %s == %s\t%s\n", t.Seq, t.Group, fromTo(&t.Change), clip(t.Change.Call, 60), clip(t.Change.Expected, 40), by(&t))
 		return err
 	})
 	if err == nil && changes == 0 {
-		tests := "test"
-		if c.Call != "" {
-			tests = "test of " + c.Call
-		}
-		fmt.Fprintf(table, "problem %s: no %s has been in the Mistake Book\n", c.ProblemID, tests)
+		err = c.nothing(ctx, table, l)
 	}
 	return errors.Join(err, table.Flush())
+}
+
+// nothing returns an error for an unknown problem or test. A problem that was posed
+// but never had a test in the book is no error.
+func (c *HistoryCommand) nothing(ctx context.Context, out io.Writer, l *eventlog.Log) error {
+	err := checkPosed(ctx, l, c.ProblemID)
+	switch {
+	case err != nil || c.JSON && c.Call == "":
+		return err
+	case c.Call != "":
+		return fmt.Errorf("problem %s: no test with the call %s has been in the Mistake Book; `codea1 mistakes history` without --call lists the problem's tests", c.ProblemID, c.Call)
+	}
+	_, err = fmt.Fprintf(out, "problem %s: no test has been in the Mistake Book\n", c.ProblemID)
+	return err
 }
 
 // fromTo describes the change of a count.

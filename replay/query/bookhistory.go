@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"codea1/events"
@@ -16,6 +17,30 @@ type TestChange struct {
 	Step    int
 	Change  mistakes.Change
 	Answers []int // that failed the test (an increment) or passed it (a decrement)
+}
+
+// ErrNotPosed is returned for a problem that no group of the run has posed.
+var ErrNotPosed = errors.New("the run has not posed this problem")
+
+// CheckPosed returns ErrNotPosed for an unknown problem. It reads problems up to the
+// first group of this one; problems that cannot be decoded are left out.
+func CheckPosed(ctx context.Context, log eventlog.Reader, problemID string) error {
+	for r, err := range log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypeProblemPosed}}) {
+		if err != nil {
+			return err
+		}
+		e, err := r.Decode()
+		if eventlog.IsUnreadable(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if e.Payload.(*events.ProblemPosed).Problem.ID == problemID {
+			return nil
+		}
+	}
+	return fmt.Errorf("problem %q: %w", problemID, ErrNotPosed)
 }
 
 // BookHistory calls visit for every change of the tests of a problem, in order.
