@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -51,6 +52,9 @@ func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 	if err != nil {
 		return err
 	}
+	if err := rewardsMost(name, &report); err != nil {
+		return err
+	}
 	if c.JSON {
 		return export.NewLines(out).Encode(&report)
 	}
@@ -60,6 +64,33 @@ func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 		}
 	}
 	return c.print(out, name, &report)
+}
+
+// ErrUnscorable is returned for a recipe that cannot reward most groups of a run. The
+// averages over the other groups would say nothing about the run.
+var ErrUnscorable = errors.New("the recipe cannot reward most groups of this run")
+
+// rewardsMost returns ErrUnscorable, with the numbers of groups, for such a recipe.
+func rewardsMost(name string, r *query.Rescored) error {
+	total := r.Groups + r.Unscorable
+	switch {
+	case r.Unscorable <= r.Groups:
+		return nil
+	case r.NoGolden > r.Groups:
+		return fmt.Errorf("%s of %s groups have no golden verdicts: %s: %w (first %s); choose another recipe, or a run with golden tests",
+			thousands(r.NoGolden), thousands(total), name, ErrUnscorable, r.Why)
+	}
+	return fmt.Errorf("%s of %s groups cannot be rewarded: %s: %w (first %s)",
+		thousands(r.Unscorable), thousands(total), name, ErrUnscorable, r.Why)
+}
+
+// thousands writes a number with a comma after every three digits.
+func thousands(n uint64) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }
 
 // recipe returns the recipe and its name in the report; for a file also its

@@ -45,3 +45,37 @@ func TestRescoreFromFile(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
+
+// TestRescoreMostlyWithoutGolden: a recipe that can reward only a few groups has no
+// result. Half of the groups are enough for one.
+func TestRescoreMostlyWithoutGolden(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		without int // steps without golden tests, after one with
+		want    string
+	}{{1, ""}, {2, "4 of 6 groups have no golden verdicts: golden, alpha 0.5: "}, {600, "1,200 of 1,202 groups have no golden verdicts: "}} {
+		s := replaytest.NewStory(t)
+		s.Start()
+		s.Step(1)
+		s.NoGolden = true
+		for step := range tt.without {
+			s.Step(step + 2)
+		}
+		run, l := eventlogtest.Run(t, s.Messages)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, flags := range [][]string{nil, {"--json"}} {
+			out, err := execute(t, append([]string{"replay", "rescore", run, "--reward", "golden"}, flags...)...)
+			if tt.want == "" {
+				if err != nil || out == "" {
+					t.Errorf("%d steps without golden tests, %v: %q, %v", tt.without, flags, out, err)
+				}
+				continue
+			}
+			if !errors.Is(err, ErrUnscorable) || out != "" || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("%d steps without golden tests, %v: %q, %v; want %q", tt.without, flags, out, err, tt.want)
+			}
+		}
+	}
+}

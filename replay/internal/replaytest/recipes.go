@@ -10,8 +10,11 @@ import (
 
 // Recipes are two simple recipes: "share" rewards an answer with its share of passed tests,
 // and a suite with the number of failed tests times alpha; "loads" rewards every answer
-// with 1.
+// with 1; "golden" is "share" for groups with verdicts of golden tests only.
 type Recipes struct{}
+
+// ErrNoGolden is returned by "golden" for a group without verdicts of golden tests.
+var ErrNoGolden = errors.New("no golden verdicts")
 
 // ErrUnknownRecipe is returned for other names.
 var ErrUnknownRecipe = errors.New("unknown recipe")
@@ -21,6 +24,13 @@ func (Recipes) Recipe(name string, alpha float64) (score func(*events.CodeExecut
 	switch name {
 	case "share":
 		return func(g *events.CodeExecuted) (*events.GroupRewarded, error) { return PassShare(g, alpha), nil }, nil
+	case "golden":
+		return func(g *events.CodeExecuted) (*events.GroupRewarded, error) {
+			if len(g.Answers[0].Golden) == 0 {
+				return nil, ErrNoGolden
+			}
+			return PassShare(g, alpha), nil
+		}, nil
 	case "loads":
 		return func(g *events.CodeExecuted) (*events.GroupRewarded, error) {
 			r := PassShare(g, 0)
