@@ -302,6 +302,35 @@ func TestValuesOutOfRange(t *testing.T) {
 	}
 }
 
+// No setting with a floating-point value takes an infinity or NaN, from any layer.
+func TestNumbersAreFinite(t *testing.T) {
+	floats := 0
+	for _, f := range settings.Fields(new(Settings)) {
+		if _, err := parse("--config", file(t, f.Key+": x")); err == nil || !strings.HasSuffix(err.Error(), "want a number") {
+			continue // no floating-point value
+		}
+		floats++
+		for value, inFile := range map[string]string{"inf": ".inf", "-inf": "-.inf", "NaN": ".nan"} {
+			if _, err := parse("--" + f.Key + "=" + value); err == nil || !strings.Contains(err.Error(), "--"+f.Key+" is ") {
+				t.Errorf("--%s %s: %v", f.Key, value, err)
+			}
+			if _, err := parse("--config", file(t, f.Key+": "+inFile)); err == nil || !strings.Contains(err.Error(), f.Key) {
+				t.Errorf("%s: %s in a file: %v", f.Key, value, err)
+			}
+			t.Run(f.Key+" "+value, func(t *testing.T) {
+				variable := settings.Variable(envPrefix, f.Key)
+				t.Setenv(variable, value)
+				if _, err := parse(); err == nil || !strings.Contains(err.Error(), variable+" is ") {
+					t.Errorf("%s=%s: %v", variable, value, err)
+				}
+			})
+		}
+	}
+	if floats == 0 {
+		t.Error("no setting has a floating-point value")
+	}
+}
+
 // A run that is resumed keeps its settings, except for those that may change: where
 // files and servers are, and how long the run takes.
 func TestResumeHoldsTheRunToItsConfiguration(t *testing.T) {

@@ -105,8 +105,8 @@ func Difference(a, b any, relevant func(*Field) bool) (x, y Field, differ bool) 
 	return Field{}, Field{}, false
 }
 
-// Check returns an error about the first setting whose value is out of bounds or
-// not allowed. source returns the name of a key for the error: the flag, variable
+// Check returns an error about the first setting whose value is out of bounds, not
+// allowed or not finite. source returns the name of a key for the error: the flag, variable
 // or file that sets it.
 func Check(s any, source func(key string) string) error {
 	fields := Fields(s)
@@ -143,6 +143,9 @@ func (f *Field) check() error {
 		if order, comparable := compare(f.value, limit.value); !comparable || !bound.met(order) {
 			return fmt.Errorf("is %s; want %s", f, f.bounds())
 		}
+	}
+	if f.value.CanFloat() && (math.IsInf(f.value.Float(), 0) || math.IsNaN(f.value.Float())) {
+		return fmt.Errorf("is %s; want a finite number", f)
 	}
 	return nil
 }
