@@ -289,7 +289,7 @@ func TestValuesOutOfRange(t *testing.T) {
 		"--temperature 0":       "--temperature is 0; want more than 0",
 		"--temperature NaN":     "--temperature is NaN; want more than 0",
 		"--top-p 1.5":           "--top-p is 1.5; want more than 0, at most 1",
-		"--call-timeout 0s":     "--call-timeout is 0s; want more than 0",
+		"--call-timeout 0s":     "--call-timeout is 0s; want 1ms to 1h",
 		"--keep-checkpoints 0":  "--keep-checkpoints is 0; want 1 to",
 		"--reward best":         `--reward: unknown reward recipe "best"; known are a1, golden, selfplay`,
 		"--preset huge":         `preset "huge" is unknown; there are: paper, tiny`,
@@ -328,6 +328,53 @@ func TestNumbersAreFinite(t *testing.T) {
 	}
 	if floats == 0 {
 		t.Error("no setting has a floating-point value")
+	}
+}
+
+// No number or time of a run may be negative. A zero is refused where nothing works
+// with it.
+func TestLimitsAreBounded(t *testing.T) {
+	refused := func(key, value, bounds string) {
+		t.Helper()
+		if _, err := parse("--" + key + "=" + value); err == nil || !strings.Contains(err.Error(), "--"+key) || !strings.Contains(err.Error(), bounds) {
+			t.Errorf("--%s %s: %v", key, value, err)
+		}
+	}
+	bounded := 0
+	for _, f := range settings.Fields(new(Settings)) {
+		switch _, err := parse("--config", file(t, f.Key+": x")); {
+		case err == nil, f.Key == "seed": // a text; a number without a sign
+			continue
+		case strings.HasSuffix(err.Error(), "want a number"), strings.HasSuffix(err.Error(), "want a whole number"):
+			refused(f.Key, "-1", "; want ")
+		case strings.HasSuffix(err.Error(), "want a time such as 30s or 5m"):
+			refused(f.Key, "-1s", "; want ")
+		default:
+			continue
+		}
+		bounded++
+	}
+	if bounded < 20 {
+		t.Errorf("only %d settings have bounds", bounded)
+	}
+	for key, value := range map[string]string{"memory-mib": "0", "bus-replicas": "0", "bus-partitions": "0", "job-timeout": "0s", "call-timeout": "0s"} {
+		refused(key, value, " to ")
+	}
+}
+
+// The sandbox commands have the same bounds as a run.
+func TestSandboxCommandsCheckTheirLimits(t *testing.T) {
+	answers := file(t)
+	for _, command := range [][]string{{"check"}, {"grade", answers, "--answers", answers}, {"serve"}} {
+		var cli CLI
+		parser, err := newParser(&cli)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := append(append([]string{"sandbox"}, command...), "--memory-mib", "0")
+		if _, err := parser.Parse(args); err == nil || !strings.Contains(err.Error(), "--memory-mib is 0; want 64 to ") {
+			t.Errorf("%v: %v", args, err)
+		}
 	}
 }
 

@@ -26,9 +26,9 @@ var natsSchemes = []string{"nats", "tls", "ws", "wss"}
 // of its events.
 type Flags struct {
 	URL          string `name:"bus" yaml:"bus" help:"Message bus: embedded, nats://HOST:PORT[,...] for NATS servers with JetStream, or kafka://HOST:PORT[,HOST:PORT]." default:"embedded" change:"resume"`
-	Replicas     int    `name:"bus-replicas" yaml:"bus-replicas" help:"Copies of the events of a new run: 1, or 3 on a cluster." default:"1" change:"resume"`
-	Partitions   int    `name:"bus-partitions" yaml:"bus-partitions" help:"Partitions of a new Kafka topic. NATS has no partitions." default:"4" change:"resume"`
-	StreamMiB    int64  `name:"bus-stream-mib" yaml:"bus-stream-mib" help:"Limit for the events of a run on NATS, in MiB. 0: 32768, or the space that the server has if that is less." default:"0" change:"resume"`
+	Replicas     int    `name:"bus-replicas" yaml:"bus-replicas" help:"Copies of the events of a new run: 1, or 3 on a cluster." default:"1" min:"1" max:"5" change:"resume"`
+	Partitions   int    `name:"bus-partitions" yaml:"bus-partitions" help:"Partitions of a new Kafka topic. NATS has no partitions." default:"4" min:"1" max:"1024" change:"resume"`
+	StreamMiB    int64  `name:"bus-stream-mib" yaml:"bus-stream-mib" help:"Limit for the events of a run on NATS, in MiB. 0: 32768, or the space that the server has if that is less." default:"0" min:"0" max:"1073741824" change:"resume"`
 	User         string `name:"bus-user" yaml:"bus-user" help:"User of the bus login." placeholder:"NAME" change:"resume"`
 	PasswordFile string `name:"bus-password-file" yaml:"bus-password-file" help:"File with the password of the user." placeholder:"FILE" change:"resume"`
 	SASL         string `name:"bus-sasl" yaml:"bus-sasl" help:"SASL mechanism of the Kafka login: plain, scram-sha-256 or scram-sha-512." default:"scram-sha-512" enum:"plain,scram-sha-256,scram-sha-512" change:"resume"`
