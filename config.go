@@ -211,6 +211,22 @@ func (s *RunSettings) validate(source func(key string) string) error {
 	if err := settings.Check(s, source); err != nil {
 		return err
 	}
+	if s.Bus.URL != connect.Embedded {
+		if err := s.Bus.ValidateURL(); err != nil {
+			return err
+		}
+	}
+	for _, group := range []struct {
+		answers, suites string
+		n               int
+	}{
+		{"answers", "suites", s.Curriculum.Answers * s.Curriculum.Suites},
+		{"eval-answers", "eval-suites", s.Evaluation.EvalAnswers * s.Evaluation.EvalSuites},
+	} {
+		if group.n > events.MaxItems {
+			return fmt.Errorf("--%s times --%s is %d suites of a group, over the limit of %d; lower one of them", group.answers, group.suites, group.n, events.MaxItems)
+		}
+	}
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
 		hyper := s.hyperparameters(role, s.Curriculum.ProblemsPerStep)
 		if err := hyper.Validate(); err != nil {

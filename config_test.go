@@ -362,6 +362,33 @@ func TestLimitsAreBounded(t *testing.T) {
 	}
 }
 
+// A group whose events no bus takes, and an address that no bus has, are refused
+// before a run has a directory.
+func TestImpossibleRunsHaveNoDirectory(t *testing.T) {
+	runs := filepath.Join(t.TempDir(), "runs")
+	for args, want := range map[string]string{
+		"--answers 257 --suites 256":           "--answers times --suites is 65792 suites of a group, over the limit of 65536",
+		"--answers 1024 --suites 1024":         "--answers times --suites is ",
+		"--eval-answers 1024 --eval-suites 65": "--eval-answers times --eval-suites is 66560 suites of a group, over the limit of 65536",
+		"--bus nonsense":                       `--bus: "nonsense" is not the address of a bus`,
+		"--bus http://127.0.0.1:1":             "is not the address of a bus; want nats://HOST:PORT",
+		"--bus kafka://127.0.0.1":              `--bus: "127.0.0.1" is not the address of a broker`,
+		"--port 65536":                         "--port is 65536; want 0 to 65535",
+	} {
+		var out, stderr bytes.Buffer
+		code := run(t.Context(), append([]string{"train", "--no-dashboard", "--runs-dir", runs}, strings.Fields(args)...), &out, &stderr)
+		if code != 1 || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%s: exit code %d, %s, want %s", args, code, &stderr, want)
+		}
+		if _, err := os.Stat(runs); err == nil {
+			t.Errorf("%s: there is a runs directory", args)
+		}
+	}
+	if _, err := parse("--answers", "256", "--suites", "256", "--bus", "tls://host:1"); err != nil {
+		t.Errorf("at the limit: %v", err)
+	}
+}
+
 // The sandbox commands have the same bounds as a run.
 func TestSandboxCommandsCheckTheirLimits(t *testing.T) {
 	answers := file(t)

@@ -44,9 +44,9 @@ type Flags struct {
 // PublicURL returns a URL without the user and the password in it.
 func PublicURL(url string) string { return natsbus.PublicURL(url) }
 
-// validateURL refuses a URL that no bus has. The error repeats no part of the
+// ValidateURL refuses a URL that no bus has. The error repeats no part of the
 // URL that may be a password.
-func (f *Flags) validateURL() error {
+func (f *Flags) ValidateURL() error {
 	if brokers, ok := strings.CutPrefix(f.URL, KafkaScheme); ok {
 		for _, broker := range strings.Split(brokers, ",") {
 			if strings.Contains(broker, "@") {

@@ -21,7 +21,7 @@ const SyncInterval = 10 * time.Second
 
 // Open connects to the bus of the URL. The servers know the connection by name.
 func (f *Flags) Open(ctx context.Context, name string, logger *slog.Logger) (events.Broker, error) {
-	if err := f.validateURL(); err != nil {
+	if err := f.ValidateURL(); err != nil {
 		return nil, err
 	}
 	password, err := readSecret("--bus-password-file", f.PasswordFile)
