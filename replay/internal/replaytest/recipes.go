@@ -8,7 +8,7 @@ import (
 	"codea1/events"
 )
 
-// Recipes are two simple recipes: "share" rewards an answer with its share of passed tests,
+// Recipes are three simple recipes: "share" rewards an answer with its share of passed tests,
 // and a suite with the number of failed tests times alpha; "loads" rewards every answer
 // with 1; "golden" is "share" for groups with verdicts of golden tests only.
 type Recipes struct{}
