@@ -87,6 +87,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(err)
 	}
+	if err := checkEnvironment(parser.Model.Node, os.Environ()); err != nil {
+		return fail(err)
+	}
 	command, err := parser.Parse(args)
 	if exit >= 0 {
 		return exit // --help
