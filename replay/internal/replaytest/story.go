@@ -21,7 +21,12 @@ type Story struct {
 }
 
 // Steps, Groups, Answers and Suites are the numbers of the story.
-const Steps, Groups, Answers, Suites = 2, 2, 2, 2
+const (
+	Steps   = 2
+	Groups  = 2 // per step
+	Answers = 2
+	Suites  = 2
+)
 
 // NewStory returns a story without events.
 func NewStory(t testing.TB) *Story { return &Story{t: t, clock: Time} }
