@@ -18,7 +18,6 @@ import (
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/connect"
-	"codea1/events/rundir"
 	"codea1/events/settings"
 	"codea1/events/stage"
 	"codea1/gpuworker"
@@ -133,31 +132,6 @@ func startedSettings(config string) (*Settings, error) {
 }
 
 func isMachine(f *settings.Field) bool { return f.Scope == settings.ScopeMachine }
-
-// savedSettings returns the settings in a run directory; nil for a directory
-// without a configuration.
-func savedSettings(dir string) (*Settings, error) {
-	text, err := os.ReadFile(rundir.Config(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
-	}
-	return readSettings(rundir.Config(dir), text, "")
-}
-
-// unchanged returns an error about the first setting that differs from the one
-// that the run began with and cannot change. source returns the flag, variable or
-// file that sets a key.
-func unchanged(begun, now *RunSettings, source func(key string) string) error {
-	was, is, differ := settings.Difference(begun, now, func(f *settings.Field) bool { return f.Change != settings.ChangeResume })
-	if !differ {
-		return nil
-	}
-	return fmt.Errorf("%s is %s, but the run was started with --%s %s, which cannot change: leave it out, or start a new run",
-		source(is.Key), is, was.Key, was)
-}
 
 // givenBy returns a function for the source of a setting: the flag, the environment
 // variable or the configuration file that sets a key.

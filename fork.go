@@ -36,12 +36,12 @@ func (h *host) Configure(dir, config string, changes map[string]string) (string,
 	if err != nil {
 		return "", err
 	}
-	saved, err := savedSettings(dir)
-	if err != nil {
+	switch begun, err := openBegun(context.Background(), dir); {
+	case errors.Is(err, errNoSettings) || begun == nil && err == nil:
+	case err != nil:
 		return "", err
-	}
-	if saved != nil {
-		settings.Copy(s, saved, isMachine)
+	default:
+		settings.Copy(s, begun.Settings, isMachine)
 	}
 	fixed := *s
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
@@ -51,13 +51,25 @@ func (h *host) Configure(dir, config string, changes map[string]string) (string,
 	}
 	// The fork shares version 0, the groups of an unfinished step and the first
 	// evaluations with its origin. They were made with these settings.
-	if _, is, differ := settings.Difference(&fixed, s, func(f *settings.Field) bool { return f.Change == settings.ChangeNever }); differ {
-		return "", fmt.Errorf("--set %s: the fork shares data that was made with the old value; start a new run", is.Key)
+	if changed := settings.Differences(&fixed, s, func(f *settings.Field) bool { return f.Change == settings.ChangeNever }); len(changed) > 0 {
+		return "", fmt.Errorf("--set %s: the fork shares data that was made with the old value; start a new run", changed[0].Is.Key)
 	}
 	if err := s.validate(func(key string) string { return "--set " + key }); err != nil {
 		return "", err
 	}
 	return configText(s, &s.Bus)
+}
+
+// Config implements fork.Host.
+func (h *host) Config(dir string) (string, error) {
+	begun, err := openBegun(context.Background(), dir)
+	if errors.Is(err, errNoSettings) || begun == nil && err == nil {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return configText(begun.Settings, &begun.Bus)
 }
 
 // OpenBus implements fork.Host.
@@ -132,7 +144,7 @@ func (h *host) PlaceCheckpoint(ctx context.Context, p fork.Placement) error {
 func (h *host) PlaceStart(from, to string) error {
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
 		target := rundir.Start(to, role)
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(target), rundir.DirMode); err != nil {
 			return err
 		}
 		if err := checkpoint.CopyInitial(rundir.Start(from, role), target); err != nil {

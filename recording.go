@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -146,13 +147,15 @@ func (r *recording) checkStarted(m *events.Message) error {
 	if err != nil {
 		return err
 	}
-	what := ""
-	was, is, differ := settings.Difference(there, here, func(f *settings.Field) bool {
+	var keys []string
+	for _, d := range settings.Differences(there, here, func(f *settings.Field) bool {
 		return f.Change != settings.ChangeResume && f.Scope != settings.ScopePath
-	})
+	}) {
+		keys = append(keys, fmt.Sprintf("--%s (%s there, %s here)", d.Was.Key, d.Was, d.Is))
+	}
+	what := strings.Join(keys, ", ")
 	switch {
-	case differ:
-		what = fmt.Sprintf("--%s (%s there, %s here)", was.Key, was, is)
+	case what != "":
 	case started.Problems != r.problems:
 		what = "the number of training problems"
 	case started.Steps != r.settings.steps(r.problems):

@@ -28,7 +28,7 @@ type RecorderStage struct {
 // preset, and the configuration file above them, the defaults of the flags. Kong
 // calls it before the environment and the command line set anything.
 func (c *RecorderStage) BeforeReset(ctx *kong.Context) error {
-	begun, err := savedSettings(filepath.Join(givenOr(ctx, "runs-dir", rundir.Default), givenOr(ctx, "run", "")))
+	begun, err := openBegun(context.Background(), filepath.Join(givenOr(ctx, "runs-dir", rundir.Default), givenOr(ctx, "run", "")))
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (c *RecorderStage) BeforeReset(ctx *kong.Context) error {
 }
 
 // base returns the settings below the environment and the command line.
-func (*RecorderStage) base(ctx *kong.Context, begun *Settings) (*Settings, error) {
+func (*RecorderStage) base(ctx *kong.Context, begun *begunRun) (*Settings, error) {
 	path, text, err := configFile(ctx)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (*RecorderStage) base(ctx *kong.Context, begun *Settings) (*Settings, error
 	if begun == nil {
 		return readSettings(path, text, givenOr(ctx, "preset", ""))
 	}
-	base := *begun
+	base := *begun.Settings
 	return &base, settings.Read(path, text, &base)
 }
 
@@ -63,16 +63,16 @@ func (c *RecorderStage) Validate(ctx *kong.Context) error {
 }
 
 // settle returns the settings of the run as its directory and the flags have
-// them now, and whether the run has begun: another recorder may begin it while
-// this one waits.
-func (c *RecorderStage) settle(ctx *kong.Context) (run *RunSettings, hasBegun bool, err error) {
-	begun, err := savedSettings(filepath.Join(c.RunsDir, c.RunName))
+// them now, and the run if it has begun: another recorder may begin it while this
+// one waits.
+func (c *RecorderStage) settle(ctx *kong.Context) (run *RunSettings, begun *begunRun, err error) {
+	begun, err = openBegun(context.Background(), filepath.Join(c.RunsDir, c.RunName))
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	base, err := c.base(ctx, begun)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	run = &base.RunSettings
 	settings.Copy(run, &c.RunSettings, func(f *settings.Field) bool {
@@ -82,7 +82,7 @@ func (c *RecorderStage) settle(ctx *kong.Context) (run *RunSettings, hasBegun bo
 	if begun != nil {
 		err = unchanged(&begun.RunSettings, run, givenBy(ctx))
 	}
-	return run, begun != nil, err
+	return run, begun, err
 }
 
 // Run waits until no other process is the recorder of the run, then records it
@@ -136,13 +136,16 @@ func (c *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 // configure sets the runner's settings, creates the run directory unless it
 // exists, and returns the configuration for run.started.
 func (c *RecorderStage) configure(r *runner, flags *kong.Context) (config string, err error) {
-	var begun bool
+	var begun *begunRun
 	if r.settings, begun, err = c.settle(flags); err != nil {
 		return "", err
 	}
 	config, err = configText(r.settings, &r.settings.Bus)
-	if err != nil || begun {
-		return config, err
+	if err != nil {
+		return "", err
+	}
+	if begun != nil {
+		return config, begun.repair(r.logger)
 	}
 	if _, err := os.Stat(r.dir); err == nil {
 		return "", fmt.Errorf("%s is no run: it has no config.yaml; choose another --run or --runs-dir", r.dir)

@@ -25,7 +25,7 @@ type TrainCommand struct {
 	ConfigFlag
 	Settings
 
-	begun *Settings // of the run to resume; nil for a new one
+	begun *begunRun // the run to resume; nil for a new one
 }
 
 // BeforeReset makes the settings of the run to resume, or those of the
@@ -52,10 +52,13 @@ func (t *TrainCommand) BeforeReset(ctx *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.begun, err = savedSettings(dir); err != nil {
+	if t.begun, err = openBegun(context.Background(), dir); err != nil {
 		return err
 	}
-	settings.Layer(ctx.Flags(), t.begun)
+	if t.begun == nil {
+		return fmt.Errorf("run %s: %w: %s", dir, errNoSettings, fromBus)
+	}
+	settings.Layer(ctx.Flags(), t.begun.Settings)
 	return nil
 }
 
@@ -92,7 +95,7 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 	if err != nil {
 		return err
 	}
-	dir, err := t.directory(config)
+	dir, err := t.directory(config, logger)
 	if err != nil {
 		return err
 	}
@@ -121,9 +124,9 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 
 // directory returns the directory of the run to resume, or makes that of a new
 // run with its configuration.
-func (t *TrainCommand) directory(config string) (string, error) {
-	if t.Resume == "" {
+func (t *TrainCommand) directory(config string, logger *slog.Logger) (string, error) {
+	if t.begun == nil {
 		return rundir.Create(t.RunsDir, t.Name, config, time.Now())
 	}
-	return rundir.Find(t.RunsDir, t.Resume)
+	return t.begun.dir, t.begun.repair(logger)
 }

@@ -4,18 +4,16 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"codea1/events"
+	"codea1/events/rundir"
 )
 
 var reportTemplate = template.Must(template.New("report.html").Funcs(template.FuncMap{
@@ -30,23 +28,15 @@ var (
 
 // SaveReport writes the report of a run to a file. It replaces an old file in one
 // step.
-func SaveReport(path string, s *State) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), ".report-*")
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("report %s: %w", path, err), os.Remove(file.Name()))
-		}
-	}()
+func SaveReport(path string, s *State) error {
 	var page bytes.Buffer
-	err = WriteReport(&page, s)
-	_, broken := file.Write(page.Bytes())
-	if err := errors.Join(err, broken, file.Chmod(0o644), file.Close()); err != nil {
+	if err := WriteReport(&page, s); err != nil {
 		return err
 	}
-	return os.Rename(file.Name(), path)
+	if err := rundir.WriteFile(path, page.Bytes(), rundir.FileMode); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
 }
 
 // WriteReport writes the results of a run as one HTML file: tables, charts and

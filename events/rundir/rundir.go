@@ -54,22 +54,25 @@ func Outbox(run, stage string, n int) string {
 }
 
 // Find returns the directory of a run, which is given by path or by name below
-// runsDir.
+// runsDir. The directory holds a configuration, a log or the store of
+// a bus.
 func Find(runsDir, run string) (string, error) {
 	if runsDir == "" {
 		runsDir = Default
 	}
 	for _, dir := range []string{run, filepath.Join(runsDir, run)} {
-		if _, err := os.Stat(Config(dir)); err == nil {
-			return filepath.Abs(dir)
+		for _, part := range []string{Config(dir), Log(dir), NATS(dir)} {
+			if _, err := os.Lstat(part); err == nil {
+				return filepath.Abs(dir)
+			}
 		}
 	}
-	return "", fmt.Errorf("run %q: neither %s nor %s holds a run (a config.yaml); `ls %s` lists the runs there",
+	return "", fmt.Errorf("run %q: neither %s nor %s holds a run (config.yaml, log or nats); `ls %s` lists the runs there",
 		run, run, filepath.Join(runsDir, run), runsDir)
 }
 
-// Create creates the directory of a new run with its configuration. Without a
-// name the run is named after the time. A process that is killed meanwhile
+// Create creates the directory of a new run with its configuration. Only its owner
+// can read it. Without a name the run is named after the time. A process that is killed meanwhile
 // leaves the whole directory or none.
 func Create(runsDir, name, config string, now time.Time) (string, error) {
 	if name == "" {
@@ -88,16 +91,15 @@ func Create(runsDir, name, config string, now time.Time) (string, error) {
 	if _, err := os.Lstat(dir); err == nil {
 		return "", fmt.Errorf("run %s exists already: --resume %s resumes it, --name gives a new run another name", dir, name)
 	}
-	partial, err := os.MkdirTemp(filepath.Dir(dir), ".new-") // no run has a name like this
+	partial, err := os.MkdirTemp(filepath.Dir(dir), ".new-") // with DirMode; no run has a name like this
 	if err != nil {
 		return "", fmt.Errorf("run directory: %w", err)
 	}
-	err = errors.Join(os.Chmod(partial, 0o755), os.WriteFile(Config(partial), []byte(config), 0o644))
-	if err == nil {
+	if err = WriteFile(Config(partial), []byte(config), FileMode); err == nil {
 		err = os.Rename(partial, dir) // fails if another process was faster
 	}
 	if err != nil {
 		return "", fmt.Errorf("run directory: %w", errors.Join(err, os.RemoveAll(partial)))
 	}
-	return dir, nil
+	return dir, SyncDir(filepath.Dir(dir))
 }

@@ -93,16 +93,21 @@ func Copy(to, from any, wanted func(*Field) bool) {
 	}
 }
 
-// Difference returns the first setting that has different values in two structs of
-// one type, from each of them. It compares the settings that relevant accepts.
-func Difference(a, b any, relevant func(*Field) bool) (x, y Field, differ bool) {
+// Difference is a setting that has different values in two structs: Was in the
+// first one, Is in the second one.
+type Difference struct{ Was, Is Field }
+
+// Differences returns the settings that have different values in two structs of one
+// type. It compares the settings that relevant accepts.
+func Differences(a, b any, relevant func(*Field) bool) []Difference {
+	var all []Difference
 	other := Fields(b)
 	for i, f := range Fields(a) {
 		if relevant(&f) && !f.value.Equal(other[i].value) {
-			return f, other[i], true
+			all = append(all, Difference{f, other[i]})
 		}
 	}
-	return Field{}, Field{}, false
+	return all
 }
 
 // Check returns an error about the first setting whose value is out of bounds, not

@@ -142,17 +142,33 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestDifferenceAndCopy(t *testing.T) {
+func TestDifferencesAndCopy(t *testing.T) {
 	a, b := defaults(t), defaults(t)
-	b.Door, b.Heater.Fans = time.Minute, 3
+	b.Door, b.Heater.Fans, b.Heater.Light = time.Minute, 3, true
 	notOnResume := func(f *settings.Field) bool { return f.Change != settings.ChangeResume }
-	was, is, differ := settings.Difference(a, b, notOnResume)
-	if !differ || was.Key != "fans" || was.String() != "2" || is.String() != "3" {
-		t.Errorf("%v: %s is %s, was %s", differ, is.Key, is, was)
+	var found []string
+	for _, d := range settings.Differences(a, b, notOnResume) {
+		found = append(found, fmt.Sprintf("%s was %s, is %s", d.Was.Key, d.Was, d.Is))
+	}
+	if diff := cmp.Diff([]string{"fans was 2, is 3", "light was false, is true"}, found); diff != "" {
+		t.Errorf("-want +found:\n%s", diff)
 	}
 	settings.Copy(b, &a.Heater, notOnResume)
-	if _, _, differ := settings.Difference(a, b, notOnResume); differ || b.Door != time.Minute {
+	if left := settings.Differences(a, b, notOnResume); len(left) > 0 || b.Door != time.Minute {
 		t.Errorf("after a copy: %+v", b)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	for text, want := range map[string][]string{"": nil, "# c\n": nil, "fans: 3\n\ndoor: 5s\n": {"fans", "door"}} {
+		if got, err := settings.Keys("x", []byte(text)); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"fans", "fans: 3\ndoo", "- fans", "\x00\x00"} {
+		if got, err := settings.Keys("x", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), "configuration x:") {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
 	}
 }
 

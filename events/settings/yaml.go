@@ -14,16 +14,9 @@ import (
 // Read sets the settings that a text in YAML names: a flat map of keys to single
 // values. The others stay as they are. An error names the text and the line.
 func Read(name string, text []byte, s any) error {
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		return fmt.Errorf("configuration %s: %w", name, err)
-	}
-	if len(document.Content) == 0 {
-		return nil
-	}
-	root := document.Content[0]
-	if root.Kind != yaml.MappingNode {
-		return fmt.Errorf("configuration %s:%d: want `key: value` lines", name, root.Line)
+	root, err := parse(name, text)
+	if err != nil || root == nil {
+		return err
 	}
 	fields := Fields(s)
 	var wrong *yaml.LoadErrors
@@ -43,6 +36,36 @@ func Read(name string, text []byte, s any) error {
 		}
 	}
 	return nil
+}
+
+// parse returns the map in a text; nil for an empty text.
+func parse(name string, text []byte) (*yaml.Node, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", name, err)
+	}
+	if len(document.Content) == 0 {
+		return nil, nil
+	}
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("configuration %s:%d: want `key: value` lines", name, root.Line)
+	}
+	return root, nil
+}
+
+// Keys returns the keys that a text in YAML sets. The error says that the text is
+// not a map.
+func Keys(name string, text []byte) ([]string, error) {
+	root, err := parse(name, text)
+	if err != nil || root == nil {
+		return nil, err
+	}
+	var keys []string
+	for i := 0; i < len(root.Content); i += 2 {
+		keys = append(keys, root.Content[i].Value)
+	}
+	return keys, nil
 }
 
 // explain describes an error of the YAML library by the key that it is about. The

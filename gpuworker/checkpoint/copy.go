@@ -45,7 +45,9 @@ func Copy(ctx context.Context, from, to Folder, version int, position events.Pos
 
 // CopyInitial copies the directory of version 0, which has no trainer.json.
 func CopyInitial(from, to string) error {
-	return create(temporaryName(to), to, os.Rename, func(dir string) error { return copyFiles(from, dir) })
+	return create(temporaryName(to), to, os.Rename, func(dir string) error {
+		return errors.Join(copyFiles(from, dir), syncPath(dir))
+	})
 }
 
 // CreateInitial creates the directory of version 0 from the regular files of

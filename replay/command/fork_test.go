@@ -16,6 +16,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/natsbus/natstest"
+	"codea1/events/rundir"
 	"codea1/replay/eventlog"
 	"codea1/replay/eventlog/eventlogtest"
 	"codea1/replay/fork"
@@ -44,6 +45,11 @@ func (h *testHost) Configure(_, config string, changes map[string]string) (strin
 		config += name + ": " + value + "\n"
 	}
 	return config, nil
+}
+
+func (h *testHost) Config(dir string) (string, error) {
+	text, err := os.ReadFile(rundir.Config(dir))
+	return string(text), err
 }
 
 func (h *testHost) Steps(string, int) (int, error) { return 100, nil }
@@ -111,7 +117,7 @@ func TestForkCommand(t *testing.T) {
 		!host.placed[1].Made || host.placed[1].FromRun != "r2" {
 		t.Errorf("%+v", host.placed)
 	}
-	if config, err := os.ReadFile(filepath.Join(report.Run, fork.ConfigFile)); err != nil || string(config) != "alpha: 0.25\n" {
+	if config, err := os.ReadFile(rundir.Config(report.Run)); err != nil || string(config) != "alpha: 0.25\n" {
 		t.Errorf("%q, %v", config, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(report.Run, ".*")); len(left) > 0 {
@@ -181,7 +187,7 @@ func TestForkCommandLeavesNothingHalf(t *testing.T) {
 func TestRestoreBusCommand(t *testing.T) {
 	t.Parallel()
 	_, dir := told(t)
-	if err := os.WriteFile(filepath.Join(dir, fork.ConfigFile), []byte("seed: 1\n"), 0o644); err != nil {
+	if err := os.WriteFile(rundir.Config(dir), []byte("seed: 1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	base := filepath.Base(dir)
@@ -224,7 +230,7 @@ func TestRebuildCommandFromNoBus(t *testing.T) {
 	run := func(parent *Command) error {
 		return c.Run(within(t), new(bytes.Buffer), slog.New(slog.DiscardHandler), parent)
 	}
-	if err := run(&Command{Host: &testHost{}}); err == nil || !strings.Contains(err.Error(), "holds a run with a bus to read") {
+	if err := run(&Command{Host: &testHost{}}); err == nil || !strings.Contains(err.Error(), "holds a run (config.yaml") {
 		t.Errorf("no run: %v", err)
 	}
 	if err := run(&Command{}); !errors.Is(err, fork.ErrNoHost) {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"codea1/events/rundir"
 	"codea1/replay/eventlog"
 	"codea1/replay/export"
 	"codea1/replay/fork"
@@ -49,8 +49,13 @@ func (c *RebuildCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 	if err != nil {
 		return err
 	}
+	if parent.Host != nil && report.Config != "" { // run.started does not set up this machine
+		if report.Config, err = parent.Host.Configure(c.Into, report.Config, nil); err != nil {
+			return err
+		}
+	}
 	if report.Config != "" {
-		if err := os.WriteFile(filepath.Join(c.Into, fork.ConfigFile), []byte(report.Config), 0o644); err != nil {
+		if err := rundir.WriteFile(rundir.Config(c.Into), []byte(report.Config), rundir.FileMode); err != nil {
 			return err
 		}
 	}
@@ -76,7 +81,7 @@ func (c *RebuildCommand) fromBus(ctx context.Context, logger *slog.Logger, paren
 	if c.Quiet <= 0 {
 		return fork.Rebuilt{}, fmt.Errorf("--quiet is %v; want more than 0", c.Quiet)
 	}
-	dir, config, err := c.runDirectory()
+	dir, config, err := c.runDirectory(parent.Host)
 	if err != nil {
 		return fork.Rebuilt{}, err
 	}
@@ -94,19 +99,13 @@ func (c *RebuildCommand) fromBus(ctx context.Context, logger *slog.Logger, paren
 
 // runDirectory returns the directory of the run and its configuration. If there is
 // no directory, the name of the run is enough to find it on a bus with a URL.
-func (c *RebuildCommand) runDirectory() (dir, config string, err error) {
-	for _, at := range []string{c.RunDir, filepath.Join(c.RunsDir, c.RunDir)} {
-		text, err := os.ReadFile(filepath.Join(at, fork.ConfigFile))
-		if err == nil {
-			dir, err := filepath.Abs(at)
-			return dir, string(text), err
-		}
-		if !errors.Is(err, os.ErrNotExist) {
-			return "", "", fmt.Errorf("configuration: %w", err)
-		}
+func (c *RebuildCommand) runDirectory(host fork.Host) (dir, config string, err error) {
+	if dir, err = rundir.Find(c.RunsDir, c.RunDir); err == nil {
+		config, err = host.Config(dir)
+		return dir, config, err
 	}
 	if !strings.Contains(c.FromBus, "://") {
-		return "", "", fmt.Errorf("run %q: neither %s nor %s holds a run with a bus to read", c.RunDir, c.RunDir, filepath.Join(c.RunsDir, c.RunDir))
+		return "", "", err
 	}
 	dir, err = filepath.Abs(c.RunDir)
 	return dir, "", err

@@ -15,6 +15,9 @@ type Host interface {
 	// config, because config may come from a bus. Configure returns an error for
 	// a change that a run does not allow.
 	Configure(dir, config string, changes map[string]string) (string, error)
+	// Config returns the configuration of the run in a run directory; empty if the
+	// directory does not say it.
+	Config(dir string) (string, error)
 	// Steps returns the planned steps of a configuration for a number of training
 	// problems.
 	Steps(config string, problems int) (int, error)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"codea1/events"
+	"codea1/events/rundir"
 	"codea1/replay/eventlog"
 )
 
@@ -99,22 +100,25 @@ func intoEmpty(dir string, fill func(partial string) error) error {
 	if err := os.RemoveAll(partial); err != nil {
 		return err
 	}
-	err := fill(partial)
+	err := os.Mkdir(partial, rundir.DirMode)
 	if err == nil {
-		err = os.Rename(partial, dir)
+		err = fill(partial)
+	}
+	if err == nil {
+		err = errors.Join(rundir.SyncDir(partial), os.Rename(partial, dir))
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(partial))
 	}
-	return nil
+	return rundir.SyncDir(filepath.Dir(dir))
 }
 
 // EmptyDir removes an empty directory, and returns ErrNotEmpty for one with
-// files. It creates the parent of an absent directory.
+// files. It creates the parent of an absent directory, which may be a run directory.
 func EmptyDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return os.MkdirAll(filepath.Dir(filepath.Clean(dir)), 0o755)
+		return os.MkdirAll(filepath.Dir(filepath.Clean(dir)), rundir.DirMode)
 	}
 	if err != nil {
 		return err

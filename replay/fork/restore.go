@@ -3,16 +3,12 @@ package fork
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"codea1/events"
 	"codea1/replay/eventlog"
 )
-
-// ConfigFile is the file of a run directory with the run's configuration.
-const ConfigFile = "config.yaml"
 
 // Restored is the result of RestoreBus.
 type Restored struct {
@@ -29,9 +25,9 @@ type Restored struct {
 // removed from any other bus first.
 func RestoreBus(ctx context.Context, host Host, retrainer Retrainer, log *eventlog.Log, progress Progress) (restored Restored, err error) {
 	dir := filepath.Dir(log.Dir())
-	config, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	config, err := host.Config(dir)
 	if err != nil {
-		return restored, fmt.Errorf("configuration: %w", err)
+		return restored, err
 	}
 	run, err := eventlog.RunName(ctx, log)
 	if err != nil {
@@ -67,12 +63,12 @@ func RestoreBus(ctx context.Context, host Host, retrainer Retrainer, log *eventl
 			versions[role] = append(versions[role], v) // resume trains it again
 		}
 	}
-	if err := host.PutBusAside(dir, string(config)); err != nil {
+	if err := host.PutBusAside(dir, config); err != nil {
 		return restored, err
 	}
 	r := resumption{
 		host: host, retrainer: retrainer, log: log, progress: progress,
-		dir: dir, run: run, config: string(config), from: dir, fromRun: run,
+		dir: dir, run: run, config: config, from: dir, fromRun: run,
 	}
 	err = r.resume(ctx, versions)
 	restored.Events, restored.Open, restored.Placed, restored.Retrained = r.seeded.Events, r.seeded.Open, r.placed, r.retrained

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
 	"codea1/events"
+	"codea1/events/rundir"
 	"codea1/replay/eventlog"
 )
 
@@ -59,7 +59,7 @@ func (c *RunConfig) fill(ctx context.Context, dir string) (forked ForkedRun, err
 	if err != nil {
 		return forked, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, ConfigFile), []byte(forked.Config), 0o644); err != nil {
+	if err := rundir.WriteFile(rundir.Config(dir), []byte(forked.Config), rundir.FileMode); err != nil {
 		return forked, err
 	}
 	if err := c.Host.PlaceStart(from, dir); err != nil {
