@@ -139,15 +139,15 @@ func (p *process) alone(t *testing.T) {
 	})
 }
 
-var tapLine = regexp.MustCompile(`(?m)^tap +nats sub -s (nats://\S+) 'codea1\.>'$`)
+var tapLine = regexp.MustCompile(`(?m)^tap +NATS_URL=(nats://tap:\S+) nats sub '(codea1\.\S+\.>)'$`)
 
-// address returns the address of the embedded server, which the process prints.
-func (p *process) address(t *testing.T) string {
+// address returns the address of a tap of the embedded server and the subject of
+// the events, which the process prints.
+func (p *process) address(t *testing.T) (address, subject string) {
 	t.Helper()
-	var address string
 	eventually(t, "codea1 names its bus", func() bool {
 		if m := tapLine.FindStringSubmatch(p.stderr.String()); m != nil {
-			address = m[1]
+			address, subject = m[1], m[2]
 			return true
 		}
 		select {
@@ -157,20 +157,21 @@ func (p *process) address(t *testing.T) string {
 		}
 		return false
 	})
-	return address
+	return address, subject
 }
 
 // tap reads events like any NATS client until the process ends or see returns
 // false. see gets the number of each event, from 1.
 func (p *process) tap(t *testing.T, see func(n int, m *events.Message) bool) {
 	t.Helper()
-	conn, err := nats.Connect(p.address(t), nats.NoReconnect())
+	address, subject := p.address(t)
+	conn, err := nats.Connect(address, nats.NoReconnect())
 	if err != nil {
 		return // the process has ended already
 	}
 	defer conn.Close()
 	messages := make(chan *nats.Msg, 4096)
-	if _, err := conn.ChanSubscribe("codea1.>", messages); err != nil {
+	if _, err := conn.ChanSubscribe(subject, messages); err != nil {
 		return
 	}
 	for n := 1; ; n++ {

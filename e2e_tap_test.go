@@ -51,7 +51,8 @@ func TestTapInPython(t *testing.T) {
 	}
 	// The run lasts until the reader has read.
 	p := start(t, t.TempDir(), train("--steps", "5000", "--name", "r", "--heldout", "")...)
-	tap := exec.Command(python, "testdata/tap.py", p.address(t))
+	address, _ := p.address(t)
+	tap := exec.Command(python, "testdata/tap.py", address, "r")
 	var printed, stderr buffer
 	tap.Stdout, tap.Stderr = &printed, &stderr
 	if err := tap.Start(); err != nil {

@@ -93,6 +93,10 @@ func TestTraining(t *testing.T) {
 			t.Error("the same rewards or the same Mistake Book")
 		}
 	})
+	t.Run("is not disturbed by local clients", func(t *testing.T) {
+		t.Parallel()
+		undisturbed(t, args, want, steps)
+	})
 	t.Run("survives being killed", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()

@@ -137,7 +137,8 @@ func (t *trainingRun) startViews(g *services.Group, progress io.Writer) {
 	}
 	fmt.Fprintf(progress, "run   %s\n", t.dir)
 	if t.server != nil {
-		fmt.Fprintf(progress, "tap   nats sub -s %s 'codea1.>'\n", t.server.ClientURL())
+		// Every user of a machine can read a command line, but not the environment.
+		fmt.Fprintf(progress, "tap   NATS_URL=%s nats sub 'codea1.%s.>'\n", t.server.URL(natsbus.TapUser), t.run)
 	}
 	if t.page != nil {
 		fmt.Fprintf(progress, "page  %s\n", t.page.URL())

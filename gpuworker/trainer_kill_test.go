@@ -113,7 +113,7 @@ func TestKilledTrainerTrainsNoStepTwiceAndSkipsNone(t *testing.T) {
 
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(os.Environ(), victimEnv+"="+string(role), victimMoment+"="+moment,
-				victimURL+"="+s.ClientURL(), victimDir+"="+dir, victimStart+"="+start)
+				victimURL+"="+s.URL(natsbus.PipelineUser), victimDir+"="+dir, victimStart+"="+start)
 			out, err := cmd.CombinedOutput()
 			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() {
 				t.Fatalf("the trainer ended by itself: %v: %s", err, out)

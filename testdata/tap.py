@@ -1,12 +1,12 @@
 # Prints every event of a running training:
 #   pip install msgpack nats-py zstandard
-#   python3 tap.py nats://127.0.0.1:4222
+#   python3 tap.py nats://tap:PASSWORD@127.0.0.1:4222 RUN    (train prints the address)
 import asyncio, sys
 import msgpack, nats, zstandard
 
-async def main(address):
+async def main(address, run):
     bus = await nats.connect(address)
-    tap = await bus.subscribe("codea1.>")
+    tap = await bus.subscribe(f"codea1.{run}.>")
     async for message in tap.messages:
         data = message.data
         if message.headers.get("content-encoding") == "zstd":
@@ -18,4 +18,4 @@ async def main(address):
             count = len(planes) // 4
             print("first answer:", [int.from_bytes(planes[i::count], "little", signed=True) for i in range(count)], flush=True)
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(*sys.argv[1:]))

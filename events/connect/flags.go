@@ -18,6 +18,10 @@ const (
 	KafkaScheme = "kafka://"
 )
 
+// EmbeddedLogin says in an error how to log in to the embedded server of a run.
+const EmbeddedLogin = "the embedded server of a run wants --bus-user " + natsbus.PipelineUser +
+	" and --bus-password-file nats/" + natsbus.PipelineUser + ".password of the run directory"
+
 // natsSchemes are the schemes of NATS URLs.
 var natsSchemes = []string{"nats", "tls", "ws", "wss"}
 

@@ -3,9 +3,12 @@ package connect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"codea1/events"
 	"codea1/events/kafkabus"
@@ -51,6 +54,9 @@ func (f *Flags) Open(ctx context.Context, name string, logger *slog.Logger) (eve
 		URL: f.URL, Name: name, User: f.User, Password: password, Token: token, NKeyFile: f.NKeyFile, CredsFile: f.CredsFile,
 		CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile, Replicas: f.Replicas, MaxStreamBytes: f.StreamMiB << 20, Logger: logger,
 	})
+	if errors.Is(err, nats.ErrAuthorization) && f.User == "" {
+		err = fmt.Errorf("%w; %s", err, EmbeddedLogin)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +67,7 @@ func (f *Flags) Open(ctx context.Context, name string, logger *slog.Logger) (eve
 // The run's stream exists when it returns. Close the bus before the server is
 // shut down.
 func (f *Flags) OpenEmbedded(ctx context.Context, run, store string, port int, logger *slog.Logger) (*natsbus.Server, events.Broker, error) {
-	server, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: store, Port: port, Logger: logger.With("part", "nats"), SyncInterval: SyncInterval})
+	server, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: store, Run: run, Port: port, Logger: logger.With("part", "nats"), SyncInterval: SyncInterval})
 	if err != nil {
 		return nil, nil, err
 	}

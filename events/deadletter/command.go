@@ -41,7 +41,7 @@ func (f *flags) Validate() error {
 // mistyped name does not create one.
 func (f *flags) open(ctx context.Context, logger *slog.Logger) (events.Broker, error) {
 	if f.Bus.URL == connect.Embedded {
-		return nil, errors.New("--bus: name the server of the run, nats://HOST:PORT or kafka://HOST:PORT; `codea1 train` prints the address of an embedded server when it starts")
+		return nil, errors.New("--bus: name the server of the run, nats://HOST:PORT or kafka://HOST:PORT; `codea1 train` prints the address of an embedded server when it starts, and " + connect.EmbeddedLogin)
 	}
 	bus, err := f.Bus.Open(ctx, "codea1-"+f.RunName+"-deadletter", logger.With("part", "bus"))
 	if err != nil {

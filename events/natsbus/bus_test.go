@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -120,8 +121,8 @@ func TestServerKeepsOneMessageASubject(t *testing.T) {
 
 // A position of another stream is an error.
 func TestPositionPastEnd(t *testing.T) {
-	server := natstest.Start(t)
-	bus := server.Connect(t, natsbus.Config{})
+	url := startServer(t, &natsserver.Options{JetStream: true, StoreDir: t.TempDir()})
+	bus := connectTo(t, natsbus.Config{URL: url})
 	ctx := bounded(t)
 	if err := bus.Publish(ctx, posed(3)...); err != nil {
 		t.Fatal(err)
@@ -134,11 +135,11 @@ func TestPositionPastEnd(t *testing.T) {
 		t.Errorf("read: %v, want ErrPosition", err)
 	}
 	// The stream is replaced under an open reader.
-	_, js := raw(t, server.URL())
+	_, js := raw(t, url)
 	if err := js.DeleteStream(ctx, "codea1-r1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Connect(t, natsbus.Config{}).Publish(ctx, posed(1)...); err != nil {
+	if err := connectTo(t, natsbus.Config{URL: url}).Publish(ctx, posed(1)...); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := r.Next(ctx); !errors.Is(err, events.ErrPosition) {

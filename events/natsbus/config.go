@@ -18,8 +18,8 @@ type Config struct {
 	// URL is one address or a comma-separated list; default
 	// nats://127.0.0.1:4222.
 	URL string
-	// Server is an embedded server to connect to without a socket. URL is
-	// ignored then.
+	// Server is an embedded server to connect to without a socket, as
+	// PipelineUser. URL and logins are ignored then.
 	Server *Server
 	// Name is the name of this connection in the server's monitoring.
 	Name string
@@ -133,6 +133,8 @@ func (c Config) options() ([]nats.Option, error) {
 		opts = append(opts, nats.InProcessServer(c.Server.server))
 	}
 	switch {
+	case c.Server != nil:
+		opts = append(opts, nats.UserInfo(PipelineUser, c.Server.gate.passwords[PipelineUser]))
 	case c.CredsFile != "":
 		opts = append(opts, nats.UserCredentials(c.CredsFile))
 	case c.NKeyFile != "":

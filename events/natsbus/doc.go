@@ -23,10 +23,15 @@
 // The leases of a run are the keys of the bucket codea1-<run>, replaced by
 // compare-and-set (events/internal/lease).
 //
+// The embedded server has two logins, whose passwords are in its store directory:
+// PipelineUser for the stages of the run, and TapUser, which only subscribes to
+// the run's events. A client without a login can do nothing.
+//
 // The package must not know the content of an event, the stages, or the fate of
 // a message after its acknowledgement.
 //
 // Start reading at Bus and Connect, then publish.go for order and
 // deduplication, consume.go and read.go for the two kinds of consumers,
-// deadletter.go, lease.go, and server.go for the embedded server.
+// deadletter.go, lease.go, server.go for the embedded server and login.go for its
+// logins.
 package natsbus

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -25,6 +26,8 @@ type ServerConfig struct {
 	// Port is the listening port. 0 means 4222, the default of the nats CLI, or
 	// any free port if that is in use.
 	Port int
+	// Run is the run that TapUser can watch; none without it.
+	Run string
 	// SyncInterval is the interval in which the store is synced. A process that
 	// dies loses no confirmed event; a machine that loses power loses the
 	// events of up to one interval. With 0 every event is synced before it is
@@ -41,10 +44,12 @@ type Server struct {
 	storeDir string
 	log      *serverLog
 	lock     *flock.Flock
+	gate     *gate
+	address  string
 }
 
 const (
-	// serverHost is the listening address: the server has no login.
+	// serverHost is the listening address: connections are not encrypted.
 	serverHost         = "127.0.0.1"
 	serverStartTimeout = 10 * time.Second
 	// serverMemory bounds the memory for streams, which have only the state of
@@ -77,6 +82,10 @@ func StartServer(config ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{storeDir: config.StoreDir, log: &serverLog{logger: config.Logger}, lock: lock}
+	if s.gate, err = newGate(config.StoreDir, config.Run); err != nil {
+		s.Shutdown()
+		return nil, err
+	}
 	err = s.start(config, port)
 	if err != nil && config.Port == 0 && port != natsserver.RANDOM_PORT {
 		// The default port may be taken since it was found free.
@@ -94,18 +103,21 @@ func StartServer(config ServerConfig) (*Server, error) {
 func (s *Server) start(config ServerConfig, port int) error {
 	var err error
 	s.server, err = natsserver.NewServer(&natsserver.Options{
-		ServerName:             "codea1",
-		Host:                   serverHost,
-		Port:                   port,
-		MaxPayload:             maxMessageBytes,
-		NoSigs:                 true,
-		DisableJetStreamBanner: true,
-		JetStream:              true,
-		StoreDir:               config.StoreDir,
-		JetStreamMaxMemory:     serverMemory,
-		JetStreamMaxStore:      serverStore,
-		SyncInterval:           config.SyncInterval,
-		SyncAlways:             config.SyncInterval == 0,
+		ServerName:                 "codea1",
+		Host:                       serverHost,
+		Port:                       port,
+		MaxPayload:                 maxMessageBytes,
+		MaxConn:                    maxConnections,
+		MaxSubs:                    maxSubscriptions,
+		CustomClientAuthentication: s.gate,
+		NoSigs:                     true,
+		DisableJetStreamBanner:     true,
+		JetStream:                  true,
+		StoreDir:                   config.StoreDir,
+		JetStreamMaxMemory:         serverMemory,
+		JetStreamMaxStore:          serverStore,
+		SyncInterval:               config.SyncInterval,
+		SyncAlways:                 config.SyncInterval == 0,
 	})
 	if err != nil {
 		return fmt.Errorf("nats: embedded server: %w", err)
@@ -123,7 +135,8 @@ func (s *Server) start(config ServerConfig, port int) error {
 	if !s.server.JetStreamEnabled() {
 		return fmt.Errorf("nats: the embedded server cannot use store %s: %s", config.StoreDir, s.log.lastError())
 	}
-	return nil
+	s.address = s.server.Addr().String()
+	return s.gate.openTap(s.server)
 }
 
 // choosePort returns a port that is free now.
@@ -151,10 +164,14 @@ func choosePort(port int) (int, error) {
 // lockStore creates the store directory and locks it. Two servers on one store
 // would corrupt it.
 func lockStore(dir string) (*flock.Flock, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.Chmod(dir, 0o700) // it holds the passwords
+	}
+	if err != nil {
 		return nil, fmt.Errorf("nats: cannot create the event store: %w", err)
 	}
-	lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o644))
+	lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
 	locked, err := lock.TryLock()
 	if err == nil && !locked {
 		return nil, fmt.Errorf("nats: the event store %s is in use by another process", dir)
@@ -173,11 +190,18 @@ func lockStore(dir string) (*flock.Flock, error) {
 func probe(dir string) error {
 	name := filepath.Join(dir, "probe")
 	defer os.Remove(name)
-	return os.WriteFile(name, make([]byte, probeBytes), 0o644)
+	return os.WriteFile(name, make([]byte, probeBytes), 0o600)
 }
 
-// ClientURL returns the address for clients on this machine.
-func (s *Server) ClientURL() string { return s.server.ClientURL() }
+// URL returns the address for clients on this machine, with a login. An empty
+// user gives the address without one.
+func (s *Server) URL(user string) string {
+	u := url.URL{Scheme: "nats", Host: s.address}
+	if user != "" {
+		u.User = url.UserPassword(user, s.gate.passwords[user])
+	}
+	return u.String()
+}
 
 // Wait blocks while the server stores events. It returns nil when ctx ends, and
 // an error if the server cannot store events any more, for example because the

@@ -73,7 +73,7 @@ func TestAnyPort(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Shutdown()
-		bus, err := natsbus.Connect(t.Context(), natsbus.Config{URL: s.ClientURL()})
+		bus, err := natsbus.Connect(t.Context(), natsbus.Config{URL: s.URL(natsbus.PipelineUser)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestServerProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Shutdown()
-	fmt.Println("URL", s.ClientURL())
+	fmt.Println("URL", s.URL(natsbus.PipelineUser))
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent has ended
 }
 

@@ -3,7 +3,7 @@
 //
 //	config.yaml              the configuration of the run
 //	log/                     the event log and the Mistake Book (replay/eventlog/FORMAT.md)
-//	nats/                    the store of the embedded NATS server
+//	nats/                    the store of the embedded NATS server, and the passwords of its two logins
 //	checkpoints/ROLE/vNNNNNN Hugging Face directories, one per policy version; start is version 0
 //	outbox/NAME/             output events of a stage before they are published; NAME-N with replicas
 //	report.html              the results, with charts

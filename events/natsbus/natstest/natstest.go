@@ -4,8 +4,6 @@ package natstest
 
 import (
 	"net"
-	"net/url"
-	"strconv"
 	"testing"
 	"time"
 
@@ -65,11 +63,9 @@ func connect(t testing.TB, config natsbus.Config) *natsbus.Bus {
 	return bus
 }
 
-// URL returns the address for clients, which stays the same after a restart.
-func (s *Server) URL() string {
-	u := url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.config.Port))}
-	return u.String()
-}
+// URL returns the address for clients with the login of the pipeline. It stays
+// the same after a restart.
+func (s *Server) URL() string { return s.server.URL(natsbus.PipelineUser) }
 
 // StoreDir returns the directory of the streams.
 func (s *Server) StoreDir() string { return s.config.StoreDir }
