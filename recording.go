@@ -191,7 +191,7 @@ func (r *recording) reason() string {
 // recorder is the group in which the recorder runs.
 func (r *recording) finish(ctx context.Context, recorder *services.Group, reason string) error {
 	err := r.publish(ctx, r.endGroup(), &events.RunFinished{Attempt: r.attempt, Steps: int(r.trained.Load()), Reason: reason})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
 	select {

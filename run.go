@@ -49,15 +49,6 @@ func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *
 	if _, err := flags.Reward.Recipe(); err != nil {
 		return t, err
 	}
-	if err = t.openPool(ctx); err != nil {
-		return t, err
-	}
-	if err := t.open(ctx); err != nil {
-		return t, err
-	}
-	if err := t.openPage(ctx, &flags.Dashboard); err != nil {
-		return t, err
-	}
 	if t.alone {
 		t.server, t.bus, err = flags.Bus.OpenEmbedded(ctx, t.run, rundir.NATS(dir), flags.Port, logger)
 		if err != nil {
@@ -68,6 +59,15 @@ func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *
 		return t, err
 	}
 	t.onClose(t.bus.Close)
+	if err = t.openPool(ctx); err != nil {
+		return t, err
+	}
+	if err := t.open(ctx); err != nil {
+		return t, err
+	}
+	if err := t.openPage(ctx, &flags.Dashboard); err != nil {
+		return t, err
+	}
 	return t, nil
 }
 
@@ -115,8 +115,14 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 	if recording.Err() != nil {
 		return errors.Join(err, stopRecording())
 	}
-	// The end is recorded even after an interrupt or a failure of a worker.
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	// The end is recorded even after an interrupt or a failure of a worker. An
+	// outage of the bus is waited for without a limit only before them.
+	ending, cancelEnding := context.WithCancel(ctx)
+	defer cancelEnding()
+	if err != nil {
+		cancelEnding()
+	}
+	closing, cancel := services.Outlive(ending, stopTimeout)
 	defer cancel()
 	err = errors.Join(err, t.finish(closing, recording, reason), stopRecording())
 	if err == nil {

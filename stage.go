@@ -114,7 +114,7 @@ func joinBus(ctx context.Context, bus *connect.Flags, run string, flags *kong.Co
 		return nil, errors.New("--bus: a stage in a separate process needs a server that all processes reach: nats://HOST:PORT or kafka://HOST:PORT")
 	}
 	name := flags.Selected().Name
-	joined, err := bus.Open(ctx, fmt.Sprintf("codea1-%s-%s", run, name), logger.With("part", "bus"))
+	joined, err := bus.Join(ctx, fmt.Sprintf("codea1-%s-%s", run, name), logger.With("part", "bus"))
 	if err == nil {
 		logger.Info("joined the bus", "stage", name, "run", run, "bus", connect.PublicURL(bus.URL))
 	}

@@ -30,7 +30,7 @@ func (d *DashboardStage) Run(ctx context.Context, flags *kong.Context, logger *s
 		return err
 	}
 	if r.bus, err = joinBus(ctx, &d.Bus, d.RunName, flags, logger); err != nil {
-		return err
+		return services.UnlessCanceled(ctx, err)
 	}
 	r.onClose(r.bus.Close)
 	defer func() { err = errors.Join(err, r.close()) }()

@@ -94,7 +94,7 @@ func (c *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 		return err
 	}
 	if r.bus, err = joinBus(ctx, &c.Bus, c.RunName, flags, logger); err != nil {
-		return err
+		return services.UnlessCanceled(ctx, err)
 	}
 	r.onClose(r.bus.Close)
 	g, stop := services.NewGroup(context.WithoutCancel(ctx)) // the log takes all messages that were read
@@ -128,7 +128,7 @@ func (c *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 	case <-ctx.Done():
 		return nil
 	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	closing, cancel := services.Outlive(ctx, stopTimeout)
 	defer cancel()
 	return recording.finish(closing, g, recording.reason())
 }

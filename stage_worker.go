@@ -35,7 +35,7 @@ type ExecutionStage struct {
 func (w *WorkerStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
 	bus, err := joinBus(ctx, &w.Bus, w.RunName, flags, logger)
 	if err != nil {
-		return err
+		return services.UnlessCanceled(ctx, err)
 	}
 	defer func() { err = errors.Join(err, bus.Close()) }()
 	if err := attempt.AwaitRun(ctx, bus, w.RunName, logger); err != nil {

@@ -11,6 +11,10 @@ import (
 // that must happen once rely on event IDs and positions, never on
 // acknowledgements.
 //
+// During an outage of the bus every method but the answers to a delivery waits,
+// however long it takes, and goes on when the outage has ended or returns
+// ctx.Err(). The bus logs the begin and the end of an outage once each.
+//
 // All methods are safe for concurrent use.
 type Bus interface {
 	// Publish stores messages durably, the messages of a group in order, and
@@ -21,8 +25,7 @@ type Bus interface {
 	// return ErrLineage.
 	//
 	// A bus keeps every event of a run and never removes one to make room. When
-	// it is full, Publish returns ErrFull; the publisher waits and tries again,
-	// as in an outage.
+	// it is full, Publish logs that and waits, as in an outage.
 	Publish(ctx context.Context, messages ...Message) error
 	// Consume joins the worker set config.Name: the bus delivers each message to
 	// one of its members at a time.
@@ -38,7 +41,7 @@ type Bus interface {
 	Close() error
 }
 
-// ErrFull is returned by Publish when the bus has no room for a message.
+// ErrFull is returned by Delivery.DeadLetter when the bus has no room for it.
 var ErrFull = errors.New("the bus is full")
 
 // Broker is a Bus with the leases and dead letters of its runs.

@@ -23,7 +23,18 @@ import (
 const SyncInterval = 10 * time.Second
 
 // Open connects to the bus of the URL. The servers know the connection by name.
+// It fails if no server can be reached.
 func (f *Flags) Open(ctx context.Context, name string, logger *slog.Logger) (events.Broker, error) {
+	return f.open(ctx, name, false, logger)
+}
+
+// Join is Open for a process that may start before the servers: it waits until
+// one can be reached. A refused login is an error at once.
+func (f *Flags) Join(ctx context.Context, name string, logger *slog.Logger) (events.Broker, error) {
+	return f.open(ctx, name, true, logger)
+}
+
+func (f *Flags) open(ctx context.Context, name string, wait bool, logger *slog.Logger) (events.Broker, error) {
 	if err := f.ValidateURL(); err != nil {
 		return nil, err
 	}
@@ -33,7 +44,7 @@ func (f *Flags) Open(ctx context.Context, name string, logger *slog.Logger) (eve
 	}
 	if brokers, ok := strings.CutPrefix(f.URL, KafkaScheme); ok {
 		config := kafkabus.Config{
-			Brokers: strings.Split(brokers, ","), Name: name, User: f.User, Password: password,
+			Brokers: strings.Split(brokers, ","), Name: name, User: f.User, Password: password, Wait: wait,
 			Replicas: f.Replicas, Partitions: f.Partitions,
 			TLS: f.TLS, CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile, Logger: logger,
 		}
@@ -51,7 +62,7 @@ func (f *Flags) Open(ctx context.Context, name string, logger *slog.Logger) (eve
 		return nil, err
 	}
 	bus, err := natsbus.Connect(ctx, natsbus.Config{
-		URL: f.URL, Name: name, User: f.User, Password: password, Token: token, NKeyFile: f.NKeyFile, CredsFile: f.CredsFile,
+		URL: f.URL, Name: name, Wait: wait, User: f.User, Password: password, Token: token, NKeyFile: f.NKeyFile, CredsFile: f.CredsFile,
 		CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile, Replicas: f.Replicas, MaxStreamBytes: f.StreamMiB << 20, Logger: logger,
 	})
 	if errors.Is(err, nats.ErrAuthorization) && f.User == "" {

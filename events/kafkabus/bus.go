@@ -21,6 +21,7 @@ type Bus struct {
 	transport *kafka.Transport
 	dialer    *dialer
 	client    *kafka.Client
+	outages   *client.Outages
 
 	life *client.Life    // the open consumers, readers and leases
 	ctx  context.Context // ends with Close
@@ -44,12 +45,13 @@ const (
 	closeTimeout = 2 * time.Second
 	// retryPause is the wait between two tries while brokers do not serve.
 	retryPause = 100 * time.Millisecond
+	// reachPause is the longest wait between two tries to connect.
+	reachPause = 2 * time.Second
 )
 
-// Connect connects to a cluster within config.ConnectTimeout and creates the
-// missing payload topics; without permission to create topics, they must exist.
-// Afterwards the bus reconnects for ever: Publish fails during an outage, Fetch
-// and Next wait until it ends.
+// Connect connects to a cluster and creates the missing payload topics; without
+// permission to create topics, they must exist. Afterwards the bus reconnects
+// for ever.
 func Connect(ctx context.Context, config Config) (*Bus, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
@@ -67,40 +69,17 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		client:    &kafka.Client{Addr: kafka.TCP(config.Brokers...), Transport: transport},
 		controls:  make(map[string]*control),
 		leases:    make(map[string]*leaseFollower),
+		outages:   &client.Outages{Logger: config.Logger, Lost: "kafka: the brokers execute no requests, trying again", Back: "kafka: the brokers execute requests again"},
 	}
 	transport.Dial = b.dialer.dial
 	b.life = client.NewLife()
 	b.ctx = b.life.Context()
-	limited, cancel := context.WithTimeout(ctx, config.ConnectTimeout)
-	defer cancel()
-	for {
-		if b.partitions, err = b.payloadTopics(limited); err == nil {
-			return b, nil
-		}
-		if isFinal(err) || client.Pause(limited, b.ctx, retryPause) != nil {
-			_, _ = b.life.Close()
-			b.disconnect()
-			if ctx.Err() != nil {
-				err = errors.Join(err, ctx.Err())
-			} else if reason := config.diagnose(ctx, transport); reason != nil && !isFinal(err) {
-				err = reason // the transport reports every problem as "no broker available"
-			}
-			return nil, fmt.Errorf("kafka: cannot use %v: %w", config.Brokers, err)
-		}
+	if err := b.reach(ctx); err != nil {
+		_, _ = b.life.Close()
+		b.disconnect()
+		return nil, fmt.Errorf("kafka: cannot use %v: %w", config.Brokers, err)
 	}
-}
-
-// isFinal reports whether another try fails the same way.
-func isFinal(err error) bool {
-	for _, final := range []error{
-		kafka.SASLAuthenticationFailed, kafka.UnsupportedSASLMechanism, kafka.TopicAuthorizationFailed,
-		kafka.ClusterAuthorizationFailed, kafka.InvalidReplicationFactor, kafka.InvalidTopic, kafka.PolicyViolation,
-	} {
-		if errors.Is(err, final) {
-			return true
-		}
-	}
-	return false
+	return b, nil
 }
 
 // Close ends all consumers and readers, stores the queued answers, commits

@@ -102,6 +102,7 @@ func isUncoordinated(err error) bool {
 func (c *committer) report(err error) {
 	logger, run := c.control.bus.logger, c.control.run
 	switch {
+	case isOutage(err): // it is logged
 	case err != nil:
 		c.failures++
 		if c.failures == 2 {

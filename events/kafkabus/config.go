@@ -41,6 +41,9 @@ type Config struct {
 
 	// ConnectTimeout bounds the first contact; default 10 s.
 	ConnectTimeout time.Duration
+	// Wait makes Connect wait for brokers that cannot be reached yet, however
+	// long it takes.
+	Wait bool
 
 	// Partitions of a new payload topic; default 4. An existing topic keeps its
 	// number.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"go.uber.org/goleak"
@@ -116,7 +115,7 @@ func TestConformanceBroker(t *testing.T) {
 		features.Restart = func(t testing.TB) { kill(t, file) }
 	}
 	bustest.Run(t, features, func(t testing.TB) events.Broker {
-		return connect(t, kafkabus.Config{Brokers: []string{address}, ConnectTimeout: 3 * time.Minute})
+		return connect(t, kafkabus.Config{Brokers: []string{address}, Wait: true})
 	})
 }
 

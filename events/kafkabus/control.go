@@ -83,7 +83,8 @@ func (ctl *control) fold(r *record) {
 	ctl.ledger.end = r.offset + 1
 }
 
-// store writes changes as one batch and returns the offset after them.
+// store writes changes as one batch and returns the offset after them. It makes
+// one try.
 func (ctl *control) store(ctx context.Context, changes []change) (int64, error) {
 	records := make([]kafka.Record, len(changes))
 	for i := range changes {
@@ -153,22 +154,21 @@ func (ctl *control) write() {
 	}
 }
 
-// persist stores changes across outages, until close. The reader logs outages;
-// persist logs that the brokers refuse to write, because consumers then wait.
+// persist stores changes, across outages, until close. It waits also when the
+// brokers refuse to write.
 func (ctl *control) persist(changes []change) (int64, error) {
-	var refused time.Time // time of the log line
+	var wait client.Wait
+	defer wait.End(false)
 	for {
 		end, err := ctl.store(ctl.ctx, changes)
 		if err == nil {
-			if !refused.IsZero() {
-				ctl.bus.logger.Info("kafka: writes to the control topic again", "run", ctl.run, "topic", ctl.topic, "outage", time.Since(refused).Round(time.Millisecond))
-			}
+			wait.End(true)
 			return end, nil
 		}
-		if refused.IsZero() && isRefusal(err) {
-			refused = time.Now()
-			ctl.bus.logger.Warn("kafka: the brokers refuse writes to the control topic, trying again", "run", ctl.run, "topic", ctl.topic, "error", err)
+		if err := ctl.ctx.Err(); err != nil {
+			return 0, err
 		}
+		ctl.bus.failed(&wait, err)
 		if err := client.Pause(ctl.ctx, ctl.ctx, retryPause); err != nil {
 			return 0, err
 		}

@@ -114,6 +114,9 @@ func (ctl *control) copy(ctx context.Context, topic string, m *events.Message, h
 			pause = copyPause
 			ctl.skipCopies(topic, pause)
 		}
+		if isOutage(err) {
+			return nil, nil // it is logged
+		}
 		ctl.bus.logger.Error("kafka: cannot copy a message for other tools", "run", ctl.run, "event", m.ID, "topic", topic, "again_in", pause, "error", err)
 		return nil, nil
 	}

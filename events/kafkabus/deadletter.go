@@ -76,8 +76,10 @@ func (ctl *control) letter(ctx context.Context, l *deadLetter, ahead []record) (
 		ahead = ahead[1:]
 	}
 	if len(ahead) == 0 {
-		var err error
-		if ahead, err = ctl.bus.fetch(ctx, ctl.topic, 0, l.at, readBytes, followWait); err != nil {
+		if err := ctl.bus.ask(ctx, func() (err error) {
+			ahead, err = ctl.bus.fetch(ctx, ctl.topic, 0, l.at, readBytes, followWait)
+			return err
+		}); err != nil {
 			return events.DeadLetter{}, nil, err
 		}
 	}

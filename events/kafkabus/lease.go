@@ -8,6 +8,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 	"codea1/events/internal/lease"
 )
 
@@ -89,9 +90,9 @@ func (r *leaseRegister) Load(ctx context.Context) (lease.Record, uint64, error) 
 		}
 		r.leases = leases
 	}
-	end, err := r.bus.end(ctx, r.leases.topic)
+	end, err := r.bus.endNow(ctx, r.leases.topic)
 	if err != nil {
-		return lease.Record{}, 0, err
+		return lease.Record{}, 0, orOutage(err)
 	}
 	present, err := r.at(ctx, end)
 	return present.record, present.revision, err
@@ -105,7 +106,7 @@ func (r *leaseRegister) Swap(ctx context.Context, revision uint64, record lease.
 	}
 	base, err := r.bus.produce(ctx, r.leases.topic, 0, []kafka.Record{{Value: kafka.NewBytes(value)}})
 	if err != nil {
-		return 0, err
+		return 0, orOutage(err)
 	}
 	present, err := r.at(ctx, base+1)
 	if err != nil {
@@ -119,7 +120,13 @@ func (r *leaseRegister) Swap(ctx context.Context, revision uint64, record lease.
 
 // at returns the present record, after all records before offset end are read.
 func (r *leaseRegister) at(ctx context.Context, end int64) (leaseState, error) {
-	if err := r.leases.wait(ctx, r.leases.ctx, end); err != nil {
+	limited, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
+	err := r.leases.wait(limited, r.leases.ctx, end)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		err = fmt.Errorf("%w: topic %s", client.ErrOutage, r.leases.topic)
+	}
+	if err != nil {
 		return leaseState{}, err
 	}
 	r.leases.mu.Lock()

@@ -88,7 +88,11 @@ func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Mes
 				for k, i := range batch {
 					records[k] = toKafka(list[i])
 				}
-				base, err := b.produce(sending, payloadTopic(at.typ), at.partition, records)
+				var base int64
+				err := b.ask(sending, func() (err error) {
+					base, err = b.produce(sending, payloadTopic(at.typ), at.partition, records)
+					return err
+				})
 				for k, i := range batch {
 					changes[i].Offset = base + int64(k)
 				}
@@ -99,8 +103,11 @@ func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Mes
 	if err := requests.Wait(); err != nil {
 		return err
 	}
-	end, err := ctl.store(ctx, changes)
-	if err != nil {
+	var end int64
+	if err := b.ask(ctx, func() (err error) {
+		end, err = ctl.store(ctx, changes)
+		return err
+	}); err != nil {
 		return err
 	}
 	// Another process may have stored another event first.

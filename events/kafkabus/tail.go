@@ -75,23 +75,12 @@ func perRun[T any](ctx context.Context, b *Bus, all *map[string]T, run, topic st
 // newTail creates the topic if it is missing and waits until the brokers know
 // it.
 func (b *Bus) newTail(ctx context.Context, run, topic string) (*tail, error) {
-	if err := b.create(ctx, b.topicConfig(topic, 1)); err != nil {
+	if err := b.ask(ctx, func() error { return b.create(ctx, b.topicConfig(topic, 1)) }); err != nil {
 		return nil, err
 	}
-	for {
-		_, err := b.end(ctx, topic)
-		if err == nil {
-			break
-		}
-		if err := client.Ended(ctx, b.ctx); err != nil {
-			return nil, err
-		}
-		if !isUnknown(err) {
-			return nil, err
-		}
-		if err := client.Pause(ctx, b.ctx, retryPause/4); err != nil {
-			return nil, err
-		}
+	// The brokers do not know a new topic at once.
+	if _, err := b.end(ctx, topic); err != nil {
+		return nil, err
 	}
 	t := &tail{bus: b, run: run, topic: topic, changed: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -134,12 +123,11 @@ func (t *tail) wait(ctx, owner context.Context, end int64) error {
 	}
 }
 
-// follow folds records until ctx ends. It logs the begin and the end of an
-// outage.
+// follow folds records until ctx ends.
 func (t *tail) follow() {
-	var since time.Time // begin of the outage
-	var logged bool
-	for began, offset := time.Now(), int64(0); t.ctx.Err() == nil; {
+	var wait client.Wait
+	defer wait.End(false)
+	for offset := int64(0); t.ctx.Err() == nil; {
 		list, err := t.bus.fetch(t.ctx, t.topic, 0, offset, followBytes, followWait)
 		switch {
 		case t.ctx.Err() != nil:
@@ -148,20 +136,11 @@ func (t *tail) follow() {
 			t.fail(fmt.Errorf("kafka: run %s: %w: topic %s ends before offset %d", t.run, events.ErrPosition, t.topic, offset))
 			return
 		case err != nil:
-			if since.IsZero() {
-				since = time.Now()
-			}
-			if !logged && (!isUnknown(err) || time.Since(began) > newTopicGrace) {
-				logged = true
-				t.bus.logger.Warn("kafka: cannot read the control topic, trying again", "run", t.run, "topic", t.topic, "error", err)
-			}
+			t.bus.failed(&wait, err)
 			_ = client.Pause(t.ctx, t.ctx, retryPause)
 			continue
-		case logged:
-			t.bus.logger.Info("kafka: reads the control topic again", "run", t.run, "topic", t.topic, "outage", time.Since(since).Round(time.Millisecond))
-			logged = false
 		}
-		since = time.Time{}
+		wait.End(true)
 		if len(list) > 0 {
 			t.take(list)
 			offset = list[len(list)-1].offset + 1

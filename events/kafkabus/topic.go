@@ -146,16 +146,21 @@ func (b *Bus) HasRun(ctx context.Context, run string) (bool, error) {
 		return false, err
 	}
 	for began := time.Now(); ; {
-		_, err := b.end(ctx, controlTopic(run))
-		if err == nil {
-			return true, nil
-		}
-		isNone := errors.Is(err, kafka.UnknownTopicOrPartition) || errors.Is(err, protocol.ErrNoTopic)
-		if isNone && time.Since(began) > 2*metadataTTL {
-			return false, nil
-		}
-		if !isUnknown(err) {
+		known := true
+		err := b.ask(ctx, func() error {
+			_, err := b.endNow(ctx, controlTopic(run))
+			if errors.Is(err, kafka.UnknownTopicOrPartition) || errors.Is(err, protocol.ErrNoTopic) {
+				known, err = false, nil
+			}
+			return err
+		})
+		switch {
+		case err != nil:
 			return false, fmt.Errorf("kafka: look for run %s: %w", run, err)
+		case known:
+			return true, nil
+		case time.Since(began) > 2*metadataTTL:
+			return false, nil
 		}
 		if err := client.Pause(ctx, b.ctx, retryPause); err != nil {
 			return false, err
@@ -163,20 +168,27 @@ func (b *Bus) HasRun(ctx context.Context, run string) (bool, error) {
 	}
 }
 
-// end returns the offset after the last record of a topic's first partition.
-func (b *Bus) end(ctx context.Context, topic string) (int64, error) {
+// end returns the offset after the last record of a topic's first partition. It
+// waits until an outage ends.
+func (b *Bus) end(ctx context.Context, topic string) (end int64, err error) {
+	err = b.ask(ctx, func() error {
+		var err error
+		end, err = b.endNow(ctx, topic)
+		return err
+	})
+	return end, err
+}
+
+// endNow is end with one request.
+func (b *Bus) endNow(ctx context.Context, topic string) (int64, error) {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	stop := context.AfterFunc(b.ctx, cancel)
 	defer stop()
-	end, err := b.lastOffset(limited, topic)
-	if ended := client.Ended(ctx, b.ctx); err != nil && ended != nil {
-		return 0, ended
-	}
-	return end, err
+	return b.lastOffset(limited, topic)
 }
 
-// lastOffset is end without a check for Close.
+// lastOffset is endNow without a time limit, and without an end by Close.
 func (b *Bus) lastOffset(ctx context.Context, topic string) (int64, error) {
 	answer, err := b.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
 		Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(0)}},

@@ -1,11 +1,11 @@
 package natsbus_test
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -209,8 +209,8 @@ func TestConsumerDeleted(t *testing.T) {
 	}
 }
 
-// A full stream makes publishers wait and deletes nothing, for every limit.
-// They continue when there is room.
+// A full stream deletes nothing. Its publishers wait, for every limit, say so
+// once and how to make room, and continue when there is room.
 func TestFullStream(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]natsbus.Config{
@@ -220,18 +220,25 @@ func TestFullStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := natstest.Start(t)
 			ctx := bounded(t)
+			var text syncedText
+			limit.Logger = slog.New(slog.NewTextHandler(&text, nil))
 			small := server.Connect(t, limit)
 			list := posed(4)
 			for i := range list {
 				list[i].Encoding, list[i].Data = events.EncodingNone, make([]byte, 4<<20)
 			}
-			for range 2 { // the second time is the same
-				if err := small.Publish(ctx, list[:2]...); err != nil {
-					t.Fatal(err)
+			if err := small.Publish(ctx, list[:2]...); err != nil {
+				t.Fatal(err)
+			}
+			published := make(chan error, 2)
+			for range 2 {
+				go func() { published <- small.Publish(ctx, list...) }()
+			}
+			for !strings.Contains(text.String(), "the server stores no events") {
+				if ctx.Err() != nil {
+					t.Fatalf("logged %q", text.String())
 				}
-				if err := small.Publish(ctx, list...); !errors.Is(err, events.ErrFull) {
-					t.Errorf("publish to a full stream: %v, want ErrFull", err)
-				}
+				time.Sleep(5 * time.Millisecond)
 			}
 			// Consumers of a full stream still work.
 			c, err := small.Consume(ctx, events.ConsumeConfig{Run: "r1", Name: "worker", AckWait: time.Minute, MaxInFlight: 1})
@@ -266,26 +273,22 @@ func TestFullStream(t *testing.T) {
 			} else if err != nil || name == "Messages" {
 				t.Errorf("dead letter into a full stream: %v, want ErrFull", err)
 			}
-			published := make(chan error, 1)
-			go func() {
-				for {
-					err := small.Publish(ctx, list...)
-					if !errors.Is(err, events.ErrFull) {
-						published <- err
-						return
-					}
-					time.Sleep(10 * time.Millisecond)
-				}
-			}()
 			large := server.Connect(t, natsbus.Config{})
-			if err := large.Publish(ctx, list...); !errors.Is(err, events.ErrFull) {
-				t.Errorf("publishing alone raised the limit: %v", err)
+			if err := large.Publish(ctx, list[0]); err != nil {
+				t.Errorf("a stored event in a full stream: %v", err)
+			}
+			select {
+			case err := <-published:
+				t.Fatalf("published to a full stream: %v", err)
+			default:
 			}
 			if err := large.EnsureStream(ctx, "r1"); err != nil {
 				t.Fatal(err)
 			}
-			if err := <-published; err != nil {
-				t.Error(err)
+			for range 2 {
+				if err := <-published; err != nil {
+					t.Error(err)
+				}
 			}
 			// Groups have no order among each other.
 			rest, want := []string{handle(), handle()}, []string{list[2].ID, list[3].ID}
@@ -294,8 +297,32 @@ func TestFullStream(t *testing.T) {
 			if !slices.Equal(rest, want) {
 				t.Errorf("events %v come last, want %v", rest, want)
 			}
+			said := text.String()
+			for _, once := range []string{"the server stores no events", "codea1-r1", "--bus-stream-mib", "the server stores events again"} {
+				if n := strings.Count(said, once); n != 1 {
+					t.Errorf("%q is said %d times in %q", once, n, said)
+				}
+			}
 		})
 	}
+}
+
+// syncedText is a buffer that may be read while a logger writes to it.
+type syncedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *syncedText) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *syncedText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 func TestInProcess(t *testing.T) {
@@ -311,33 +338,6 @@ func TestInProcess(t *testing.T) {
 	defer bus.Close()
 	if err := bus.Publish(bounded(t), posed(100)...); err != nil {
 		t.Error(err)
-	}
-}
-
-// A request ends with the connection, and not only with the caller's context.
-func TestRequestsEndWithTheConnection(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t)
-	bus := server.Connect(t, natsbus.Config{})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	list := posed(1)
-	if err := bus.Publish(ctx, list...); err != nil {
-		t.Fatal(err)
-	}
-	failed := make(chan error, 1)
-	go func() {
-		for {
-			if err := bus.Publish(ctx, list...); err != nil { // is stored: reads the stored event to compare
-				failed <- err
-				return
-			}
-		}
-	}()
-	time.Sleep(50 * time.Millisecond)
-	server.Stop()
-	if err := <-failed; errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("publish: %v, which is not the caller's doing", err)
 	}
 }
 

@@ -38,9 +38,10 @@ type Config struct {
 	CertFile string
 	KeyFile  string
 
-	// ConnectTimeout bounds the first connection; afterwards the bus reconnects
-	// for ever. Default 10 s.
+	// ConnectTimeout bounds one try to connect; default 10 s.
 	ConnectTimeout time.Duration
+	// Wait makes Connect wait for a server that cannot be reached yet.
+	Wait bool
 
 	// MaxStreamBytes and MaxStreamMessages bound a run's stream. A full stream
 	// refuses new events and deletes none. Default 16 million messages and 32

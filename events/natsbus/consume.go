@@ -112,6 +112,8 @@ func (c *consumer) Fetch(ctx context.Context, most int, linger time.Duration) ([
 // backlog. If there is no message, it waits for one, and then requests the rest
 // of the batch.
 func (c *consumer) next(ctx context.Context, most int, linger time.Duration) ([]events.Delivery, error) {
+	asking, release := client.Both(ctx, c.ctx)
+	defer release()
 	for {
 		if err := client.Ended(ctx, c.ctx); err != nil {
 			return nil, err
@@ -123,7 +125,7 @@ func (c *consumer) next(ctx context.Context, most int, linger time.Duration) ([]
 			}
 			if most > 1 {
 				var got []events.Delivery
-				if got, err = c.batch(most, linger, nil); len(got) > 0 {
+				if got, err = c.batch(asking, most, linger, nil); len(got) > 0 {
 					return got, nil
 				}
 			}
@@ -131,7 +133,7 @@ func (c *consumer) next(ctx context.Context, most int, linger time.Duration) ([]
 				err = c.request(live)
 			}
 			if err != nil {
-				if err := c.recover(ctx, err); err != nil {
+				if err := c.recover(asking, err); err != nil {
 					return nil, err
 				}
 				continue
@@ -147,15 +149,15 @@ func (c *consumer) next(ctx context.Context, most int, linger time.Duration) ([]
 			c.waiting = nil
 			w.cancel()
 			if ok {
-				got := c.deliver(msg, nil)
+				got := c.deliver(asking, msg, nil)
 				if most > 1 {
 					// An error here comes again in the next Fetch.
-					got, _ = c.batch(most-1, linger, got)
+					got, _ = c.batch(asking, most-1, linger, got)
 				}
 				return got, nil
 			}
 			if err := w.batch.Error(); err != nil {
-				if err := c.recover(ctx, err); err != nil {
+				if err := c.recover(asking, err); err != nil {
 					return nil, err
 				}
 			}
@@ -165,13 +167,13 @@ func (c *consumer) next(ctx context.Context, most int, linger time.Duration) ([]
 
 // batch appends up to most deliveries that come within linger. The server ends
 // the wait, so no message is under way after it.
-func (c *consumer) batch(most int, linger time.Duration, into []events.Delivery) ([]events.Delivery, error) {
+func (c *consumer) batch(ctx context.Context, most int, linger time.Duration, into []events.Delivery) ([]events.Delivery, error) {
 	batch, err := c.durable.Fetch(most, jetstream.FetchMaxWait(linger))
 	if err != nil {
 		return into, err
 	}
 	for msg := range batch.Messages() {
-		into = c.deliver(msg, into)
+		into = c.deliver(ctx, msg, into)
 	}
 	return into, batch.Error()
 }
@@ -190,12 +192,12 @@ func (c *consumer) request(live context.Context) error {
 
 // deliver appends the delivery of msg. It logs and drops a malformed message,
 // because a redelivery would not change it.
-func (c *consumer) deliver(msg jetstream.Msg, into []events.Delivery) []events.Delivery {
+func (c *consumer) deliver(ctx context.Context, msg jetstream.Msg, into []events.Delivery) []events.Delivery {
 	meta, err := msg.Metadata()
 	if err == nil {
 		d := &delivery{bus: c.bus, msg: msg, name: c.name, round: 1, number: int(meta.NumDelivered)}
 		if isRedelivery(c.run, msg.Subject()) {
-			d.message, d.round, err = c.bus.redelivered(c.ctx, c.run, msg)
+			d.message, d.round, err = c.bus.redelivered(ctx, c.run, msg)
 		} else {
 			d.message, err = fromNATS(msg)
 		}
@@ -226,7 +228,7 @@ func (c *consumer) recover(ctx context.Context, err error) error {
 			return err
 		})
 	}
-	for _, final := range []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound, jetstream.ErrBadRequest} {
+	for _, final := range []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound, jetstream.ErrBadRequest, nats.ErrPermissionViolation} {
 		if errors.Is(err, final) {
 			return fmt.Errorf("nats: fetch: %w", err)
 		}

@@ -16,7 +16,7 @@
 // ephemeral consumers without acknowledgements that start again after the last
 // message they returned.
 //
-// A full stream refuses new messages (events.ErrFull) and deletes nothing. In a
+// A full stream refuses new messages and deletes nothing; publishers wait. In a
 // cluster a run is stored on Config.Replicas nodes and continues while more than
 // half of them work; a publish waits until a new leader is elected.
 //

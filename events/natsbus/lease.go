@@ -35,7 +35,7 @@ func (b *Bus) Lease(ctx context.Context, config events.LeaseConfig) (events.Leas
 // leases returns the bucket of a run and creates it if it is missing.
 func (b *Bus) leases(ctx context.Context, run string) (jetstream.KeyValue, error) {
 	var kv jetstream.KeyValue
-	err := b.ask(ctx, func(ctx context.Context) error {
+	err := b.askSoon(ctx, func(ctx context.Context) error {
 		var err error
 		kv, err = b.js.KeyValue(ctx, leaseBucket(run))
 		if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -71,7 +71,7 @@ func (r *register) Load(ctx context.Context) (lease.Record, uint64, error) {
 		r.kv = kv
 	}
 	var entry jetstream.KeyValueEntry
-	err := r.bus.ask(ctx, func(ctx context.Context) error {
+	err := r.bus.askSoon(ctx, func(ctx context.Context) error {
 		var err error
 		entry, err = r.kv.Get(ctx, r.key)
 		return err
@@ -96,7 +96,7 @@ func (r *register) Swap(ctx context.Context, revision uint64, record lease.Recor
 		return 0, err
 	}
 	var swapped uint64
-	err = r.bus.ask(ctx, func(ctx context.Context) error {
+	err = r.bus.askSoon(ctx, func(ctx context.Context) error {
 		var err error
 		swapped, err = r.kv.Update(ctx, r.key, data, revision)
 		return err

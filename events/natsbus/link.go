@@ -48,7 +48,7 @@ func (l *link) reconnected(server string) {
 	if l.closed || l.since.IsZero() {
 		return
 	}
-	l.logger.Info("nats: reconnected", "server", server, "outage", time.Since(l.since).Round(time.Millisecond))
+	l.logger.Warn("nats: reconnected", "server", server, "outage", time.Since(l.since).Round(time.Millisecond))
 	l.since = time.Time{}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	close(l.up)

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,8 +18,7 @@ import (
 // their confirmation, but never two of one group: if the connection is lost
 // between them, the second could be stored before the retry of the first.
 //
-// Without a connection it fails at once. If another event of the same type and
-// group is stored, it returns ErrLineage.
+// If another event of the same type and group is stored, it returns ErrLineage.
 func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return err
@@ -28,6 +28,28 @@ func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 	}
 	p := publication{bus: b, groups: make(map[string]bool, min(len(messages), publishWindow))}
 	defer p.release()
+	err := p.publish(ctx, messages)
+	p.full.End(err == nil)
+	p.silent.End(err == nil)
+	return err
+}
+
+// publication is one call of Publish: its unconfirmed messages, oldest first.
+type publication struct {
+	bus    *Bus
+	queue  []sent
+	groups map[string]bool // groups of the queue
+
+	silent, full client.Wait
+}
+
+type sent struct {
+	message *events.Message
+	future  jetstream.PubAckFuture
+	tried   time.Time // time of the last try
+}
+
+func (p *publication) publish(ctx context.Context, messages []events.Message) error {
 	for i := range messages {
 		if err := p.send(ctx, &messages[i]); err != nil {
 			return err
@@ -39,19 +61,6 @@ func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 		}
 	}
 	return nil
-}
-
-// publication is one call of Publish: its unconfirmed messages, oldest first.
-type publication struct {
-	bus    *Bus
-	queue  []sent
-	groups map[string]bool // groups of the queue
-}
-
-type sent struct {
-	message *events.Message
-	future  jetstream.PubAckFuture
-	since   time.Time // time of the first try
 }
 
 func groupKey(m *events.Message) string { return m.Run + "." + m.Group }
@@ -78,12 +87,12 @@ func (p *publication) send(ctx context.Context, m *events.Message) error {
 			return err
 		}
 	}
-	future, err := p.bus.publishAsync(m)
-	if err != nil {
+	s := sent{message: m}
+	if err := p.try(ctx, &s, nil); err != nil {
 		p.bus.window.Release(weight(m))
-		return p.fail(m, err)
+		return err
 	}
-	p.queue = append(p.queue, sent{message: m, future: future, since: time.Now()})
+	p.queue = append(p.queue, s)
 	p.groups[groupKey(m)] = true
 	return nil
 }
@@ -106,16 +115,14 @@ func (p *publication) settleOldest(ctx context.Context) error {
 			p.drop()
 			return nil
 		case err := <-s.future.Err():
-			again, err := p.again(ctx, s, err)
-			if again {
-				continue
-			}
-			m := s.message
-			p.drop()
 			if isTaken(err) {
+				m := s.message
+				p.drop()
 				return p.bus.checkStored(ctx, m)
 			}
-			return p.fail(m, err)
+			if err := p.try(ctx, s, err); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.bus.ctx.Done():
@@ -124,20 +131,47 @@ func (p *publication) settleOldest(ctx context.Context) error {
 	}
 }
 
-// again sends a message again that was refused for the moment or may be lost.
-// The stream stores it once. No other message of its group is under way.
-func (p *publication) again(ctx context.Context, s *sent, err error) (bool, error) {
-	if !isPassing(err) && !errors.Is(err, jetstream.ErrAsyncPublishTimeout) {
-		return false, err
+// try sends a message, after the error of the last try if it is not nil. It
+// repeats a message that was refused for the moment or may be lost: the stream
+// stores it once, and no other message of its group is under way.
+func (p *publication) try(ctx context.Context, s *sent, err error) error {
+	for {
+		if err != nil {
+			if err := p.await(ctx, s, err); err != nil {
+				return p.fail(s.message, err)
+			}
+		}
+		s.tried = time.Now()
+		if s.future, err = p.bus.publishAsync(s.message); err == nil {
+			return nil
+		}
 	}
-	if time.Since(s.since) > silenceTimeout || !p.bus.conn.IsConnected() {
-		return false, err
+}
+
+// await waits until a message may be sent again after an error, or returns an
+// error.
+func (p *publication) await(ctx context.Context, s *sent, err error) error {
+	b, stream := p.bus, slog.String("stream", streamName(s.message.Run))
+	pause := retryPause
+	switch {
+	case isUnstored(err):
+		pause = fullPause
+		b.full.Failed(&p.full, 0, orFull(err), stream)
+	case !b.isPassing(err):
+		return err
+	default:
+		if denied := b.deniedSince(s.tried, strconv.Quote(subjectOf(s.message))); denied != nil {
+			return denied
+		}
+		if b.conn.IsConnected() { // otherwise link logs the outage
+			b.silence.Failed(&p.silent, saySilence, err, stream)
+		}
 	}
-	if err := client.Pause(ctx, p.bus.ctx, retryPause); err != nil {
-		return false, err
+	if err := client.Pause(ctx, b.ctx, pause); err != nil {
+		return err
 	}
-	s.future, err = p.bus.publishAsync(s.message)
-	return err == nil, err
+	_, err = b.link.wait(ctx, b.ctx)
+	return err
 }
 
 func (p *publication) drop() {
@@ -169,18 +203,17 @@ func isTaken(err error) bool {
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// orFull returns ErrFull for a refusal because the stream or the server is
-// full.
-func orFull(err error) error {
+// isUnstored reports whether the server has refused to store a message that it
+// may store later: the stream or the server is full, or its disk fails.
+func isUnstored(err error) bool {
 	var api *jetstream.APIError
-	if !errors.As(err, &api) {
-		return err
-	}
-	full := api.ErrorCode == errCodeInsufficientResources || api.ErrorCode == errCodeInsufficientStorage
-	if api.ErrorCode == errCodeStoreFailed {
-		full = strings.HasPrefix(api.Description, "maximum messages exceeded") || strings.HasPrefix(api.Description, "maximum bytes exceeded")
-	}
-	if !full {
+	return errors.As(err, &api) && (api.ErrorCode == errCodeInsufficientResources ||
+		api.ErrorCode == errCodeInsufficientStorage || api.ErrorCode == errCodeStoreFailed)
+}
+
+// orFull returns ErrFull for such a refusal.
+func orFull(err error) error {
+	if !isUnstored(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w; raise the limit of the stream (--bus-stream-mib) or its server's storage", events.ErrFull, err)

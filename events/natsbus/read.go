@@ -89,12 +89,14 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 }
 
 func (r *reader) next(ctx context.Context) (jetstream.Msg, error) {
+	asking, release := client.Both(ctx, r.ctx)
+	defer release()
 	for {
 		if err := client.Ended(ctx, r.ctx); err != nil {
 			return nil, err
 		}
 		if r.ahead == nil {
-			if err := r.ask(ctx); err != nil {
+			if err := r.ask(asking); err != nil {
 				if err := r.recover(ctx, err); err != nil {
 					return nil, err
 				}
@@ -202,7 +204,7 @@ func (r *reader) recover(ctx context.Context, err error) error {
 		return events.ErrClosed
 	case errors.Is(err, events.ErrPosition):
 		return err
-	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrBadRequest):
+	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrBadRequest), errors.Is(err, nats.ErrPermissionViolation):
 		return fmt.Errorf("nats: read run %s: %w", r.run, err)
 	}
 	return client.Pause(ctx, r.ctx, retryPause)

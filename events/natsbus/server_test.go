@@ -252,13 +252,15 @@ func TestKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		killed := make(chan struct{})
+		running, stop := context.WithCancel(ctx)
 		go func() {
 			defer close(killed)
 			time.Sleep(100 * time.Millisecond)
 			_ = cmd.Process.Kill()
+			stop()
 		}()
 		for i, m := range list {
-			if bus.Publish(ctx, m) != nil {
+			if bus.Publish(running, m) != nil {
 				break
 			}
 			confirmed = max(confirmed, i+1)
@@ -318,25 +320,18 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 	log := bustest.NewLines()
 	bus := server.Connect(t, natsbus.Config{Logger: slog.New(log)})
 	ctx := bounded(t)
-	list := posed(3)
-	for _, m := range list {
-		for bus.Publish(ctx, m) != nil {
-			if ctx.Err() != nil {
-				t.Fatal(ctx.Err())
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+	for _, m := range posed(3) {
 		server.Stop()
-		// Some tries to reconnect, and a publish that fails at once.
-		if err := bus.Publish(ctx, list[0]); err == nil {
-			t.Error("published without a server")
+		published := make(chan error, 4)
+		for range cap(published) {
+			go func() { published <- bus.Publish(ctx, m) }()
 		}
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // some tries to reconnect
 		server.Restart()
-	}
-	if err := bus.EnsureStream(ctx, "r1"); err != nil {
-		for bus.EnsureStream(ctx, "r1") != nil && ctx.Err() == nil {
-			time.Sleep(10 * time.Millisecond)
+		for range cap(published) {
+			if err := <-published; err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	var got []string
@@ -348,7 +343,7 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 			t.Fatalf("logged %q", got)
 		}
 	}
-	const lost, back = "WARN nats: connection lost, reconnecting", "INFO nats: reconnected"
+	const lost, back = "WARN nats: connection lost, reconnecting", "WARN nats: reconnected"
 	if d := cmp.Diff([]string{lost, back, lost, back, lost, back}, got); d != "" {
 		t.Errorf("logged (-want +got):\n%s", d)
 	}
@@ -368,12 +363,8 @@ func TestConnectErrors(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	began := time.Now()
-	_, err := natsbus.Connect(t.Context(), natsbus.Config{URL: "nats://127.0.0.1:1", ConnectTimeout: 100 * time.Millisecond})
+	_, err := natsbus.Connect(t.Context(), natsbus.Config{URL: "nats://127.0.0.1:1"})
 	wantSentence(t, err, "nats://127.0.0.1:1")
-	if waited := time.Since(began); waited < 50*time.Millisecond {
-		t.Errorf("gave up after %v: a server that starts later is not waited for", waited)
-	}
 	for _, url := range []string{"nats://u:secret@127.0.0.1:1,nats://secret@127.0.0.1:2", "nats://u:secret%zz@127.0.0.1:1", "u:secret@127.0.0.1:1"} {
 		_, err := natsbus.Connect(t.Context(), natsbus.Config{URL: url, ConnectTimeout: 100 * time.Millisecond})
 		wantSentence(t, err, "127.0.0.1:1")

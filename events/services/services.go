@@ -4,6 +4,7 @@ package services
 import (
 	"context"
 	"errors"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -52,4 +53,17 @@ func UnlessCanceled(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
+}
+
+// Outlive returns a context that ends grace after ctx does.
+func Outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(grace):
+			cancel()
+		case <-longer.Done():
+		}
+	})
+	return longer, func() { stop(); cancel() }
 }

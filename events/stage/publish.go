@@ -9,7 +9,7 @@ import (
 	"codea1/events"
 )
 
-// Publisher publishes messages and tries again during outages of the bus. The
+// Publisher publishes messages and tries again after an error of the bus. The
 // zero Backoff means the default of Config.
 type Publisher struct {
 	Bus interface {

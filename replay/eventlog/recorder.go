@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"codea1/events"
+	"codea1/events/services"
 )
 
 // Bus is the part of events.Bus that a Recorder needs.
@@ -104,7 +105,7 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	// Messages that were read are committed even while the recorder stops.
-	keeping, cancel := outlive(ctx, stopGrace)
+	keeping, cancel := services.Outlive(ctx, stopGrace)
 	defer cancel()
 	if r.config.KeepTokens > 0 {
 		r.wakeRetention()
@@ -160,19 +161,6 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 
 // stopGrace is the time that a stopping recorder has to commit its messages.
 const stopGrace = 10 * time.Second
-
-// outlive returns a context that ends grace after ctx does.
-func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(grace):
-			cancel()
-		case <-longer.Done():
-		}
-	})
-	return longer, func() { stop(); cancel() }
-}
 
 // collect returns the next batch, empty once the channel is closed.
 func (r *Recorder) collect(entries <-chan Incoming) []Incoming {

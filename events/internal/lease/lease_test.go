@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"codea1/events"
+	"codea1/events/internal/client"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,7 +29,7 @@ type table struct {
 	swaps    int
 }
 
-var errAway = errors.New("the register is away")
+var errAway = fmt.Errorf("the register is away: %w", client.ErrOutage)
 
 func (r *table) Load(context.Context) (Record, uint64, error) {
 	r.mu.Lock()
@@ -295,8 +296,32 @@ func TestManyWaitOneGets(t *testing.T) {
 	})
 }
 
+// An outage when the lease is asked for is waited for; another error is not.
 func TestUnreachable(t *testing.T) {
-	if _, err := Take(t.Context(), &table{away: true}, config("a")); !errors.Is(err, errAway) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &table{away: true}
+		go func() {
+			time.Sleep(time.Hour)
+			r.set(func() { r.away = false })
+		}()
+		began := time.Now()
+		l := take(t, r, config("a"))
+		if waited := time.Since(began); waited < time.Hour {
+			t.Errorf("taken after %v, without a register", waited)
+		}
+		_ = l.Close()
+	})
+	forbidden := errors.New("forbidden")
+	waiting := config("a")
+	waiting.Wait = true
+	if _, err := Take(t.Context(), refusing{forbidden}, waiting); !errors.Is(err, forbidden) {
 		t.Errorf("take: %v", err)
 	}
 }
+
+// refusing is a Register that refuses every request.
+type refusing struct{ err error }
+
+func (r refusing) Load(context.Context) (Record, uint64, error) { return Record{}, 0, r.err }
+
+func (r refusing) Swap(context.Context, uint64, Record) (uint64, error) { return 0, r.err }

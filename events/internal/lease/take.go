@@ -80,7 +80,7 @@ func Take(ctx context.Context, register Register, config events.LeaseConfig) (*L
 			}
 			watched, since = revision, now
 		}
-		if err != nil && (!config.Wait || errors.Is(err, events.ErrClosed)) {
+		if err != nil && !errors.Is(err, client.ErrOutage) {
 			return nil, err
 		}
 		if err := client.Pause(ctx, context.Background(), wait); err != nil {
