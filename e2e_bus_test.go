@@ -1,10 +1,14 @@
 package main
 
 import (
+	"flag"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
@@ -12,50 +16,95 @@ import (
 	"codea1/events/rundir"
 )
 
-// broker is a server of a bus that a test can restart without loss of messages.
+// broker is a server of a bus that a test can kill and start again without loss
+// of messages.
 type broker interface {
 	// flags returns the flags of a process that joins the server.
 	flags(t *testing.T) []string
-	restart(t *testing.T)
+	// kill ends the server as a power cut would.
+	kill(t *testing.T)
+	// start starts the server again.
+	start(t *testing.T)
 }
 
-// natsBroker is a NATS server with the configuration of compose.yaml.
+// restart makes an outage of that length.
+func restart(t *testing.T, b broker, outage time.Duration) {
+	t.Helper()
+	b.kill(t)
+	time.Sleep(outage)
+	b.start(t)
+}
+
+// natsBroker is a NATS server with the configuration of compose.yaml, in a
+// process of its own.
 type natsBroker struct {
-	options *natsserver.Options
-	server  *natsserver.Server
+	args    []string
+	port    string
+	command *exec.Cmd
+}
+
+// natsServer is the program nats-server of the tests.
+func natsServer() {
+	fail := func() { os.Exit(2) }
+	options, err := natsserver.ConfigureOptions(flag.NewFlagSet("nats-server", flag.ContinueOnError), os.Args[1:], fail, fail, fail)
+	if err != nil || options.Authorization != busToken {
+		panic(fmt.Sprintf("the server wants token %q: %v", options.Authorization, err))
+	}
+	options.HTTPPort, options.NoLog = 0, true
+	server, err := natsserver.NewServer(options)
+	if err != nil {
+		panic(err)
+	}
+	server.Start()
+	server.WaitForShutdown()
 }
 
 func startNATS(t *testing.T) *natsBroker {
 	t.Helper()
-	b := &natsBroker{options: composed(t, t.TempDir())}
+	b := newNATS(t)
 	b.start(t)
-	b.options.Port = b.server.Addr().(*net.TCPAddr).Port
-	t.Cleanup(b.stop)
 	return b
 }
 
-func (b *natsBroker) start(t *testing.T) {
+// newNATS returns a server that is not started yet.
+func newNATS(t *testing.T) *natsBroker {
 	t.Helper()
-	server, err := natsserver.NewServer(b.options.Clone())
+	_, port, err := net.SplitHostPort(freeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.server = server
-	server.Start()
-	if !server.ReadyForConnections(patience) {
-		t.Fatal("the server does not start")
-	}
+	b := &natsBroker{args: append(composed(t, t.TempDir()), "--addr", "127.0.0.1", "--port", port), port: port}
+	t.Cleanup(func() { b.kill(t) })
+	return b
 }
 
-func (b *natsBroker) stop() {
-	b.server.Shutdown()
-	b.server.WaitForShutdown()
-}
+func (b *natsBroker) url() string { return "nats://127.0.0.1:" + b.port }
 
-func (b *natsBroker) restart(t *testing.T) {
+// start implements broker.
+func (b *natsBroker) start(t *testing.T) {
 	t.Helper()
-	b.stop()
-	b.start(t)
+	b.command = exec.Command("nats-server", b.args...)
+	b.command.Stderr = os.Stderr
+	if err := b.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server accepts connections", func() bool {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+b.port)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+}
+
+// kill implements broker.
+func (b *natsBroker) kill(t *testing.T) {
+	t.Helper()
+	if b.command != nil {
+		_ = b.command.Process.Kill()
+		_ = b.command.Wait()
+		b.command = nil
+	}
 }
 
 // tokenFile returns a file with the token of the server.
@@ -71,7 +120,7 @@ func (b *natsBroker) tokenFile(t *testing.T) string {
 // flags implements broker.
 func (b *natsBroker) flags(t *testing.T) []string {
 	t.Helper()
-	return []string{"--bus", b.server.ClientURL(), "--bus-token-file", b.tokenFile(t)}
+	return []string{"--bus", b.url(), "--bus-token-file", b.tokenFile(t)}
 }
 
 // A training uses the server of compose.yaml in place of the embedded one.

@@ -115,7 +115,7 @@ func chaos(t *testing.T, on broker, args []string, wanted, steps int, want *hist
 		m := members[random.IntN(len(members))]
 		switch draw := random.IntN(20); {
 		case draw == 0:
-			on.restart(t)
+			restart(t, on, 0)
 			counts["broker restarts"]++
 		case draw < 7:
 			// Up to twice the time of a lease or of a claim on an event.

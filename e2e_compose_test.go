@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"maps"
 	"net"
 	"net/http"
@@ -9,11 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
-	natsserver "github.com/nats-io/nats-server/v2/server"
 	"go.yaml.in/yaml/v4"
 
 	"codea1/events"
@@ -71,12 +68,9 @@ func readCompose(t *testing.T) *composeFile {
 	return file
 }
 
-// configuring guards ConfigureOptions, which writes to a variable of its package.
-var configuring sync.Mutex
-
-// composed returns the options that the server of compose.yaml runs with, its
-// files moved below dir and its port to any free one.
-func composed(t *testing.T, dir string) *natsserver.Options {
+// composed returns the arguments of the server of compose.yaml, with its files
+// moved below dir.
+func composed(t *testing.T, dir string) []string {
 	t.Helper()
 	file := readCompose(t)
 	nats := file.Services["nats"]
@@ -109,20 +103,7 @@ func composed(t *testing.T, dir string) *natsserver.Options {
 		}
 		move(target, filepath.Join(dir, name))
 	}
-	fail := func() { t.Fatalf("the command %v asks for help", args) }
-	configuring.Lock()
-	defer configuring.Unlock()
-	options, err := natsserver.ConfigureOptions(flag.NewFlagSet("nats-server", flag.ContinueOnError), args, fail, fail, fail)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if options.Authorization != busToken {
-		t.Fatalf("the server wants token %q", options.Authorization)
-	}
-	options.Host, options.Port = "127.0.0.1", natsserver.RANDOM_PORT
-	options.HTTPPort = 0
-	options.NoLog, options.NoSigs = true, true
-	return options
+	return args
 }
 
 // The services of compose.yaml complete a training when they run as plain
@@ -144,7 +125,7 @@ func TestComposedStages(t *testing.T) {
 		if check := strings.Join(service.Healthcheck.Test, " "); !strings.Contains(check, "'http://127.0.0.1:9100/healthz'") {
 			t.Errorf("%s: health check %s", name, check)
 		}
-		here := strings.NewReplacer("nats://nats:4222", b.server.ClientURL(), "/run/secrets/bus_token", b.tokenFile(t),
+		here := strings.NewReplacer("nats://nats:4222", b.url(), "/run/secrets/bus_token", b.tokenFile(t),
 			"0.0.0.0:9100", probe, "0.0.0.0:7070", "127.0.0.1:0")
 		environment := []string{"CODEA1_RUNS_DIR=" + runPath(dir, "")} // of the image
 		for key, value := range service.Environment {

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Setenv("BUS_TOKEN", busToken) // the configuration of compose.yaml's server reads it
-	testscript.Main(m, map[string]func(){"codea1": main})
+	testscript.Main(m, map[string]func(){"codea1": main, "nats-server": natsServer})
 }
 
 // thorough reports whether tests repeat themselves for confidence. CI sets the

@@ -13,7 +13,7 @@ import (
 // join returns a client of the server.
 func (b *natsBroker) join(t *testing.T) events.Broker {
 	t.Helper()
-	flags := &connect.Flags{URL: b.server.ClientURL(), TokenFile: b.tokenFile(t)}
+	flags := &connect.Flags{URL: b.url(), TokenFile: b.tokenFile(t)}
 	bus, err := flags.Open(t.Context(), "test", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -241,7 +241,7 @@ func (s *suite) restartKeepsDeadLetters(t *testing.T) {
 	for _, d := range fetch(ctx, t, c, 2) {
 		bury(ctx, t, d, "failed")
 	}
-	s.features.Restart(t)
+	s.features.Outage(t)()
 	fresh := s.newBus(t)
 	want := []events.DeadLetter{letterOf(&list[0], 1, 1, "failed"), letterOf(&list[1], 1, 1, "failed")}
 	if d := cmp.Diff(want, letters(ctx, t, fresh, run), butTime); d != "" {
@@ -250,7 +250,7 @@ func (s *suite) restartKeepsDeadLetters(t *testing.T) {
 	if err := fresh.Redeliver(ctx, run, want[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	s.features.Restart(t)
+	s.features.Outage(t)()
 	d := fetch(ctx, t, c, 1)[0]
 	if d.Message().ID != list[0].ID {
 		t.Errorf("redelivered %s, want %s", d.Message().Group, list[0].Group)

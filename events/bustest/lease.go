@@ -202,7 +202,7 @@ func (s *suite) restartKeepsLease(t *testing.T) {
 	for _, ttl := range []time.Duration{events.MinLeaseTTL, aliveTTL} {
 		// A waiting client waits until the last outage has ended, too.
 		l := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: ttl, Wait: true})
-		s.features.Restart(t)
+		s.features.Outage(t)()
 		confirm(ctx, t, l, nil)
 		if ttl == aliveTTL {
 			if _, err := s.newBus(t).Lease(ctx, events.LeaseConfig{Run: run, Name: "log", Owner: "host:2", TTL: ttl}); !errors.Is(err, events.ErrLeased) {

@@ -72,7 +72,7 @@ func (s *suite) closeEndsEverything(t *testing.T) {
 // restart restarts the service under open consumers and readers.
 func (s *suite) restart(t *testing.T) {
 	ctx, bus, run := s.startFor(t, restartTimeout)
-	list, order := s.stream(ctx, t, bus, run, 3, func(int) { s.features.Restart(t) })
+	list, order := s.stream(ctx, t, bus, run, 3, func(int) { s.features.Outage(t)() })
 	fresh := s.newBus(t)
 	publish(ctx, t, fresh, list...)
 	if d := cmp.Diff(order, stored(ctx, t, fresh, run)); d != "" {

@@ -16,9 +16,11 @@ import (
 // Features says what a bus can do in addition to events.Broker, and how to
 // cause failures.
 type Features struct {
-	// Restart stops the service of the bus and starts it again with its data.
+	// Outage stops the service of the bus. back starts it again with its data.
 	// Open buses stay open. Without it, the tests that need it are skipped.
-	Restart func(t testing.TB)
+	Outage func(t testing.TB) (back func())
+	// Join connects to the service and waits for it. It belongs to Outage.
+	Join func(ctx context.Context) (events.Broker, error)
 	// LoseNode stops the node on which a run depends now, of a service that
 	// works without it. back starts it again. Without LoseNode, its test is
 	// skipped.
@@ -109,7 +111,9 @@ func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Broke
 	if features.LoseNode != nil {
 		run("LoseNode", s.loseNode)
 	}
-	if features.Restart != nil {
+	if features.Outage != nil {
+		run("Outage", s.outage)
+		run("OutageEnds", s.outageEnds)
 		run("Restart", s.restart)
 		run("RestartKeepsLease", s.restartKeepsLease)
 		run("RestartKeepsDeadLetters", s.restartKeepsDeadLetters)

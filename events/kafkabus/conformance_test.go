@@ -68,11 +68,6 @@ func (c *cluster) start(t testing.TB, opts ...kfake.Opt) {
 	}
 }
 
-func (c *cluster) restart(t testing.TB) {
-	c.fake.Close()
-	c.start(t)
-}
-
 func (c *cluster) connect(t testing.TB, config kafkabus.Config) *kafkabus.Bus {
 	t.Helper()
 	config.Brokers = c.fake.ListenAddrs()
@@ -98,7 +93,14 @@ func startLogged(t testing.TB) (*cluster, *bustest.Lines, *kafkabus.Bus) {
 
 func TestConformance(t *testing.T) {
 	c := startCluster(t)
-	bustest.Run(t, bustest.Features{Restart: c.restart, Address: c.fake.ListenAddrs()[0], RefusesContradiction: true}, func(t testing.TB) events.Broker {
+	address := c.fake.ListenAddrs()[0]
+	bustest.Run(t, bustest.Features{
+		Outage: func(t testing.TB) func() {
+			c.fake.Close()
+			return func() { c.start(t) }
+		},
+		Join: join(address), Address: address, RefusesContradiction: true,
+	}, func(t testing.TB) events.Broker {
 		return c.connect(t, kafkabus.Config{})
 	})
 }
@@ -112,11 +114,26 @@ func TestConformanceBroker(t *testing.T) {
 	}
 	features := bustest.Features{Address: address, RefusesContradiction: true}
 	if file := os.Getenv("CODEA1_KAFKA_PIDFILE"); file != "" {
-		features.Restart = func(t testing.TB) { kill(t, file) }
+		features.Join = join(address)
+		features.Outage = func(t testing.TB) func() {
+			kill(t, file)
+			return func() {} // broker.sh starts it again
+		}
 	}
 	bustest.Run(t, features, func(t testing.TB) events.Broker {
 		return connect(t, kafkabus.Config{Brokers: []string{address}, Wait: true})
 	})
+}
+
+// join returns a function that connects to a broker and waits for it.
+func join(address string) func(context.Context) (events.Broker, error) {
+	return func(ctx context.Context) (events.Broker, error) {
+		bus, err := kafkabus.Connect(ctx, kafkabus.Config{Brokers: []string{address}, Wait: true})
+		if err != nil {
+			return nil, err // not a nil *Bus in the interface
+		}
+		return bus, nil
+	}
 }
 
 // kill kills the broker whose process ID is in a file. broker.sh starts it

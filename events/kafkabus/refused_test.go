@@ -132,7 +132,9 @@ func TestConnectTellsWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.config.ConnectTimeout = 200 * time.Millisecond
-			_, err := kafkabus.Connect(t.Context(), c.config)
+			// Waiting for the brokers does not help against a refusal.
+			c.config.Wait = name == "WrongPassword" || name == "UnknownCA"
+			_, err := kafkabus.Connect(bounded(t), c.config)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.config.Brokers[0]) || strings.Contains(err.Error(), "wrong") {
 				t.Errorf("%v", err)
 			}

@@ -22,10 +22,24 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	server := natstest.Start(t)
 	bustest.Run(t, bustest.Features{
-		Restart:              func(testing.TB) { server.Restart() },
+		Outage: func(testing.TB) func() {
+			server.Stop()
+			return server.Restart
+		},
+		Join: func(ctx context.Context) (events.Broker, error) {
+			return joined(natsbus.Connect(ctx, natsbus.Config{URL: server.URL(), Wait: true}))
+		},
 		Address:              server.URL(),
 		RefusesContradiction: true,
 	}, func(t testing.TB) events.Broker {
 		return server.Connect(t, natsbus.Config{})
 	})
+}
+
+// joined returns no bus in the interface after an error.
+func joined(bus *natsbus.Bus, err error) (events.Broker, error) {
+	if err != nil {
+		return nil, err
+	}
+	return bus, nil
 }
