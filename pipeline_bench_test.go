@@ -23,6 +23,7 @@ import (
 	"codea1/events/connect"
 	"codea1/events/natsbus"
 	"codea1/events/outbox"
+	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/stage"
 	"codea1/gpuworker"
@@ -199,7 +200,7 @@ const (
 )
 
 func (p *pipeline) startRollout(t testing.TB, g *services.Group, role events.Role) {
-	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: p.bus, Run: pipelineRun, Role: role, Sampler: nullEngine{}})
+	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: p.bus, Run: pipelineRun, Role: role, Sampler: nullEngine{}, Checkpoints: rundir.Checkpoints(p.dir, role)})
 	if err != nil {
 		t.Fatal(err)
 	}

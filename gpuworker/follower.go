@@ -22,8 +22,7 @@ type FollowerConfig struct {
 	Role    events.Role
 	Sampler Sampler // with version 0 of the policy
 	// Checkpoints is the folder of the role's checkpoints in the run directory.
-	// The Follower looks there if a checkpoint is not at the URI of
-	// policy.updated, because the run directory was moved. Empty disables this.
+	// The Follower loads from nowhere else.
 	Checkpoints string
 	// CheckpointWait is how long the Follower waits for a missing checkpoint: a
 	// trainer that restarts from an older checkpoint makes it again. Default
@@ -51,8 +50,8 @@ type Follower struct {
 
 // NewFollower returns a Follower at version 0.
 func NewFollower(config FollowerConfig) (*Follower, error) {
-	if config.Bus == nil || config.Sampler == nil {
-		return nil, errors.New("policy follower: a bus and a sampler are needed")
+	if config.Bus == nil || config.Sampler == nil || config.Checkpoints == "" {
+		return nil, errors.New("policy follower: a bus, a sampler and the folder of the checkpoints are needed")
 	}
 	if err := config.Role.Validate(); err != nil {
 		return nil, fmt.Errorf("policy follower: %w", err)
@@ -231,7 +230,8 @@ func (f *Follower) loadOrSkip(ctx context.Context, p *events.PolicyUpdated, newe
 // loadVersion checks that a checkpoint has the SHA-256 of the event and loads
 // it.
 func (f *Follower) loadVersion(ctx context.Context, p *events.PolicyUpdated) error {
-	dir, err := checkpoint.Find(ctx, p.Checkpoint, f.config.Checkpoints)
+	folder := checkpoint.Folder{Path: f.config.Checkpoints, Run: f.config.Run, Role: f.config.Role}
+	dir, err := folder.Find(ctx, p.Version, p.Checkpoint)
 	if err != nil {
 		return fmt.Errorf("version %d: %w", p.Version, err)
 	}

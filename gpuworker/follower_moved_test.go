@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"codea1/events"
-	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint"
 )
 
@@ -16,31 +15,23 @@ import (
 // with another SHA-256 there too.
 func TestFollowerFindsMovedCheckpoints(t *testing.T) {
 	t.Parallel()
-	before, after := filepath.Join(t.TempDir(), "before"), filepath.Join(t.TempDir(), "after")
-	messages := []events.Message{
-		savedVersion(t, filepath.Join(before, "v000001"), events.RoleCode, 1),
-		savedVersion(t, filepath.Join(before, "v000002"), events.RoleCode, 2),
-	}
-	if err := os.Rename(before, after); err != nil {
+	before, after := policies(t, events.RoleCode), policies(t, events.RoleCode)
+	messages := []events.Message{savedVersion(t, before, 1), savedVersion(t, before, 2)}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(after.Path), 0o755), os.Rename(before.Path, after.Path)); err != nil {
 		t.Fatal(err)
 	}
 	bus := connect(t, server(t))
 	publish(t, bus, messages[:1])
-	f, err := gpuworker.NewFollower(gpuworker.FollowerConfig{
-		Bus: bus, Run: "r1", Role: events.RoleCode, Sampler: newEngine(0), Checkpoints: after, CheckpointWait: time.Minute,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := follower(t, bus, after, newEngine(0), time.Minute)
 	failed := make(chan error, 1)
 	go func() { failed <- f.Run(t.Context()) }()
 	wait(t, f, 1)
-	if err := os.WriteFile(filepath.Join(after, "v000002", "model.safetensors"), []byte("another"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(after.Dir(2), "model.safetensors"), []byte("another"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, bus, messages[1:])
 	var other *checkpoint.Error
-	if err := <-failed; !errors.As(err, &other) || other.Dir != filepath.Join(after, "v000002") {
+	if err := <-failed; !errors.As(err, &other) || other.Dir != after.Dir(2) {
 		t.Errorf("%v", err)
 	}
 }

@@ -19,9 +19,15 @@ import (
 	"codea1/gpuworker/tiny"
 )
 
+// policies returns a new folder of a role's checkpoints.
+func policies(t *testing.T, role events.Role) checkpoint.Folder {
+	return checkpoint.Folder{Path: filepath.Join(t.TempDir(), "checkpoints", string(role)), Run: "r1", Role: role}
+}
+
 // savedVersion saves an engine as a version and returns the event that names it.
-func savedVersion(t *testing.T, dir string, role events.Role, version int) events.Message {
+func savedVersion(t *testing.T, folder checkpoint.Folder, version int) events.Message {
 	t.Helper()
+	dir := folder.Dir(version)
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +38,7 @@ func savedVersion(t *testing.T, dir string, role events.Role, version int) event
 	if err != nil {
 		t.Fatal(err)
 	}
-	return updated(t, role, version, described)
+	return updated(t, folder.Role, version, described)
 }
 
 func updated(t *testing.T, role events.Role, version int, c events.Checkpoint) events.Message {
@@ -47,10 +53,10 @@ func updated(t *testing.T, role events.Role, version int, c events.Checkpoint) e
 	return m
 }
 
-func follower(t *testing.T, bus events.Bus, sampler gpuworker.Sampler, wait time.Duration) *gpuworker.Follower {
+func follower(t *testing.T, bus events.Bus, folder checkpoint.Folder, sampler gpuworker.Sampler, wait time.Duration) *gpuworker.Follower {
 	t.Helper()
 	f, err := gpuworker.NewFollower(gpuworker.FollowerConfig{
-		Bus: bus, Run: "r1", Role: events.RoleCode, Sampler: sampler, CheckpointWait: wait,
+		Bus: bus, Run: "r1", Role: folder.Role, Sampler: sampler, Checkpoints: folder.Path, CheckpointWait: wait,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -73,16 +79,16 @@ var sampling = gpuworker.SamplingParams{Temperature: 1, TopP: 1, MaxTokens: 20}
 
 func TestFollowerSamplesFromTheNewestVersion(t *testing.T) {
 	bus := connect(t, server(t))
-	dir := t.TempDir()
+	folder := policies(t, events.RoleCode)
 	publish(t, bus, []events.Message{
-		savedVersion(t, filepath.Join(dir, "code 1"), events.RoleCode, 1),
-		savedVersion(t, filepath.Join(dir, "test 5"), events.RoleTest, 5), // the other role's
+		savedVersion(t, folder, 1),
+		savedVersion(t, policies(t, events.RoleTest), 5), // the other role's
 	})
-	f := follower(t, bus, newEngine(0), time.Minute)
+	f := follower(t, bus, folder, newEngine(0), time.Minute)
 	stop := background(t, f.Run)
 	for _, version := range []int{1, 2} {
 		if version == 2 {
-			publish(t, bus, []events.Message{savedVersion(t, filepath.Join(dir, "code 2"), events.RoleCode, 2)})
+			publish(t, bus, []events.Message{savedVersion(t, folder, 2)})
 		}
 		wait(t, f, version)
 		got, from, err := f.Sample(t.Context(), oneRequest, sampling)
@@ -104,31 +110,32 @@ func TestFollowerSamplesFromTheNewestVersion(t *testing.T) {
 
 func TestFollowerSkipsMissingVersions(t *testing.T) {
 	bus := connect(t, server(t))
-	dir := t.TempDir()
+	folder := policies(t, events.RoleCode)
 	var messages []events.Message
 	for version := 1; version <= 4; version++ {
-		messages = append(messages, savedVersion(t, filepath.Join(dir, string(rune('0'+version))), events.RoleCode, version))
+		messages = append(messages, savedVersion(t, folder, version))
 	}
-	for _, old := range []string{"1", "2", "3"} {
-		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
+	for old := 1; old <= 3; old++ {
+		if err := os.RemoveAll(folder.Dir(old)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	publish(t, bus, messages)
-	f := follower(t, bus, newEngine(0), time.Minute)
+	f := follower(t, bus, folder, newEngine(0), time.Minute)
 	background(t, f.Run)
 	wait(t, f, 4)
 }
 
 func TestFollowerWaitsForAMissingCheckpoint(t *testing.T) {
 	bus := connect(t, server(t))
-	dir := filepath.Join(t.TempDir(), "v000001")
-	publish(t, bus, []events.Message{savedVersion(t, dir, events.RoleCode, 1)})
+	folder := policies(t, events.RoleCode)
+	publish(t, bus, []events.Message{savedVersion(t, folder, 1)})
+	dir := folder.Dir(1)
 	aside := dir + "-aside"
 	if err := os.Rename(dir, aside); err != nil {
 		t.Fatal(err)
 	}
-	f := follower(t, bus, newEngine(0), time.Minute)
+	f := follower(t, bus, folder, newEngine(0), time.Minute)
 	background(t, f.Run)
 	if v := f.Version(); v != 0 {
 		t.Fatalf("version %d of a missing checkpoint is loaded", v)
@@ -142,25 +149,41 @@ func TestFollowerWaitsForAMissingCheckpoint(t *testing.T) {
 func TestFollowerRejectsOtherCheckpoints(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		spoil func(t *testing.T, dir string) events.Message
+		spoil func(t *testing.T, folder checkpoint.Folder) events.Message
 		needs string
 	}{
-		{"other weights", func(t *testing.T, dir string) events.Message {
-			m := savedVersion(t, dir, events.RoleCode, 1)
-			savedVersion(t, dir, events.RoleCode, 2)
+		{"other weights", func(t *testing.T, folder checkpoint.Folder) events.Message {
+			m := savedVersion(t, folder, 1)
+			savedVersion(t, folder, 2)
+			if err := errors.Join(os.RemoveAll(folder.Dir(1)), os.Rename(folder.Dir(2), folder.Dir(1))); err != nil {
+				t.Fatal(err)
+			}
 			return m
 		}, "model.safetensors has SHA-256"},
-		{"a missing directory", func(t *testing.T, dir string) events.Message {
-			m := savedVersion(t, dir, events.RoleCode, 1)
-			if err := os.RemoveAll(dir); err != nil {
+		{"a missing directory", func(t *testing.T, folder checkpoint.Folder) events.Message {
+			m := savedVersion(t, folder, 1)
+			if err := os.RemoveAll(folder.Dir(1)); err != nil {
 				t.Fatal(err)
 			}
 			return m
 		}, "no such file or directory; restore it"},
-		{"another machine", func(t *testing.T, dir string) events.Message {
+		{"another machine", func(t *testing.T, _ checkpoint.Folder) events.Message {
 			return updated(t, events.RoleCode, 1, events.Checkpoint{URI: "s3://bucket/v000001", SHA256: strings.Repeat("0", 64)})
 		}, "want file"},
-		{"weights of another engine", func(t *testing.T, dir string) events.Message {
+		{"the right weights elsewhere", func(t *testing.T, folder checkpoint.Folder) events.Message {
+			savedVersion(t, folder, 1)
+			elsewhere := filepath.Join(t.TempDir(), "v000001")
+			if err := os.Rename(folder.Dir(1), elsewhere); err != nil {
+				t.Fatal(err)
+			}
+			described, err := checkpoint.Describe(t.Context(), elsewhere)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return updated(t, events.RoleCode, 1, described)
+		}, "not a checkpoint of this run"},
+		{"weights of another engine", func(t *testing.T, folder checkpoint.Folder) events.Message {
+			dir := folder.Dir(1)
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -176,8 +199,9 @@ func TestFollowerRejectsOtherCheckpoints(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bus := connect(t, server(t))
-			publish(t, bus, []events.Message{c.spoil(t, filepath.Join(t.TempDir(), "v000001"))})
-			f := follower(t, bus, newEngine(0), time.Millisecond)
+			folder := policies(t, events.RoleCode)
+			publish(t, bus, []events.Message{c.spoil(t, folder)})
+			f := follower(t, bus, folder, newEngine(0), time.Millisecond)
 			err := f.Run(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.needs) || !strings.Contains(err.Error(), "policy follower code") {
 				t.Errorf("have %v, want %q", err, c.needs)
@@ -222,7 +246,8 @@ func (s *turns) LoadWeights(ctx context.Context, dir string) error {
 func TestFollowerLoadsBetweenSamples(t *testing.T) {
 	bus := connect(t, server(t))
 	s := &turns{Engine: newEngine(0), t: t, inCall: make(chan struct{}), goOn: make(chan struct{})}
-	f := follower(t, bus, s, time.Minute)
+	folder := policies(t, events.RoleCode)
+	f := follower(t, bus, folder, s, time.Minute)
 	background(t, f.Run)
 
 	var samples sync.WaitGroup
@@ -237,7 +262,7 @@ func TestFollowerLoadsBetweenSamples(t *testing.T) {
 		})
 	}
 	<-s.inCall
-	publish(t, bus, []events.Message{savedVersion(t, filepath.Join(t.TempDir(), "v1"), events.RoleCode, 1)})
+	publish(t, bus, []events.Message{savedVersion(t, folder, 1)})
 	// A waiting call returns when its context ends.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	if _, _, err := f.Sample(ctx, oneRequest, sampling); !errors.Is(err, context.DeadlineExceeded) {

@@ -2,7 +2,6 @@ package gpuworker_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"codea1/events/outbox"
 	"codea1/events/stage"
 	"codea1/gpuworker"
+	"codea1/gpuworker/checkpoint"
 )
 
 // rolloutStage returns a role's rollout stage on a bus, as package main makes it.
@@ -45,17 +45,15 @@ func openOutbox(t *testing.T, dir string) *outbox.Outbox {
 func TestBothRolesOnABus(t *testing.T) {
 	const groups = 10
 	bus := connect(t, server(t))
-	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		f, err := gpuworker.NewFollower(gpuworker.FollowerConfig{Bus: bus, Run: "r1", Role: role, Sampler: newEngine(3)})
-		if err != nil {
-			t.Fatal(err)
-		}
+	tests := policies(t, events.RoleTest)
+	for _, folder := range []checkpoint.Folder{policies(t, events.RoleCode), tests} {
+		role, f := folder.Role, follower(t, bus, folder, newEngine(3), time.Minute)
 		background(t, f.Run)
 		r := newRollout(t, role, f)
 		background(t, rolloutStage(t, bus, r, openOutbox(t, t.TempDir()), string(role)+"-rollout").Run)
 	}
 	publish(t, bus, []events.Message{
-		savedVersion(t, filepath.Join(t.TempDir(), "test"), events.RoleTest, 2),
+		savedVersion(t, tests, 2),
 	})
 	for slot := range groups {
 		m, err := events.Encode(pose(t, slot, func(p *events.ProblemPosed) {

@@ -1,6 +1,12 @@
 package checkpoint
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrForeign is returned for a checkpoint outside the folder of its run.
+var ErrForeign = errors.New("not a checkpoint of this run")
 
 // Error names the file that makes a checkpoint unusable and the remedy.
 type Error struct {

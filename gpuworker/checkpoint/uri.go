@@ -2,12 +2,10 @@ package checkpoint
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
+	"strings"
 
 	"codea1/events"
 )
@@ -40,19 +38,29 @@ func DirOf(uri string) (string, error) {
 	return u.Path, nil
 }
 
-// Find returns the directory of a checkpoint that an event names and checks
-// the SHA-256 of its weights.
+// Find returns the directory of a version that an event names, and checks the
+// SHA-256 of its weights. It only returns a directory of the folder: an event
+// may come from anyone who can publish it.
 //
-// A run directory can be moved after the event was published. If the URI's
-// directory does not exist, Find takes the directory of the same name in
-// folder; an empty folder disables this. The error is fs.ErrNotExist if
-// neither exists.
-func Find(ctx context.Context, named events.Checkpoint, folder string) (string, error) {
-	dir, err := locate(named.URI, folder)
+// Machines may mount a run directory at different paths, and it may be moved
+// after the event was published. The URI must therefore end like the path of
+// the version, and its beginning is not used. The error is ErrForeign if it ends
+// otherwise, or if a symbolic link leads out of the folder. The error is
+// fs.ErrNotExist if the folder lacks the version.
+func (f Folder) Find(ctx context.Context, version int, named events.Checkpoint) (string, error) {
+	dir := f.Dir(version)
+	stated, err := DirOf(named.URI)
 	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	if ending(stated) != ending(dir) {
+		return "", fmt.Errorf("%w: checkpoint URI %q: want a path that ends in %s", ErrForeign, named.URI, ending(dir))
+	}
+	weights := filepath.Join(dir, weightsFile)
+	if err := f.holds(weights); err != nil {
 		return "", err
 	}
-	sum, err := fileSHA256(ctx, filepath.Join(dir, weightsFile))
+	sum, err := fileSHA256(ctx, weights)
 	if err != nil {
 		return "", err
 	}
@@ -64,19 +72,27 @@ func Find(ctx context.Context, named events.Checkpoint, folder string) (string, 
 	return dir, nil
 }
 
-func locate(uri, folder string) (string, error) {
-	dir, err := DirOf(uri)
-	if err != nil || folder == "" {
-		return dir, err
+// ending returns the part of a version's path that is the same on all machines:
+// checkpoints, role and version.
+func ending(dir string) string {
+	role := filepath.Dir(dir)
+	return filepath.Join(filepath.Base(filepath.Dir(role)), filepath.Base(role), filepath.Base(dir))
+}
+
+// holds checks that a file is in the folder after symbolic links are resolved.
+func (f Folder) holds(file string) error {
+	root, err := filepath.EvalSymlinks(f.Path)
+	if err != nil {
+		return err
 	}
-	if _, err := os.Stat(filepath.Join(dir, weightsFile)); !errors.Is(err, fs.ErrNotExist) {
-		return dir, nil
+	resolved, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return err
 	}
-	moved := filepath.Join(folder, filepath.Base(dir))
-	if _, err := os.Stat(filepath.Join(moved, weightsFile)); err != nil {
-		return dir, nil
+	if !strings.HasPrefix(resolved, root+string(filepath.Separator)) {
+		return fmt.Errorf("%w: %s is a symbolic link to %s", ErrForeign, file, resolved)
 	}
-	return moved, nil
+	return nil
 }
 
 // Describe returns the file URI of a checkpoint directory and the SHA-256 of
