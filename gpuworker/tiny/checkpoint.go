@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 
+	"codea1/events/files"
 	"codea1/gpuworker/tiny/qwen2"
 	"codea1/gpuworker/tiny/safetensors"
 	"codea1/gpuworker/tiny/tokenizer"
@@ -79,7 +80,7 @@ func readCheckpoint(fsys fs.FS, withOptimizer bool) (*contents, error) {
 }
 
 func readText(fsys fs.FS, name string) ([]byte, error) {
-	f, err := fsys.Open(name)
+	f, err := files.OpenFS(fsys, name)
 	if err != nil {
 		return nil, err
 	}

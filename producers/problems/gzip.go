@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
+
+	"codea1/events/files"
 )
 
 var errTruncatedGzip = errors.New("the gzip file is truncated; copy or download it again")
@@ -39,14 +40,9 @@ func (g gzipReader) Read(p []byte) (int, error) {
 
 func isGzip(path string) bool { return strings.HasSuffix(strings.ToLower(path), ".gz") }
 
-// checkGzip reads a whole file and returns why it is not intact. It takes a pipe
-// for intact, because a pipe cannot be read twice.
+// checkGzip reads a whole file and returns why it is not intact.
 func checkGzip(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return err
-	}
-	file, err := os.Open(path)
+	file, err := files.Open(path)
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
+
+	"codea1/events/files"
 )
 
 // byteOrderMark is the beginning of text files that some editors write.
@@ -23,7 +26,7 @@ var errLongLine = fmt.Errorf("longer than %d bytes", maxLineBytes)
 
 func jsonlFile(path string, compressed bool) rows {
 	return func(yield func(row, error) bool) {
-		file, err := os.Open(path)
+		file, err := files.Open(path)
 		if err != nil {
 			yield(row{}, err)
 			return
@@ -110,6 +113,9 @@ func decodeJSON(line []byte) (Problem, error) {
 		at := invalidUTF8(line)
 		return Problem{}, errorAt(line, at, fmt.Sprintf("bytes that are not UTF-8 from byte %d of the row", at+1))
 	}
+	if at := loneSurrogate(line); at >= 0 { // and these escapes
+		return Problem{}, errorAt(line, at, fmt.Sprintf("%s at byte %d of the row, which is half of a surrogate pair and no character", line[at:at+6], at+1))
+	}
 	var problem Problem
 	err := json.Unmarshal(line, &problem)
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
@@ -154,6 +160,38 @@ func invalidUTF8(text []byte) int {
 		at += size
 	}
 	return at
+}
+
+// loneSurrogate returns the position of the first escape in JSON that is half of a
+// surrogate pair, without the other half; -1 for none.
+func loneSurrogate(text []byte) int {
+	for at := 0; at < len(text); at++ {
+		if text[at] != '\\' {
+			continue
+		}
+		switch unit := escapedUnit(text[at:]); {
+		case !utf16.IsSurrogate(unit):
+			at++ // the escaped byte may be a backslash
+		case utf16.DecodeRune(unit, escapedUnit(text[at+6:])) == utf8.RuneError:
+			return at
+		default:
+			at += 11
+		}
+	}
+	return -1
+}
+
+// escapedUnit returns the UTF-16 unit of an escape such as \ud83d that a text begins
+// with; -1 for another beginning.
+func escapedUnit(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return -1
+	}
+	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(unit)
 }
 
 // errorAt returns a *FieldError with the field of a JSON object that the byte at

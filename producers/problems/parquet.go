@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+
+	"codea1/events/files"
 )
 
 const parquetBatchRows = 64
@@ -18,7 +19,7 @@ const parquetBatchRows = 64
 // parquetFile reads a parquet file in one of the known layouts.
 func parquetFile(path string) rows {
 	return func(yield func(row, error) bool) {
-		file, err := os.Open(path)
+		file, err := files.Open(path)
 		if err != nil {
 			yield(row{}, err)
 			return

@@ -11,6 +11,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"codea1/events/files"
 )
 
 // Destination returns the slice of Elements() floats that a tensor is read into,
@@ -116,7 +118,7 @@ func halfToFloat(h uint16) float32 {
 
 // ReadFile reads one file of fsys. Errors name the file.
 func ReadFile(fsys fs.FS, name string, dest Destination) (*Header, error) {
-	f, err := fsys.Open(name)
+	f, err := files.OpenFS(fsys, name)
 	if err != nil {
 		return nil, err
 	}
