@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,43 +33,73 @@ type trainingRun struct {
 	server *natsbus.Server   // nil with an external bus
 }
 
-// openTraining opens the resources of a training. It begins with those that
-// depend on the settings, so that a mistake costs no time and leaves only the
-// run directory behind.
-func openTraining(ctx context.Context, flags *TrainCommand, dir string, logger *slog.Logger) (t *trainingRun, err error) {
+// openTraining opens the resources of a training. It begins with the addresses, so
+// that a wrong one costs no time and leaves no run directory behind. config is the
+// configuration of a new run.
+func openTraining(ctx context.Context, flags *TrainCommand, config string, logger *slog.Logger) (t *trainingRun, err error) {
 	t = &trainingRun{views: dashboard.NewFollower(), recording: newRecording(&runner{
-		run: filepath.Base(dir), dir: dir, settings: &flags.RunSettings, instance: "0", alone: flags.Bus.URL == connect.Embedded,
+		settings: &flags.RunSettings, instance: "0", alone: flags.Bus.URL == connect.Embedded,
 		leaseTTL: defaultLeaseTTL, metrics: prometheus.NewRegistry(), logger: logger,
 	})}
 	t.budget = flags.Budget
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, t.close())
+		if err == nil {
+			return
 		}
+		canceled := services.Canceled(ctx, err)
+		err = errors.Join(err, t.close())
+		if t.dir == "" || flags.begun != nil {
+			return
+		}
+		// The run has not begun: the next try may use the same name.
+		if canceled {
+			err = errors.New("stopped before the run began; its directory is removed")
+		}
+		err = errors.Join(err, os.RemoveAll(t.dir))
 	}()
 	if _, err := flags.Reward.Recipe(); err != nil {
-		return t, err
-	}
-	if t.alone {
-		t.server, t.bus, err = flags.Bus.OpenEmbedded(ctx, t.run, rundir.NATS(dir), flags.Port, logger)
-		if err != nil {
-			return t, err
-		}
-		t.onClose(func() error { t.server.Shutdown(); return nil })
-	} else if t.bus, err = flags.Bus.Open(ctx, "codea1-"+t.run, logger.With("part", "bus")); err != nil {
-		return t, err
-	}
-	t.onClose(t.bus.Close)
-	if err = t.openPool(ctx); err != nil {
-		return t, err
-	}
-	if err := t.open(ctx); err != nil {
 		return t, err
 	}
 	if err := t.openPage(ctx, &flags.Dashboard); err != nil {
 		return t, err
 	}
+	if err := t.openBus(ctx, flags); err != nil {
+		return t, err
+	}
+	if t.dir, err = flags.directory(config, logger); err != nil {
+		return t, err
+	}
+	t.run = filepath.Base(t.dir)
+	if t.alone {
+		if t.server, t.bus, err = flags.Bus.OpenEmbedded(ctx, t.run, rundir.NATS(t.dir), flags.Port, logger); err != nil {
+			return t, err
+		}
+		t.onClose(func() error { t.server.Shutdown(); return nil })
+		t.onClose(t.bus.Close)
+	}
+	if err := t.openPool(ctx); err != nil {
+		return t, err
+	}
+	if err := t.open(ctx); err != nil {
+		return t, err
+	}
 	return t, nil
+}
+
+// openBus connects to an external bus, or checks that the embedded server can listen
+// on its port.
+func (t *trainingRun) openBus(ctx context.Context, flags *TrainCommand) (err error) {
+	if t.alone {
+		return natsbus.CheckPort(flags.Port)
+	}
+	if err := flags.Bus.CheckReachable(ctx); err != nil {
+		return err
+	}
+	name := filepath.Base(cmp.Or(flags.Resume, flags.Name, "train"))
+	if t.bus, err = flags.Bus.Open(ctx, "codea1-"+name, t.logger.With("part", "bus")); err == nil {
+		t.onClose(t.bus.Close)
+	}
+	return err
 }
 
 // openPage listens at the address of the live page, unless it is switched off.

@@ -95,20 +95,8 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 	if err != nil {
 		return err
 	}
-	dir, err := t.directory(config, logger)
+	r, err := openTraining(ctx, t, config, logger)
 	if err != nil {
-		return err
-	}
-	r, err := openTraining(ctx, t, dir, logger)
-	if err != nil {
-		if t.Resume == "" {
-			// The run has not begun: the next try may use the same name.
-			removed := os.RemoveAll(dir)
-			if services.Canceled(ctx, err) {
-				err = errors.New("stopped before the run began; its directory is removed")
-			}
-			err = errors.Join(err, removed)
-		}
 		return err
 	}
 	err = r.train(ctx, config, out, flags.Stderr)

@@ -2,6 +2,7 @@ package connect_test
 
 import (
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,38 @@ func TestOpenRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %q", c.flags.URL, err, c.want)
 		}
+	}
+}
+
+// A bus is reachable if one of its servers accepts connections. The error repeats no
+// secret.
+func TestCheckReachable(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	open := listener.Addr().String()
+	for _, scheme := range []string{"nats", "tls", "ws", "kafka"} {
+		closed := scheme + "://127.0.0.1:1"
+		err := (&connect.Flags{URL: closed}).CheckReachable(t.Context())
+		if err == nil || !strings.HasPrefix(err.Error(), "--bus: no server answers at "+closed) {
+			t.Errorf("%s: %v", closed, err)
+		}
+		second := "," + scheme + "://" + open
+		if scheme == "kafka" {
+			second = "," + open
+		}
+		if err := (&connect.Flags{URL: closed + second}).CheckReachable(t.Context()); err != nil {
+			t.Errorf("%s: %v", closed+second, err)
+		}
+	}
+	err = (&connect.Flags{URL: "nats://user:secret@127.0.0.1:1"}).CheckReachable(t.Context())
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("with a login: %v", err)
+	}
+	if err := (&connect.Flags{URL: "nonsense"}).CheckReachable(t.Context()); err == nil || !strings.Contains(err.Error(), "is not the address of a bus") {
+		t.Errorf("no address: %v", err)
 	}
 }
 

@@ -139,6 +139,12 @@ func (s *Server) start(config ServerConfig, port int) error {
 	return s.gate.openTap(s.server)
 }
 
+// CheckPort returns an error if no server can listen on the port now.
+func CheckPort(port int) error {
+	_, err := choosePort(port)
+	return err
+}
+
 // choosePort returns a port that is free now.
 func choosePort(port int) (int, error) {
 	if port < 0 || port > 65535 {
