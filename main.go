@@ -75,6 +75,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "codea1:", text)
 		return 1
 	}
+	output := &output{to: stdout}
+	stdout = output
 	var cli CLI
 	cli.Replay.Recipes = rewards.Recipes{}
 	cli.Replay.Retrainer = &retrainer{newLogger(stderr, slog.LevelError)}
@@ -91,8 +93,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return fail(err)
 	}
 	command, err := parser.Parse(args)
-	if exit >= 0 {
+	if exit >= 0 && output.err == nil {
 		return exit // --help
+	}
+	if exit >= 0 {
+		return fail(output.err)
 	}
 	if err != nil {
 		return fail(err)
@@ -103,11 +108,36 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	command.Bind(logger)
 	checker, closeChecker := newChecker(ctx, logger)
 	command.BindTo(checker, (*problems.Checker)(nil))
-	if err := errors.Join(command.Run(), closeChecker()); err != nil {
+	err = errors.Join(command.Run(), closeChecker())
+	if output.err != nil && !errors.Is(err, output.err) {
+		err = errors.Join(err, output.err)
+	}
+	if err != nil {
 		return fail(err)
 	}
 	return 0
 }
+
+// output is standard output. It keeps its first error, so that no command succeeds
+// whose results are lost.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.to.Write(p)
+	if err != nil {
+		o.err = fmt.Errorf("standard output: %w", err)
+	}
+	return n, o.err
+}
+
+// Validate checks the bounds of all flags. Kong calls it.
+func (*CLI) Validate(ctx *kong.Context) error { return settings.CheckFlags(ctx) }
 
 // logLevel returns the lowest level that a command logs.
 func (c *CLI) logLevel(command string) slog.Level {

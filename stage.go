@@ -55,7 +55,7 @@ type ProcessFlags struct {
 	RunName      string        `name:"run" help:"Name of the run." required:"" placeholder:"RUN"`
 	Instance     string        `help:"Name of this process among the replicas of its stage; the host and the process ID by default." placeholder:"NAME"`
 	ProbeAddress string        `help:"Address for /metrics and /healthz, which answer everyone with access to it; none by default." placeholder:"HOST:PORT"`
-	LeaseTTL     time.Duration `help:"How long a recorder or trainer must have been silent before another one takes over." default:"10s"`
+	LeaseTTL     time.Duration `help:"How long a recorder or trainer must have been silent before another one takes over." default:"10s" min:"100ms"`
 }
 
 // Validate checks the flags that no other package checks.
@@ -68,9 +68,6 @@ func (p *ProcessFlags) Validate() error {
 	}
 	if err := events.ValidName(p.instance()); err != nil {
 		return fmt.Errorf("--instance: %w", err)
-	}
-	if p.LeaseTTL < events.MinLeaseTTL {
-		return fmt.Errorf("--lease-ttl is %v; want %v or more", p.LeaseTTL, events.MinLeaseTTL)
 	}
 	return nil
 }

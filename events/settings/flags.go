@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -66,6 +67,29 @@ func Given(ctx *kong.Context, name string) (value, source string, found bool) {
 		}
 	}
 	return "", "", false
+}
+
+// CheckFlags returns an error about the first flag of a command line or the
+// environment whose value is out of bounds or not finite. A flag has the same tags
+// for bounds as a setting.
+func CheckFlags(ctx *kong.Context) error {
+	for _, flag := range ctx.Flags() {
+		var bounds []string
+		for _, tag := range []string{"min", "above", "max"} {
+			if flag.Tag.Has(tag) {
+				bounds = append(bounds, fmt.Sprintf("%s:%q", tag, flag.Tag.Get(tag)))
+			}
+		}
+		f := Field{Key: flag.Name, value: flag.Target, tag: reflect.StructTag(strings.Join(bounds, " "))}
+		if err := f.check(); err != nil {
+			_, source, found := Given(ctx, flag.Name)
+			if !found {
+				source = "--" + flag.Name
+			}
+			return fmt.Errorf("%s %w", source, err)
+		}
+	}
+	return nil
 }
 
 // OnCommandLine reports whether the command line gives a flag.

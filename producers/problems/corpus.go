@@ -26,7 +26,7 @@ type Row struct {
 // problems do not occur in it. The same settings give the same rows.
 type Corpus struct {
 	Role   string `help:"Role that the text is for: code or test." enum:"code,test" required:""`
-	Rows   int    `help:"Number of rows." default:"60000"`
+	Rows   int    `help:"Number of rows." default:"60000" min:"0" max:"10000000"`
 	Seed   uint64 `help:"Seed of the random choices; the same seed gives the same rows." default:"1"`
 	Mix    Mix    `embed:""`
 	Python string `help:"CPython 3.9 or newer that computes the values." default:"python3" env:"CODEA1_PYTHON"`
@@ -35,12 +35,12 @@ type Corpus struct {
 // Mix sets how flawed a corpus is. A checkpoint that is to improve by
 // reinforcement must be good enough to answer and wrong often enough to learn.
 type Mix struct {
-	BugRate    float64 `json:"bug_rate" help:"Share of code answers with a realistic mistake." default:"0.5"`
-	DefectRate float64 `json:"defect_rate" help:"Share of test prompts that show code with a defect." default:"0.5"`
-	TargetRate float64 `json:"target_rate" help:"Share of suites for code with a defect that aim an input at it; the others avoid it where they can." default:"0.3"`
-	WrongRate  float64 `json:"wrong_rate" help:"Share of asserts that state a wrong value." default:"0.3"`
-	SimpleRate float64 `json:"simple_rate" help:"Share of asserts on an input that is easy to work out." default:"0.5"`
-	Asserts    int     `json:"asserts" help:"Asserts per suite." default:"3"`
+	BugRate    float64 `json:"bug_rate" help:"Share of code answers with a realistic mistake." default:"0.5" min:"0" max:"1"`
+	DefectRate float64 `json:"defect_rate" help:"Share of test prompts that show code with a defect." default:"0.5" min:"0" max:"1"`
+	TargetRate float64 `json:"target_rate" help:"Share of suites for code with a defect that aim an input at it; the others avoid it where they can." default:"0.3" min:"0" max:"1"`
+	WrongRate  float64 `json:"wrong_rate" help:"Share of asserts that state a wrong value." default:"0.3" min:"0" max:"1"`
+	SimpleRate float64 `json:"simple_rate" help:"Share of asserts on an input that is easy to work out." default:"0.5" min:"0" max:"1"`
+	Asserts    int     `json:"asserts" help:"Asserts per suite." default:"3" min:"1" max:"16"`
 }
 
 const (

@@ -17,7 +17,7 @@ import (
 type ExplainCommand struct {
 	runArgument
 	Group string      `help:"Explain this group: from its problem to the weights that were trained on it." placeholder:"GROUP" xor:"subject"`
-	Step  int         `help:"Explain the update of this training step." placeholder:"N" xor:"subject"`
+	Step  int         `help:"Explain the update of this training step." placeholder:"N" min:"0" xor:"subject"`
 	Role  events.Role `help:"With --step: the model, code or test." default:"code" enum:"code,test"`
 	JSON  bool        `name:"json" help:"Print JSON: of a group, one object per event; of a step, one object."`
 }

@@ -22,7 +22,7 @@ type ListCommand struct {
 	runArgument
 	Problem string `help:"Only tests of the problem with this ID." placeholder:"ID"`
 	At      string `help:"Position of the book: an event's number, step:N, start or end." default:"end" placeholder:"POSITION"`
-	Limit   int    `help:"At most this many tests; 0 is all of them." default:"0"`
+	Limit   int    `help:"At most this many tests; 0 is all of them." default:"0" min:"0"`
 	JSON    bool   `name:"json" help:"Print one JSON object per line."`
 }
 

@@ -21,7 +21,7 @@ type RebuildCommand struct {
 	runArgument
 	Into    string        `arg:"" help:"Directory of the new run: empty or absent."`
 	FromBus string        `help:"Read the events from a bus instead of the log: embedded for the run's own store, or nats://HOST:PORT or kafka://HOST:PORT." placeholder:"BUS"`
-	Quiet   time.Duration `help:"With --from-bus: the rebuild ends after this long without an event. The recorder of a continued run reads later events." default:"5s"`
+	Quiet   time.Duration `help:"With --from-bus: the rebuild ends after this long without an event. The recorder of a continued run reads later events." default:"5s" above:"0s"`
 	JSON    bool          `name:"json" help:"Print the report as one JSON object."`
 }
 

@@ -17,7 +17,7 @@ import (
 type RescoreCommand struct {
 	runArgument
 	Reward string  `help:"Reward recipe: a1, golden, selfplay, a formula(...) as in group.rewarded, or a recipe file with the ending .yaml or .yml." required:"" placeholder:"RECIPE"`
-	Alpha  float64 `help:"Weight of R_val against R_adv in a1 and selfplay." default:"0.5"`
+	Alpha  float64 `help:"Weight of R_val against R_adv in a1 and selfplay." default:"0.5" min:"0" max:"1"`
 	Groups bool    `help:"Print every group before the summary."`
 	JSON   bool    `name:"json" help:"Print one JSON object per line."`
 }

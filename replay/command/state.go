@@ -21,7 +21,7 @@ import (
 type StateCommand struct {
 	runArgument
 	At    string `help:"Position: step:N, an event's number, start or end." placeholder:"POSITION" default:"end"`
-	Steps int    `help:"Number of last steps to show; 0 shows all." default:"10" placeholder:"N"`
+	Steps int    `help:"Number of last steps to show; 0 shows all." default:"10" min:"0" placeholder:"N"`
 	JSON  bool   `name:"json" help:"Print the whole state as one JSON object."`
 }
 

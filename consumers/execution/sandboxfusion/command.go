@@ -18,9 +18,9 @@ import (
 // ServeCommand runs programs for HTTP clients.
 type ServeCommand struct {
 	Address string        `help:"Address to listen on. Every client that reaches it can run programs here." default:"127.0.0.1:8080"`
-	Waiting int           `help:"Requests that may wait while others run; the server answers 503 to more." default:"64"`
-	BodyMiB int64         `name:"body-mib" help:"Largest request and largest file of a program, in MiB." default:"16"`
-	Drain   time.Duration `help:"Time that running programs have after the server is stopped." default:"30s"`
+	Waiting int           `help:"Requests that may wait while others run; the server answers 503 to more." default:"64" min:"0" max:"1048576"`
+	BodyMiB int64         `name:"body-mib" help:"Largest request and largest file of a program, in MiB." default:"16" min:"1" max:"256"`
+	Drain   time.Duration `help:"Time that running programs have after the server is stopped." default:"30s" min:"0s"`
 	sandbox.Flags
 }
 
@@ -33,13 +33,8 @@ const (
 
 // Run serves until ctx ends.
 func (c *ServeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
-	switch {
-	case c.Sandbox != "":
+	if c.Sandbox != "" {
 		return fmt.Errorf("--sandbox: %w", sandbox.ErrThisMachineOnly)
-	case c.Waiting < 0 || c.Waiting > 1<<20:
-		return fmt.Errorf("--waiting is %d; want 0 to %d", c.Waiting, 1<<20)
-	case c.BodyMiB < 1 || c.BodyMiB > 256:
-		return fmt.Errorf("--body-mib is %d; want 1 to 256", c.BodyMiB)
 	}
 	config := c.Config(logger)
 	config.FileBytes = c.BodyMiB << 20 // a program must be able to write each file of a request

@@ -27,26 +27,26 @@ type Command struct {
 	From      string `type:"existingdir" help:"Checkpoint directory to continue from, with its shape and tokenizer."`
 	Tokenizer string `type:"existingfile" help:"tokenizer.json to use; without it a tokenizer is trained on the data."`
 
-	Vocab     int  `default:"768" help:"Largest vocabulary of a trained tokenizer."`
-	Hidden    int  `default:"128" help:"Width of the residual stream."`
-	Layers    int  `default:"4" help:"Decoder layers."`
-	Heads     int  `default:"4" help:"Attention heads; a divisor of --hidden."`
-	KVHeads   int  `name:"kv-heads" default:"2" help:"Key/value heads; a divisor of --heads."`
-	MLP       int  `name:"mlp" default:"352" help:"Width of the feed-forward layers."`
-	Positions int  `default:"1024" help:"Longest sequence of prompt and response in tokens."`
+	Vocab     int  `default:"768" min:"1" max:"1048576" help:"Largest vocabulary of a trained tokenizer."`
+	Hidden    int  `default:"128" min:"1" max:"131072" help:"Width of the residual stream."`
+	Layers    int  `default:"4" min:"1" max:"256" help:"Decoder layers."`
+	Heads     int  `default:"4" min:"1" max:"131072" help:"Attention heads; a divisor of --hidden."`
+	KVHeads   int  `name:"kv-heads" default:"2" min:"1" max:"131072" help:"Key/value heads; a divisor of --heads."`
+	MLP       int  `name:"mlp" default:"352" min:"1" max:"131072" help:"Width of the feed-forward layers."`
+	Positions int  `default:"1024" min:"1" max:"131072" help:"Longest sequence of prompt and response in tokens."`
 	Untied    bool `help:"Use separate matrices for embedding and output layer."`
 
-	Epochs       int     `default:"3" help:"Passes over the data."`
-	BatchTokens  int     `default:"4096" help:"Tokens of an optimizer step, with the prompts."`
-	LearningRate float64 `name:"lr" default:"0.003" help:"Peak learning rate."`
-	FinalRate    float64 `default:"0.05" help:"Learning rate of the last step, as a share of the peak."`
-	Warmup       int     `default:"50" help:"Steps of linear warm-up before the cosine."`
-	WeightDecay  float64 `default:"0.05" help:"Decoupled weight decay of matrices."`
-	Beta1        float64 `name:"beta1" default:"0.9" help:"AdamW's decay of the first moment."`
-	Beta2        float64 `name:"beta2" default:"0.98" help:"AdamW's decay of the second moment."`
-	GradClip     float64 `default:"1" help:"Largest gradient norm; 0 for no limit."`
+	Epochs       int     `default:"3" min:"1" max:"1000000" help:"Passes over the data."`
+	BatchTokens  int     `default:"4096" min:"1" max:"1073741824" help:"Tokens of an optimizer step, with the prompts."`
+	LearningRate float64 `name:"lr" default:"0.003" above:"0" max:"1000" help:"Peak learning rate."`
+	FinalRate    float64 `default:"0.05" min:"0" max:"1" help:"Learning rate of the last step, as a share of the peak."`
+	Warmup       int     `default:"50" min:"0" max:"10000000" help:"Steps of linear warm-up before the cosine."`
+	WeightDecay  float64 `default:"0.05" min:"0" max:"1000" help:"Decoupled weight decay of matrices."`
+	Beta1        float64 `name:"beta1" default:"0.9" min:"0" max:"1" help:"AdamW's decay of the first moment."`
+	Beta2        float64 `name:"beta2" default:"0.98" min:"0" max:"1" help:"AdamW's decay of the second moment."`
+	GradClip     float64 `default:"1" min:"0" max:"1e9" help:"Largest gradient norm; 0 for no limit."`
 	Seed         uint64  `default:"1" help:"Seed of the initial weights, the held-out rows and the order of the data."`
-	Holdout      float64 `default:"0.02" help:"Share of the rows that are held out to measure the loss."`
+	Holdout      float64 `default:"0.02" min:"0" max:"1" help:"Share of the rows that are held out to measure the loss."`
 
 	DType string `name:"dtype" enum:"bfloat16,float32" default:"bfloat16" help:"Type of the stored weights: bfloat16 or float32."`
 }
