@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -88,11 +89,31 @@ func readHistorical(tests []events.HistoricalTest) ([]expectation, error) {
 	return expectations, nil
 }
 
-// groupSuites are the parsed suites of a group and the outcomes of their calls on
-// the ground truth.
+// groupSuites are the parsed suites of a group and their calls on the ground truth.
 type groupSuites struct {
-	parsed map[string][]statement     // by text
-	truth  map[string]sandbox.Outcome // by call
+	parsed map[string][]statement // by text
+	truth  *truthRun
+}
+
+// truthRun is what is known of a ground truth after its run.
+type truthRun struct {
+	entry    string
+	facts    truthFacts
+	outcomes map[string]sandbox.Outcome // by call
+}
+
+// spell writes a test's call in a spelling that equal calls share.
+func (t *truthRun) spell(st *statement) string {
+	call, each := st.spelling(t.entry)
+	if each {
+		if bound, ok := t.facts.bind(call); ok {
+			return bound
+		}
+	}
+	if len(call) == 0 {
+		return st.Call
+	}
+	return fmt.Sprint(call)
 }
 
 // validate returns the checked tests of each suite of an answer. Two suites with
@@ -126,13 +147,14 @@ func (x *Executor) readSuites(ctx context.Context, in *events.TestsSampled) (*gr
 	if err != nil {
 		return nil, err
 	}
-	asked := newCalls()
+	asked, literals := newCalls(), true
 	inTurn(parsed, func(st *statement) {
 		if st.Reason == "" {
 			asked.add(st.Call)
+			literals = literals && st.isLiteral()
 		}
 	})
-	truth, err := x.askTruth(ctx, problem, asked.list, budget)
+	truth, err := x.askTruth(ctx, problem, asked.list, literals, budget)
 	if err != nil {
 		return nil, err
 	}
@@ -152,33 +174,81 @@ const truthCalls = 256
 // than the text: unusable checks the text against maxStatedBytes later.
 const truthValueBytes = 4 * maxStatedBytes
 
-// askTruth returns the outcome of each call on the ground truth. budget is for all
-// calls together; each part has its share.
-func (x *Executor) askTruth(ctx context.Context, problem *events.Problem, calls []string, budget time.Duration) (map[string]sandbox.Outcome, error) {
-	program := sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}
+// askTruth runs each call on the ground truth, and once more in a varied process if its
+// values may depend on that. They cannot if the program cannot look at it and literals
+// is true: each argument has a literal text and no set. budget is for all calls together; each part has its share.
+func (x *Executor) askTruth(ctx context.Context, problem *events.Problem, calls []string, literals bool, budget time.Duration) (*truthRun, error) {
 	parts := max(1, (len(calls)+truthCalls-1)/truthCalls) // without calls: shows whether it loads
-	outcomes := make([]sandbox.Outcome, len(calls))
+	outcomes, facts := make([]sandbox.Outcome, len(calls)), make([]truthFacts, parts)
 	asking, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
 		from, to := i*len(calls)/parts, (i+1)*len(calls)/parts
 		asking.Go(func() error {
-			report, err := x.pool.RunWithin(ctx, program, calls[from:to], max(x.config.JobTimeout, budget/time.Duration(parts)), truthValueBytes)
+			part := sandbox.Job{
+				Code: problem.Solution, Entry: problem.EntryPoint, Items: slices.Insert(slices.Clone(calls[from:to]), 0, describeTruth),
+				Budget: max(x.config.JobTimeout, budget/time.Duration(parts)), ValueBytes: truthValueBytes,
+			}
+			report, err := x.pool.RunCalls(ctx, part)
 			if err == nil && !report.Loads {
 				err = fmt.Errorf("%w of problem %s does not load: %s", ErrGroundTruth, problem.ID, report.LoadError)
 			}
-			copy(outcomes[from:to], report.Outcomes)
-			return err
+			if err != nil {
+				return err
+			}
+			facts[i] = readFacts(report.Outcomes[0])
+			copy(outcomes[from:to], report.Outcomes[1:])
+			if literals && !facts[i].varies {
+				return nil
+			}
+			part.Items = calls[from:to]
+			return x.vary(ctx, part, outcomes[from:to])
 		})
 	}
 	if err := asking.Wait(); err != nil {
 		return nil, err
 	}
-	truth := make(map[string]sandbox.Outcome, len(calls))
+	truth := &truthRun{entry: problem.EntryPoint, facts: facts[0], outcomes: make(map[string]sandbox.Outcome, len(calls))}
 	for i, call := range calls {
-		truth[call] = outcomes[i]
+		truth.outcomes[call] = outcomes[i]
 	}
 	return truth, nil
 }
+
+// vary runs the calls of a part of the ground truth that returned once more, in a
+// varied process. It takes away each value that differs there: a value that depends on
+// addresses, the hash seed, the time or chance is no expectation.
+func (x *Executor) vary(ctx context.Context, part sandbox.Job, outcomes []sandbox.Outcome) error {
+	var returned []int
+	calls := part.Items
+	part.Items, part.Varied = nil, true
+	for i, o := range outcomes {
+		if o.Kind == sandbox.Returned || o.Kind == sandbox.Raised {
+			returned = append(returned, i)
+			part.Items = append(part.Items, calls[i])
+		}
+	}
+	if len(returned) == 0 {
+		return nil
+	}
+	report, err := x.pool.RunCalls(ctx, part)
+	if err != nil {
+		return err
+	}
+	for i, at := range returned {
+		first, second := &outcomes[at], report.Outcomes[i]
+		switch {
+		case first.Value == nil:
+		case second.Kind != sandbox.Returned:
+			*first = sandbox.Outcome{Kind: second.Kind, Detail: "in a second process: " + second.Detail}
+		case second.Value == nil || literal.Key(first.Value) != literal.Key(second.Value):
+			*first = sandbox.Outcome{Kind: sandbox.Returned, Detail: "another value in a second process: it depends on " + unsteady}
+		}
+	}
+	return nil
+}
+
+// unsteady is what no test may depend on.
+const unsteady = "addresses, the hash seed, the time or chance"
 
 // answer runs one answer on its suites, the historical and the golden tests. A call
 // that several tests share runs once.

@@ -108,8 +108,8 @@ answer 2: loads false, historical [not_run not_run]
 // and an answer that is the ground truth passes with every suite.
 func TestGroundTruthPassesEverySuite(t *testing.T) {
 	x := openExecutor(t, quick)
-	const solution = "import random\ncache = []\ndef f(x):\n cache.append(x)\n return random.random(), {str(v) for v in x}, x"
-	suite := "assert f([1]) == 0\nassert f(list(range(5))) == 0\nassert f('abc') == 0\nassert f({'b', 'a'}) == 0\nassert f([x for x in {'p', 'q', 'r'}]) == 0"
+	const solution = "import random\ncache = []\ndef f(x):\n cache.append(x)\n return random.Random(4).random(), {str(v) for v in x}, x"
+	suite := "assert f([1]) == 0\nassert f(list(range(5))) == 0\nassert f('abc') == 0\nassert f({'b', 'a'}) == 0\nassert f([x for x in {3, 1, 2}]) == 0"
 	out, err := x.Execute(t.Context(), sampled(solution, nil, []string{solution}, [][]string{{suite}}))
 	if err != nil {
 		t.Fatal(err)
@@ -165,13 +165,13 @@ func TestTruthInParts(t *testing.T) {
 		calls = append(calls, fmt.Sprintf("f(%d)", i))
 	}
 	for _, workers := range []int{1, 2} {
-		truth, err := openExecutor(t, sandbox.Config{Workers: workers, CacheBytes: -1}).askTruth(t.Context(), problem, calls, time.Minute)
+		truth, err := openExecutor(t, sandbox.Config{Workers: workers, CacheBytes: -1}).askTruth(t.Context(), problem, calls, false, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, call := range calls {
 			want := int64(i%each + 1)
-			if got := truth[call]; got.Value == nil || !literal.Equal(got.Value, literal.NewInt(want)) {
+			if got := truth.outcomes[call]; got.Value == nil || !literal.Equal(got.Value, literal.NewInt(want)) {
 				t.Fatalf("%d workers: %s is %+v, want %d", workers, call, got, want)
 			}
 		}

@@ -1,9 +1,11 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,12 +39,26 @@ type statement struct {
 	Call       string `json:"call"`       // normalised by Python's ast
 	StatedText string `json:"stated"`     // literal text of the stated value
 	Expression string `json:"expression"` // of the stated value, where that is no literal
-	Arguments  string `json:"arguments"`  // expression of a tuple and a dict, where those are no literals
-	Function   string `json:"function"`   // called with the arguments
-	Bound      string `json:"bound"`      // why a program's process must not compute arguments that have no literal text
+	Place      string `json:"place"`      // why the stated value may depend on addresses
+
+	Function  string     `json:"function"`  // called with the arguments
+	Arguments []argument `json:"arguments"` // where one is no literal
 
 	stated literal.Value // the stated value
 }
+
+// argument is an argument of a call.
+type argument struct {
+	Name       string `json:"name"`       // of the parameter; empty: positional; allArguments
+	Text       string `json:"text"`       // literal text; empty: Expression has to be computed
+	Expression string `json:"expression"` //
+	Renamed    string `json:"renamed"`    // the expression with other names for its variables; empty: it has none
+	Place      string `json:"place"`      // why its value may depend on addresses
+}
+
+// allArguments is the name of an argument whose value is a tuple and a dict of all
+// arguments.
+const allArguments = "*"
 
 // maxStatedBytes bounds the literal text of a value that goes into an event: a
 // stated or a true value.
@@ -78,30 +94,70 @@ func (x *Executor) parseSuites(ctx context.Context, entry string, texts []string
 // program under test it is as if the suite had literals there: a program with a
 // function `sum` of its own gets the same arguments as all others.
 func (x *Executor) compute(ctx context.Context, suites [][]statement, limit int, budget time.Duration) error {
-	computed := newCalls()
-	inTurn(suites, func(st *statement) {
-		for _, expression := range []string{st.Expression, st.Arguments} {
-			if expression != "" {
-				computed.add(expression)
+	computed, doubtful := newCalls(), newCalls()
+	ask := func(expression, place string) {
+		if expression != "" {
+			computed.add(expression)
+			if place != "" {
+				doubtful.add(expression)
 			}
+		}
+	}
+	inTurn(suites, func(st *statement) {
+		ask(st.Expression, st.Place)
+		for _, a := range st.Arguments {
+			ask(a.Expression, a.Place)
 		}
 	})
 	if len(computed.list) == 0 {
 		return nil
 	}
-	report, err := x.pool.RunUncached(ctx, sandbox.Program{Code: computePrelude}, computed.list, budget, limit)
+	usual, err := x.pool.RunUncached(ctx, sandbox.Job{Code: computePrelude, Items: computed.list, Budget: budget, ValueBytes: limit})
 	if err != nil {
 		return err
 	}
+	var varied sandbox.Report
+	if len(doubtful.list) > 0 {
+		pairBytes := 2*limit + 64
+		varied, err = x.pool.RunUncached(ctx, sandbox.Job{Code: computePrelude, Items: doubtful.list, Budget: budget, ValueBytes: pairBytes, Varied: true})
+		if err != nil {
+			return err
+		}
+	}
+	outcome := func(expression string, text func(literal.Value) string) sandbox.Outcome {
+		o := usual.Outcomes[computed.index[expression]]
+		if i, ok := doubtful.index[expression]; ok {
+			return steady(o, varied.Outcomes[i], text)
+		}
+		return o
+	}
 	inTurn(suites, func(st *statement) {
 		if st.Expression != "" {
-			st.setStated(report.Outcomes[computed.index[st.Expression]])
+			st.setStated(outcome(st.Expression, literal.Key)) // only compared
 		}
-		if st.Arguments != "" && st.Reason == "" {
-			st.setArguments(report.Outcomes[computed.index[st.Arguments]])
+		if st.Reason == "" && len(st.Arguments) > 0 {
+			// A program sees the order of a dict.
+			st.setArguments(func(expression string) sandbox.Outcome { return outcome(expression, literal.Text) })
 		}
 	})
 	return nil
+}
+
+// steady returns an expression's outcome, or a failure if its value differs in a
+// varied process or with its sets in another order.
+func steady(usual, varied sandbox.Outcome, text func(literal.Value) string) sandbox.Outcome {
+	if usual.Value == nil {
+		return usual
+	}
+	if varied.Kind != sandbox.Returned {
+		return varied
+	}
+	pair, _ := varied.Value.(literal.Tuple)
+	differs := func(v literal.Value) bool { return text(v) != text(usual.Value) }
+	if len(pair) != 2 || slices.ContainsFunc(pair, differs) {
+		return sandbox.Outcome{Kind: sandbox.Raised, Detail: "the value depends on " + unsteady}
+	}
+	return usual
 }
 
 // inTurn visits the first item of each suite, then the second of each, and so on:
@@ -124,45 +180,100 @@ func (st *statement) setStated(o sandbox.Outcome) {
 	}
 }
 
-// setArguments writes the call with the values of its arguments. Arguments without
-// a short literal text, such as a function, stay an expression.
-func (st *statement) setArguments(o sandbox.Outcome) {
-	if o.Kind != sandbox.Returned {
-		st.Reason = "the arguments cannot be computed: " + o.Detail
-		return
+// setArguments writes the call with the values of its arguments. An argument without a
+// short literal text, such as a function, stays an expression.
+func (st *statement) setArguments(outcome func(expression string) sandbox.Outcome) {
+	arguments, short, place := []argument(nil), true, ""
+	for _, a := range st.Arguments {
+		if a.Expression != "" {
+			o := outcome(a.Expression)
+			if o.Kind != sandbox.Returned {
+				st.Reason = "the arguments cannot be computed: " + o.Detail
+				return
+			}
+			all, ok := a.expand(o.Value)
+			if !ok {
+				place, short = cmp.Or(place, a.Place), short && a.Name != allArguments
+			}
+			arguments = append(arguments, all...)
+			continue
+		}
+		arguments = append(arguments, a)
 	}
-	call, ok := callText(st.Function, o.Value)
-	switch {
-	case ok && len(call) <= maxComputedBytes:
+	if call := st.Function + "(" + joinArguments(arguments) + ")"; short && len(call) <= maxComputedBytes {
 		st.Call = call
-	case st.Bound != "":
-		st.Reason = st.Bound
+	} else {
+		for _, a := range st.Arguments {
+			place = cmp.Or(place, a.Place)
+		}
 	}
+	st.Arguments, st.Reason = arguments, place
 }
 
-// callText writes a call with the arguments in a tuple and a dict.
-func callText(function string, arguments literal.Value) (string, bool) {
-	pair, ok := arguments.(literal.Tuple)
-	if !ok || len(pair) != 2 {
-		return "", false
+// expand returns the argument with the literal text of its value, or all arguments that
+// the value stands for. It reports whether the value has a literal text.
+func (a argument) expand(value literal.Value) ([]argument, bool) {
+	if a.Name != allArguments {
+		if value != nil {
+			a.Text = literal.Text(value)
+		}
+		return []argument{a}, value != nil
 	}
-	positional, ok := pair[0].(literal.Tuple)
-	named, isDict := pair[1].(literal.Dict)
-	if !ok || !isDict {
-		return "", false
+	pair, _ := value.(literal.Tuple)
+	if len(pair) != 2 {
+		return []argument{a}, false
 	}
-	var texts []string
+	var all []argument
+	positional, _ := pair[0].(literal.Tuple)
+	named, _ := pair[1].(literal.Dict)
 	for _, v := range positional {
-		texts = append(texts, literal.Text(v))
+		all = append(all, argument{Text: literal.Text(v), Place: a.Place})
 	}
 	for _, entry := range named {
 		name, ok := entry.Key.(literal.Str)
 		if !ok || !sandbox.IsArgumentName(string(name)) {
-			return "", false
+			return []argument{a}, false
 		}
-		texts = append(texts, string(name)+"="+literal.Text(entry.Value))
+		all = append(all, argument{Name: string(name), Text: literal.Text(entry.Value), Place: a.Place})
 	}
-	return function + "(" + strings.Join(texts, ", ") + ")", true
+	return all, true
+}
+
+func joinArguments(arguments []argument) string {
+	texts := make([]string, len(arguments))
+	for i, a := range arguments {
+		texts[i] = cmp.Or(a.Text, a.Expression)
+		if a.Name != "" {
+			texts[i] = a.Name + "=" + texts[i]
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// spelling returns the arguments of a call of the entry point in a spelling that equal
+// arguments share. It reports whether each is known by itself.
+func (st *statement) spelling(entry string) (call []given, ok bool) {
+	if len(st.Arguments) == 0 {
+		arguments, err := literal.ParseArguments(strings.TrimPrefix(st.Call, entry))
+		for _, a := range arguments {
+			call = append(call, given{a.Name, literal.Text(a.Value)})
+		}
+		return call, err == nil
+	}
+	for _, a := range st.Arguments {
+		text := cmp.Or(a.Renamed, a.Expression)
+		if v, err := literal.Parse(a.Text); err == nil {
+			text = literal.Text(v)
+		}
+		call = append(call, given{a.Name, text})
+		ok = a.Name != allArguments
+	}
+	return call, ok
+}
+
+// isLiteral reports whether each argument has a literal text and no set.
+func (st *statement) isLiteral() bool {
+	return !slices.ContainsFunc(st.Arguments, func(a argument) bool { return a.Text == "" || a.Place != "" })
 }
 
 // textsPerChild is the number of texts that justifies a child of its own.

@@ -54,7 +54,7 @@ func TestArgumentsAreTheSame(t *testing.T) {
 		"assert f(pow(2, 3)) == 8",
 		"assert f(sum([1, 2])) == 3",
 		"assert f([str(lambda: 0) == str(lambda: 0), str(map(abs, []))[:4]]) == [True, '<map']",
-		"assert f([v for v in {'b', 'a', 'c'}]) == 0",
+		"assert f([v for v in {3, 1, 2}]) == 0",
 	}, "\n")
 	const plain = "def f(x): return repr(x)"
 	const own = "from math import *\ndef sum(v): return 9\ndef map(*v): return 0\ndef str(v): return 'x'\n" + plain

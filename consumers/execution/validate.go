@@ -1,26 +1,30 @@
 package execution
 
 import (
+	"strings"
+
 	"codea1/consumers/execution/literal"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
 
 // validate decides which tests of a suite are kept, from the outcomes of their
-// calls on the ground truth. truth maps a call to its outcome.
+// calls on the ground truth.
 //
 //	statement                                              status      wrong
 //	not `assert call == value`                             unparsable
 //	the ground truth raises, crashes or runs over time     raised
 //	it returns no literal, one too large, or a NaN,        raised
 //	  which no answer can equal
-//	same call and true value as an earlier kept test       duplicate
+//	it returns another value in a second process           raised
+//	same call, in any spelling, and true value as an       duplicate
+//	  earlier kept test
 //	stated value equals the true value                     kept        no
 //	stated value differs                                   kept        yes
 //
 // A kept test always expects the true value. All other tests are discarded. Every
 // verdict is not_run at first.
-func validate(statements []statement, truth map[string]sandbox.Outcome) []checkedTest {
+func validate(statements []statement, truth *truthRun) []checkedTest {
 	tests := make([]checkedTest, len(statements))
 	seen := map[string]bool{}
 	for i, st := range statements {
@@ -31,12 +35,12 @@ func validate(statements []statement, truth map[string]sandbox.Outcome) []checke
 			continue
 		}
 		t.Stated = literal.Text(st.stated)
-		outcome := truth[st.Call]
+		outcome := truth.outcomes[st.Call]
 		if reason := unusable(outcome); reason != "" {
 			t.Status, t.Detail = events.StatusRaised, "ground truth: "+reason
 			continue
 		}
-		key := literal.Key(literal.Tuple{literal.Str(st.Call), outcome.Value})
+		key := literal.Key(literal.Tuple{literal.Str(truth.spell(&st)), outcome.Value})
 		if seen[key] {
 			t.Status = events.StatusDuplicate
 			continue
@@ -67,6 +71,8 @@ func unusable(o sandbox.Outcome) string {
 		return "returned a value that does not equal itself"
 	case len(literal.Text(o.Value)) > maxStatedBytes:
 		return "returned a value over the size limit"
+	case strings.Contains(literal.Text(o.Value), " at 0x"):
+		return "returned a text with the address of an object"
 	}
 	return ""
 }

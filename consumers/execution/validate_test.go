@@ -55,7 +55,7 @@ func TestValidate(t *testing.T) {
 		{Source: "same value, other call", Call: "f(7)", Stated: "1", Expected: "1", Status: events.StatusKept, Verdict: notRun},
 	}
 	suite := events.ExecutedSuite{}
-	for _, checked := range validate(statements, truth) {
+	for _, checked := range validate(statements, &truthRun{outcomes: truth}) {
 		if kept := checked.Status == events.StatusKept; kept != (checked.want != nil) {
 			t.Errorf("%s: kept %t, expectation %v", checked.Source, kept, checked.want)
 		}

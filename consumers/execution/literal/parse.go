@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -41,6 +42,50 @@ func Parse(text string) (Value, error) {
 		return nil, p.fail("more text after the value")
 	}
 	return v, nil
+}
+
+// Argument is one argument of a call.
+type Argument struct {
+	Name  string // empty: positional
+	Value Value
+}
+
+// ParseArguments reads the arguments of a call, in brackets. The error is as
+// Parse's.
+func ParseArguments(text string) ([]Argument, error) {
+	p := parser{text: text}
+	if len(text) > MaxTextBytes || !p.take("(") {
+		return nil, p.fail("want the arguments of a call")
+	}
+	var arguments []Argument
+	for !p.take(")") {
+		if len(arguments) > 0 && !p.take(",") {
+			return nil, p.fail("want a comma")
+		}
+		a := Argument{Name: p.parameter()}
+		var err error
+		if a.Value, err = p.value(0); err != nil {
+			return nil, err
+		}
+		arguments = append(arguments, a)
+	}
+	if p.blanks(); p.pos != len(text) {
+		return nil, p.fail("more text after the arguments")
+	}
+	return arguments, nil
+}
+
+// parameter reads the name of a parameter and the equals sign after it. It returns an
+// empty text if neither is there.
+func (p *parser) parameter() string {
+	p.blanks()
+	rest := p.text[p.pos:]
+	end := strings.IndexFunc(rest, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	if end <= 0 || rest[end] != '=' {
+		return ""
+	}
+	p.pos += end + 1
+	return rest[:end]
 }
 
 type parser struct {

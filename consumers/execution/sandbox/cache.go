@@ -64,12 +64,12 @@ func (p *Pool) executionKey(j *Job) cacheKey {
 		binary.LittleEndian.PutUint64(size[:], uint64(n))
 		hash.Write(size[:]) // a hash never fails to write
 	}
-	for _, text := range append([]string{p.about.Python, string(p.about.Level), j.Code, j.Entry}, j.Items...) {
+	for _, text := range append([]string{p.about.Python, string(p.about.Level), hashSeed(j.Varied), j.Code, j.Entry}, j.Items...) {
 		number(int64(len(text)))
 		hash.Write([]byte(text))
 	}
 	c := &p.config
-	for _, limit := range []int64{int64(j.Budget), int64(c.CallTimeout), c.MemoryBytes, c.FileBytes, int64(j.ValueBytes)} {
+	for _, limit := range []int64{int64(j.Budget), int64(j.Each), c.MemoryBytes, c.FileBytes, int64(j.ValueBytes)} {
 		number(limit)
 	}
 	return cacheKey(hash.Sum(nil))

@@ -61,6 +61,10 @@ func (c Config) Complete() (Config, error) {
 	return c, c.validate()
 }
 
+// variedSlots is the number of varied jobs at a time. A ground truth is one program
+// of a group, so they are fewer than the workers.
+func (c Config) variedSlots() int { return (c.Workers + 3) / 4 }
+
 func (c Config) validate() error {
 	switch {
 	case c.Workers < 0 || c.Workers > 1024:

@@ -64,20 +64,21 @@ type setup struct {
 	Visible      []string `json:"visible"` // paths of the machine that the private root shows
 	Scratch      string   `json:"scratch"` // the private directory for files, in that root
 	ScratchBytes int64    `json:"scratch_bytes"`
+	Varied       bool     `json:"varied"`  // see Job
 	Grouped      bool     `json:"grouped"` // the memory limit is the fork server's and its children's together
 	UID          int      `json:"uid"`     // as seen inside
 }
 
 // startForkServer starts a fork server that works in the given directory. The error
 // is a *notGivenError where the machine does not give the level.
-func startForkServer(python interpreter, directory string, level Level, config Config, bounds bounds) (_ *forkServer, err error) {
+func startForkServer(python interpreter, directory string, level Level, config Config, bounds bounds, varied bool) (_ *forkServer, err error) {
 	control, theirs, err := controlSocket()
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	defer func() { _ = theirs.Close() }()
 	settings, err := newSetup(python, directory, level, config)
-	settings.Grouped = bounds.groups != nil
+	settings.Grouped, settings.Varied = bounds.groups != nil, varied
 	if err != nil {
 		return nil, errors.Join(err, control.Close())
 	}
@@ -96,8 +97,7 @@ func startForkServer(python interpreter, directory string, level Level, config C
 	}
 	f.command.Env = []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + scratch, "TMPDIR=" + scratch,
-		// Sets have the same order in every process, so programs are repeatable.
-		"PYTHONHASHSEED=0", "PYTHONSAFEPATH=1", "PYTHONUTF8=1",
+		"PYTHONHASHSEED=" + hashSeed(varied), "PYTHONSAFEPATH=1", "PYTHONUTF8=1",
 		"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
 		// Otherwise every child resolves the same symbols again.
 		"LD_BIND_NOW=1",
@@ -132,6 +132,15 @@ func startForkServer(python interpreter, directory string, level Level, config C
 		return nil, err
 	}
 	return f, nil
+}
+
+// hashSeed returns the seed that orders sets of strings. It is the same in every
+// process, so that programs are repeatable, except in varied ones.
+func hashSeed(varied bool) string {
+	if varied {
+		return "1"
+	}
+	return "0"
 }
 
 // greet waits until the fork server is ready. The error names the step that

@@ -38,15 +38,15 @@ func startForkServers(ctx context.Context, config Config, levels []Level) (*fork
 	}
 	f := &forkServers{
 		config: config, python: python, bounds: newBounds(config), root: root, lock: lock,
-		running: make([]*forkServer, config.Workers),
+		running: make([]*forkServer, config.Workers+config.variedSlots()),
 	}
 	if err := f.startFirst(levels); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	var starting errgroup.Group
-	for i := range f.running[1:] {
+	for i := range f.running[1:config.Workers] { // the varied ones start when they are needed
 		starting.Go(func() (err error) {
-			f.running[1+i], err = f.start()
+			f.running[1+i], err = f.start(false)
 			return err
 		})
 	}
@@ -62,7 +62,7 @@ func (f *forkServers) startFirst(levels []Level) error {
 	var reasons []string
 	for _, level := range levels {
 		f.level = level
-		first, err := f.start()
+		first, err := f.start(false)
 		if err == nil {
 			f.running[0], f.version = first, first.landlock
 			return nil
@@ -78,7 +78,7 @@ func (f *forkServers) startFirst(levels []Level) error {
 
 // start starts a fork server in a work directory of its own: a candidate of an
 // earlier one may have left its directory in any state.
-func (f *forkServers) start() (*forkServer, error) {
+func (f *forkServers) start(varied bool) (*forkServer, error) {
 	if err := os.MkdirAll(f.root, 0o700); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (f *forkServers) start() (*forkServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startForkServer(f.python, directory, f.level, f.config, f.bounds)
+	return startForkServer(f.python, directory, f.level, f.config, f.bounds, varied)
 }
 
 // Describe implements Backend.
@@ -130,7 +130,7 @@ func (f *forkServers) Do(ctx context.Context, slot Slot, j Job) (Session, error)
 func (f *forkServers) try(ctx context.Context, server **forkServer, j Job) (Session, error) {
 	op := "run " + string(j.Kind)
 	if *server == nil {
-		started, err := f.start()
+		started, err := f.start(j.Varied)
 		if err != nil {
 			return Session{}, &Error{Op: op, Err: err}
 		}

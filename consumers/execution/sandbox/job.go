@@ -17,6 +17,12 @@ type Job struct {
 	Items      []string
 	Budget     time.Duration // for all items together; 0 means the job timeout
 	Each       time.Duration // for one item; 0 means the call timeout
+
+	// Varied runs calls in a process with another hash seed, other addresses and
+	// another time: a value that differs there is no expectation. Without an entry
+	// point, the value of each item is a pair; its second half is the value with the
+	// item's sets in another order.
+	Varied bool
 }
 
 // JobKind is the kind of a job's items.
@@ -34,7 +40,7 @@ const (
 // JobModules returns the name and the source of the modules of the harness that
 // do jobs, in the order of their imports. They know nothing of isolation.
 func JobModules() [][2]string {
-	return readModules("values", "suites", "pytests", "scripts", "programs", "objects", "proxies", "child")
+	return readModules("values", "suites", "arguments", "truths", "pytests", "scripts", "programs", "objects", "proxies", "child")
 }
 
 // encode writes the job as harness/child.py reads it.

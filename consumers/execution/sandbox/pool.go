@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -15,6 +16,7 @@ type Pool struct {
 	about   Description
 	cache   *cache
 	slots   chan int // numbers of the free slots
+	varied  chan int // numbers of the free slots for varied jobs
 
 	closing sync.Once
 	closed  chan struct{}
@@ -35,7 +37,7 @@ type Backend interface {
 
 // Slot is the right to run one job.
 type Slot struct {
-	Number int             // from 0 to Config.Workers - 1
+	Number int             // from 0 to Config.Workers - 1, and from there on for varied jobs
 	Closed <-chan struct{} // is closed when the pool is: no further try of the job begins
 }
 
@@ -84,10 +86,13 @@ func openLocal(ctx context.Context, config Config, levels []Level) (*Pool, error
 func NewPool(config Config, backend Backend) *Pool {
 	p := &Pool{
 		config: config, backend: backend, about: backend.Describe(), cache: newCache(config.CacheBytes),
-		slots: make(chan int, config.Workers), closed: make(chan struct{}),
+		slots: make(chan int, config.Workers), varied: make(chan int, config.variedSlots()), closed: make(chan struct{}),
 	}
 	for number := range config.Workers {
 		p.slots <- number
+	}
+	for number := range config.variedSlots() {
+		p.varied <- config.Workers + number
 	}
 	return p
 }
@@ -98,31 +103,35 @@ func (p *Pool) Config() Config { return p.config }
 // Describe says where jobs run.
 func (p *Pool) Describe() Description { return p.about }
 
+// complete returns the job with the configured limits in place of zeros.
+func (p *Pool) complete(j Job) Job {
+	j.ValueBytes = cmp.Or(j.ValueBytes, p.config.ValueBytes)
+	j.Budget = cmp.Or(j.Budget, p.config.JobTimeout)
+	j.Each = cmp.Or(j.Each, p.config.CallTimeout)
+	return j
+}
+
 // Do does a job in one child if all goes well, and in a fresh child for the
 // rest of the items after each that hangs or kills its child. The error is
 // ctx's, ErrClosed or a *Error.
 func (p *Pool) Do(ctx context.Context, j Job) (Session, error) {
-	if j.ValueBytes == 0 {
-		j.ValueBytes = p.config.ValueBytes
-	}
-	if j.Budget == 0 {
-		j.Budget = p.config.JobTimeout
-	}
-	if j.Each == 0 {
-		j.Each = p.config.CallTimeout
-	}
+	j = p.complete(j)
 	select {
 	case <-p.closed:
 		return Session{}, ErrClosed
 	default:
+	}
+	slots := p.slots
+	if j.Varied {
+		slots = p.varied
 	}
 	select {
 	case <-ctx.Done():
 		return Session{}, ctx.Err()
 	case <-p.closed:
 		return Session{}, ErrClosed
-	case number := <-p.slots:
-		defer func() { p.slots <- number }()
+	case number := <-slots:
+		defer func() { slots <- number }()
 		return p.backend.Do(ctx, Slot{number, p.closed}, j)
 	}
 }
@@ -135,6 +144,9 @@ func (p *Pool) Close() error {
 		close(p.closed)
 		for range p.config.Workers {
 			<-p.slots
+		}
+		for range p.config.variedSlots() {
+			<-p.varied
 		}
 		err = p.backend.Close()
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"codea1/consumers/execution/literal"
 )
@@ -56,24 +55,21 @@ type Report struct {
 // The error is ctx's, ErrClosed or a *Error. The program itself never causes
 // one.
 func (p *Pool) Run(ctx context.Context, program Program, calls []string) (Report, error) {
-	return p.RunWithin(ctx, program, calls, p.config.JobTimeout, p.config.ValueBytes)
+	return p.RunCalls(ctx, Job{Code: program.Code, Entry: program.EntryPoint, Items: calls})
 }
 
-// RunWithin is Run with limits of its own: on the time of all calls together and
-// on the text of each value.
-func (p *Pool) RunWithin(ctx context.Context, program Program, calls []string, budget time.Duration, valueBytes int) (Report, error) {
-	j := Job{Kind: JobCalls, Code: program.Code, Entry: program.EntryPoint, Items: calls, Budget: budget, ValueBytes: valueBytes}
+// RunCalls is Run with the limits of a job.
+func (p *Pool) RunCalls(ctx context.Context, j Job) (Report, error) {
+	j = p.complete(j)
 	return p.cache.run(ctx, p.executionKey(&j), func(ctx context.Context) (Report, error) {
-		return p.runUncached(ctx, j)
+		return p.RunUncached(ctx, j)
 	})
 }
 
-// RunUncached is RunWithin without the cache.
-func (p *Pool) RunUncached(ctx context.Context, program Program, calls []string, budget time.Duration, valueBytes int) (Report, error) {
-	return p.runUncached(ctx, Job{Kind: JobCalls, Code: program.Code, Entry: program.EntryPoint, Items: calls, Budget: budget, ValueBytes: valueBytes})
-}
-
-func (p *Pool) runUncached(ctx context.Context, j Job) (Report, error) {
+// RunUncached is RunCalls without the cache.
+func (p *Pool) RunUncached(ctx context.Context, j Job) (Report, error) {
+	j.Kind = JobCalls
+	j = p.complete(j)
 	s, err := p.Do(ctx, j)
 	if err != nil {
 		return Report{}, err

@@ -41,8 +41,8 @@ ITEM_TAGS = ("V", "X", "R", "A", "O", "M")
 
 
 def main(text):
-    begin_again()
     setup = json.loads(base64.b64decode(text))
+    begin_again("1" if setup["varied"] else "0")
     load_modules(setup["modules"])
     answer = Answer(setup)
     try:
@@ -51,14 +51,14 @@ def main(text):
         answer.close()
 
 
-def begin_again():
+def begin_again(seed):
     """Starts this program again, so that sets have the same order in every process
-    and programs are repeatable. It also lowers the limit of the stack: a thread's
+    and programs are repeatable; varied jobs have another one. It also lowers the limit of the stack: a thread's
     stack has the size of the limit at the start of a program, and a server may have
     set that to all the memory."""
-    if os.environ.get("PYTHONHASHSEED") == "0":
+    if os.environ.get("PYTHONHASHSEED") == seed:
         return
-    environment = dict(os.environ, PYTHONHASHSEED="0", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    environment = dict(os.environ, PYTHONHASHSEED=seed, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     set_limit(resource.RLIMIT_STACK, STACK_BYTES, soft_only=True)
     try:
         os.execve(sys.executable, [sys.executable, "-B", os.path.abspath(__file__)], environment)
@@ -208,5 +208,8 @@ def become_child(setup, items, writing):
     for name, value in setup["limits"].items():
         set_limit(getattr(resource, name), value)
     child = sys.modules["codea1_child"]
+    if setup["varied"]:
+        child.vary()
+        child.varied = True
     child.run(setup["kind"], setup["trusted"], setup["value_bytes"], setup["code"], setup["entry"], items)
     os._exit(0)

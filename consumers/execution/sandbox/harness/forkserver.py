@@ -111,6 +111,9 @@ def main():
         os.close(processes)
     child.rehearse()
     pages.settle(maps, cold)
+    if setup["varied"]:
+        child.vary()
+        child.varied = True
     gc.freeze()
     set_limits(setup["limits"])
     control.sendall(bytes([ord("R"), landlock]))

@@ -32,6 +32,7 @@ import random
 import re
 import sys
 import types
+from codea1_arguments import CHANGES
 
 MAX_CALLS = 1000
 ENTRY = re.compile(r"(?:(?P<owner>[A-Za-z_]\w*)\(\)\.)?(?P<name>[A-Za-z_]\w*)")
@@ -155,7 +156,7 @@ class Calls:
             raise (TypeError if self.known else Unfit)("an argument is " + str(error))
         if not any(type(v) in (list, dict, set) or type(v) is tuple for v in (*arguments, *keywords.values())):
             return self.look_up(entry + "(" + text + ")")
-        found = self.look_up("(lambda *_a, **_k: (" + entry + "(*_a, **_k), _a, _k))(" + text + ")")
+        found = self.look_up(CHANGES % entry + "(" + text + ")")
         if type(found) is objects.Opaque:  # asks for the value only; changes of the arguments are lost
             return self.look_up(entry + "(" + text + ")")
         if type(found) is Unknown:
@@ -172,15 +173,9 @@ class Calls:
         keywords = {name: objects.plain(v) for name, v in keywords.items()}
         if contains_unknown(arguments) or contains_unknown(tuple(keywords.values())):
             raise Enough("an argument is not known yet")
-        parts = [self.literal(a) for a in arguments]
-        parts += [name + "=" + self.literal(v) for name, v in keywords.items()]
+        parts = [values.encode(a, self.max_bytes) for a in arguments]
+        parts += [name + "=" + values.encode(v, self.max_bytes) for name, v in keywords.items()]
         return ", ".join(parts)
-
-    def literal(self, value):
-        text = values.encode(value, self.max_bytes)
-        if "nan" in text or "inf" in text:  # these are no literals in Python; they may be part of a str
-            return "eval(%r, {'nan': float('nan'), 'inf': float('inf'), 'set': set, 'frozenset': frozenset, 'complex': complex})" % text
-        return text
 
     def look_up(self, expression):
         if expression not in self.known:

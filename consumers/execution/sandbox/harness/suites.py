@@ -5,10 +5,16 @@ and
 
     "stated"      the literal text of the right-hand side, or
     "expression"  the right-hand side, if its value must be computed
-    "arguments"   if they are no literals: an expression of a tuple and a dict
-    "function"    the function that is called with the arguments
-    "bound"       why a program's process must not compute the arguments if their
-                  value has no literal text; empty if it may
+    "place"       why its value may depend on addresses; empty if it does not
+
+If some argument is no literal, it also has
+
+    "function"    the function that is called
+    "arguments"   what it is called with: objects with the name of the parameter, if it
+                  is given, and either "text", its literal text, or "expression" and
+                  "place", as above, and "renamed", the expression with other names for
+                  its variables if it has some. One object named * has an expression of a tuple and a
+                  dict of all arguments, where the call unpacks some.
 """
 
 import ast
@@ -35,6 +41,7 @@ REFUSED_NODES = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 PLACE_NAMES = frozenset("repr str set frozenset".split())
 PLACE_NODES = (ast.JoinedStr, ast.Set, ast.SetComp)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+VARIABLES = (ast.Lambda, *COMPREHENSIONS)
 
 
 class Refused(Exception):
@@ -205,7 +212,7 @@ def test(node, target, names, trusted, max_value_bytes):
         raise Refused("the stated value is " + str(error))
     except (ValueError, TypeError):
         check_pure(stated)
-        record["expression"] = ast.unparse(stated)
+        record.update(expression=ast.unparse(stated), place=shows_place(stated))
     return record
 
 
@@ -213,20 +220,88 @@ def call_record(call, target, trusted):
     """Returns the part of a record that describes the call. The call is written as
     ast.unparse writes it."""
     function = target.text if target else call.func.id
-    parts = [literal_text(argument) for argument in call.args]
-    parts += [k.arg and prefix(k.arg + "=", literal_text(k.value)) for k in call.keywords]
-    if None not in parts:
-        return {"call": function + "(" + ", ".join(parts) + ")"}
-    text = ast.unparse(call)
-    record = {"call": text}
-    if not trusted:
-        given = call.args + call.keywords
-        for argument in given:
-            check_pure(argument)
-        between = text[len(function) + 1 : -1]  # cheaper than to unparse the arguments again
-        arguments = "(lambda *a, **k: (a, k))(" + between + ")"
-        record.update(arguments=arguments, function=function, bound=next(filter(None, map(shows_place, given)), ""))
+    given = [("", argument) for argument in call.args] + [(k.arg, k.value) for k in call.keywords]
+    texts = [None if name is None else literal_text(value) for name, value in given]
+    expressions = [text or ast.unparse(value) for text, (_, value) in zip(texts, given)]
+    between = ", ".join(["**" + e if name is None else name + "=" + e if name else e for e, (name, _) in zip(expressions, given)])
+    record = {"call": function + "(" + between + ")"}
+    if trusted or None not in texts:
+        return record
+    for argument in call.args + call.keywords:
+        check_pure(argument)
+    if any(name is None or isinstance(value, ast.Starred) for name, value in given):
+        whole = "(lambda *a, **k: (a, k))(" + between + ")"
+        arguments = [argument_record("*", whole, call.args + [k.value for k in call.keywords])]
+    else:
+        arguments = [
+            argument_record(name, expression, [value]) if text is None else {"name": name, "text": text}
+            for text, expression, (name, value) in zip(texts, expressions, given)
+        ]
+    record.update(function=function, arguments=arguments)
     return record
+
+
+def argument_record(name, expression, trees):
+    record = {"name": name, "expression": expression, "place": next(filter(None, map(shows_place, trees)), "")}
+    if any(isinstance(node, VARIABLES) for tree in trees for node in ast.walk(tree)):
+        record["renamed"] = ast.unparse(Renamed().visit(ast.parse(expression, mode="eval")))
+    return record
+
+
+class Renamed(ast.NodeTransformer):
+    """Gives the variables of lambdas and comprehensions names that depend only on
+    their places."""
+
+    def __init__(self):
+        self.scope = {}
+
+    def inside(self, names, visit):
+        outer = self.scope
+        self.scope = {**outer, **{name: "_%d" % (len(outer) + number) for number, name in enumerate(names)}}
+        visit()
+        self.scope = outer
+
+    def visit_Name(self, node):
+        node.id = self.scope.get(node.id, node.id)
+        return node
+
+    def visit_arg(self, node):
+        node.arg = self.scope[node.arg]
+        return node
+
+    def visit_Lambda(self, node):
+        arguments = node.args
+        arguments.defaults = [self.visit(default) for default in arguments.defaults]
+        arguments.kw_defaults = [default and self.visit(default) for default in arguments.kw_defaults]
+        parameters = [child for child in ast.walk(arguments) if isinstance(child, ast.arg)]
+
+        def visit():
+            for parameter in parameters:
+                self.visit(parameter)
+            node.body = self.visit(node.body)
+
+        self.inside([parameter.arg for parameter in parameters], visit)
+        return node
+
+    def comprehension(self, node):
+        first = node.generators[0]
+        first.iter = self.visit(first.iter)
+        names = [n.id for generator in node.generators for n in ast.walk(generator.target) if isinstance(n, ast.Name)]
+
+        def visit():
+            for generator in node.generators:
+                generator.target = self.visit(generator.target)
+                if generator is not first:
+                    generator.iter = self.visit(generator.iter)
+                generator.ifs = [self.visit(condition) for condition in generator.ifs]
+            for field in ("elt", "key", "value"):
+                if hasattr(node, field):
+                    setattr(node, field, self.visit(getattr(node, field)))
+
+        self.inside(dict.fromkeys(names), visit)
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
 
 
 def prefix(before, text):
@@ -310,6 +385,8 @@ def shows_place(tree):
     """Returns why an expression may depend on the address of a function, which
     differs from process to process; empty if it does not."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in ("keys", "items") and any(isinstance(n, ast.BinOp) for n in ast.walk(tree)):
+            return "may make a set of %s in an argument that is no literal" % node.attr
         if isinstance(node, PLACE_NODES):
             return "makes a %s in an argument that is no literal" % type(node).__name__
         if isinstance(node, ast.Name) and node.id in PLACE_NAMES:
