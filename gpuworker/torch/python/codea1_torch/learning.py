@@ -1,0 +1,333 @@
+"""Log-probs and optimizer steps on packed sequences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .layers import Packed, hidden_states
+from .losses import Sums, Targets, UpdateConfig, UpdateStats, loss_gradients, score_hidden
+from .model import Diverged, Model
+from .sampling import Cancelled
+
+__all__ = ["Learner", "Sequence", "UpdateConfig", "UpdateStats"]
+
+CPU_MICRO_TOKENS = 4096
+MOST_MICRO_TOKENS = 32768
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """One training example. The loss covers the response tokens; see Sequence in gpuworker/engine.go."""
+
+    prompt: list[int]
+    tokens: list[int]
+    old_probs: list[float] | None = None
+    ref_probs: list[float] | None = None
+    advantage: float = 0.0
+
+
+class Learner:
+    """Trains a model with AdamW on float32 master weights.
+
+    With the same device, the same weights and the same calls it computes the
+    same weights bit for bit.
+    """
+
+    def __init__(self, model: Model, *, micro_tokens: int | None = None, recompute_every: int = 0) -> None:
+        """Create a learner.
+
+        micro_tokens bounds the packed tokens of one forward and backward pass, by default what fits in the
+        device's memory. recompute_every n > 0 recomputes the activations of every n-th layer.
+        """
+        self.model = model
+        self.recompute_every = recompute_every
+        self._micro_tokens = micro_tokens
+        self._compiled = model.device.type == "cuda"
+        self._wide = torch.float64 if model.dtype == torch.float64 else torch.float32
+        self._optimizer: torch.optim.AdamW | None = None
+        self._masters: list[torch.Tensor] = []
+        self._gradients: list[torch.Tensor] = []
+
+    @property
+    def micro_tokens(self) -> int:
+        """Packed tokens of one pass. A caller lowers it after torch.OutOfMemoryError."""
+        if self._micro_tokens is None:
+            self._micro_tokens = self._fitting_tokens()
+        return self._micro_tokens
+
+    @micro_tokens.setter
+    def micro_tokens(self, tokens: int) -> None:
+        self._micro_tokens = tokens
+
+    @torch.no_grad()
+    def log_probs(
+        self,
+        model: Model,
+        sequences: SequenceOf[Sequence],
+        temperature: float,
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[list[float]]:
+        """Return log p(token) in nats for each response token, under model (the policy or a reference)."""
+        _check(sequences, model)
+        if not (math.isfinite(temperature) and temperature > 0):
+            raise ValueError(f"temperature {temperature} is not above 0")
+        out: list[list[float]] = [[] for _ in sequences]
+        for batch in self._batches(sequences):
+            if cancelled():
+                raise Cancelled
+            hidden, tokens = self._responses(model, [sequences[i] for i in batch])
+            scores = score_hidden(hidden, model.head, tokens, temperature)
+            if not torch.isfinite(scores).all():
+                raise Diverged("a log-prob is not finite")
+            for i, part in zip(batch, scores.split([len(sequences[i].tokens) for i in batch]), strict=True):
+                out[i] = part.tolist()
+        return out
+
+    def update(
+        self,
+        sequences: SequenceOf[Sequence],
+        config: UpdateConfig,
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> UpdateStats:
+        """Take one AdamW step on the mean loss over all response tokens.
+
+        If it raises ValueError, Cancelled, Diverged or torch.OutOfMemoryError,
+        weights and optimizer are unchanged.
+        """
+        _check(sequences, self.model)
+        tokens = _check_update(sequences, config)
+        self._make_optimizer()
+        try:
+            sums = Sums.zero(self.model.device)
+            for batch in self._batches(sequences):
+                if cancelled():
+                    raise Cancelled
+                self._backward([sequences[i] for i in batch], config, 1 / tokens, sums)
+            norm = self._clip(config)
+        except BaseException:
+            self._clear()
+            raise
+        self._step(config)
+        self._clear()
+        return UpdateStats(
+            loss=sums.loss.item() / tokens,
+            kl=sums.kl.item() / tokens,
+            clip_fraction=sums.clipped.item() / tokens,
+            ratio_mean=sums.ratio.item() / tokens,
+            entropy=sums.entropy.item() / tokens,
+            grad_norm=norm,
+            tokens=tokens,
+        )
+
+    def optimizer_tensors(self) -> dict[str, torch.Tensor] | None:
+        """Return the optimizer state, or None before the first update.
+
+        The names are "step", and "m." and "v." and, where the model is not
+        float32, "master." with the Hugging Face name of a weight.
+        """
+        if self._optimizer is None or not self._optimizer.state:
+            return None
+        out: dict[str, torch.Tensor] = {}
+        for name, (i, first, rows) in self._places().items():
+            state = self._optimizer.state[self._masters[i]]
+            out["m." + name] = state["exp_avg"].narrow(0, first, rows)
+            out["v." + name] = state["exp_avg_sq"].narrow(0, first, rows)
+            if self._masters[i].dtype != self.model.dtype:
+                out["master." + name] = self._masters[i].detach().narrow(0, first, rows)
+            out["step"] = state["step"].reshape(1).to(torch.int64)
+        return out
+
+    @torch.no_grad()
+    def load_optimizer(self, tensors: dict[str, torch.Tensor] | None) -> None:
+        """Replace the optimizer state, after the model's weights were loaded. None starts a new one."""
+        self._optimizer, self._masters, self._gradients = None, [], []
+        if tensors is None:
+            return
+        self._make_optimizer()
+        assert self._optimizer is not None
+        places = self._places()
+        wanted = {f"{kind}.{name}" for name in places for kind in ("m", "v")} | {"step"}
+        if missing := sorted(wanted - tensors.keys()):
+            self._optimizer = None
+            raise ValueError(f"the optimizer state lacks {missing[0]}")
+        for master in self._masters:
+            self._optimizer.state[master] = {
+                "step": torch.tensor(float(tensors["step"]), device=master.device),
+                "exp_avg": torch.zeros_like(master),
+                "exp_avg_sq": torch.zeros_like(master),
+            }
+        for name, (i, first, rows) in places.items():
+            master = self._masters[i]
+            state = self._optimizer.state[master]
+            state["exp_avg"].narrow(0, first, rows).copy_(tensors["m." + name])
+            state["exp_avg_sq"].narrow(0, first, rows).copy_(tensors["v." + name])
+            if "master." + name in tensors:
+                master.detach().narrow(0, first, rows).copy_(tensors["master." + name])
+
+    def _places(self) -> dict[str, tuple[int, int, int]]:
+        """Map each Hugging Face name to the index of a parameter, its first row and its rows."""
+        index = {id(p): i for i, p in enumerate(self.model.parameters())}
+        return {name: (index[id(p)], first, rows) for name, (p, first, rows) in self.model.places().items()}
+
+    def _batches(self, sequences: SequenceOf[Sequence]) -> list[list[int]]:
+        """Split the indices of sequences, in order, into packs of at most micro_tokens."""
+        out: list[list[int]] = []
+        room = 0
+        for i, s in enumerate(sequences):
+            if not s.tokens:
+                continue
+            n = len(s.prompt) + len(s.tokens)
+            if not out or n > room:
+                out.append([])
+                room = max(self.micro_tokens, n)
+            out[-1].append(i)
+            room -= n
+        return out
+
+    def _responses(self, model: Model, batch: list[Sequence]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the states that predict the response tokens, [R, hidden], and the tokens, [R]."""
+        rows: list[int] = []
+        tokens: list[int] = []
+        at = 0
+        for s in batch:
+            rows.extend(range(at + len(s.prompt) - 1, at + len(s.prompt) + len(s.tokens) - 1))
+            tokens.extend(s.tokens)
+            at += len(s.prompt) + len(s.tokens)
+        # A compiled layer needs one shape; otherwise padding would only cost time.
+        size = self.micro_tokens if self._compiled and at <= self.micro_tokens else None
+        packed = Packed.pack([s.prompt + s.tokens for s in batch], model.device, size)
+        states = hidden_states(model, packed, compiled=self._compiled and size is not None, recompute_every=self.recompute_every)
+        return states[torch.tensor(rows).to(model.device)], torch.tensor(tokens).to(model.device)
+
+    def _backward(self, batch: list[Sequence], config: UpdateConfig, scale: float, sums: Sums) -> None:
+        """Add a micro-batch's gradients to the accumulated ones."""
+        hidden, tokens = self._responses(self.model, batch)
+
+        def flat(rows: list[list[float]]) -> torch.Tensor:
+            return torch.tensor([v for row in rows for v in row], dtype=self._wide).to(self.model.device)
+
+        sft = config.loss == "sft"
+        targets = Targets(
+            tokens=tokens,
+            old=flat([[0.0] * len(s.tokens) if sft else s.old_probs or [] for s in batch]),
+            reference=None if sft or batch[0].ref_probs is None else flat([s.ref_probs or [] for s in batch]),
+            advantages=flat([[s.advantage] * len(s.tokens) for s in batch]),
+        )
+        head = self.model.embedding if self.model.untied is None else self.model.untied
+        index = next(i for i, p in enumerate(self.model.parameters()) if p is head)
+        with torch.no_grad():
+            gradient = loss_gradients(hidden.detach(), head, targets, config, scale, self._gradients[index], sums)
+        hidden.backward(gradient)
+        with torch.no_grad():
+            for total, parameter in zip(self._gradients, self.model.parameters(), strict=True):
+                if parameter.grad is not None:
+                    total.add_(parameter.grad)
+                    parameter.grad = None
+
+    def _make_optimizer(self) -> None:
+        parameters = list(self.model.parameters())
+        if not self._gradients:
+            self._gradients = [torch.zeros_like(p, dtype=self._wide, requires_grad=False) for p in parameters]
+        if self._optimizer is not None:
+            return
+        if self.model.dtype == self._wide:
+            self._masters = [p.detach() for p in parameters]
+        else:
+            self._masters = [p.detach().to(self._wide) for p in parameters]
+        matrices = [m for m in self._masters if m.dim() == 2]
+        others = [m for m in self._masters if m.dim() != 2]
+        groups: list[dict[str, Any]] = [{"params": matrices}, {"params": others}]
+        self._optimizer = torch.optim.AdamW(groups, fused=True)
+
+    @torch.no_grad()
+    def _clip(self, config: UpdateConfig) -> float:
+        """Scale the gradients to the largest allowed norm and return the norm before."""
+        norms = torch._foreach_norm(self._gradients, 2)
+        norm = float(torch.stack([n.double() for n in norms]).norm())
+        if not math.isfinite(norm):
+            raise Diverged(f"the gradient norm is {norm}")
+        if 0 < config.grad_clip < norm:
+            torch._foreach_mul_(self._gradients, config.grad_clip / norm)
+        return norm
+
+    @torch.no_grad()
+    def _step(self, config: UpdateConfig) -> None:
+        assert self._optimizer is not None
+        for i, group in enumerate(self._optimizer.param_groups):
+            group["lr"], group["eps"] = config.learning_rate, config.epsilon
+            group["betas"] = (config.beta1, config.beta2)
+            group["weight_decay"] = config.weight_decay if i == 0 else 0.0
+        for master, gradient in zip(self._masters, self._gradients, strict=True):
+            master.grad = gradient
+        self._optimizer.step()
+        for master in self._masters:
+            master.grad = None
+        if self.model.dtype != self._wide:
+            torch._foreach_copy_(list(self.model.parameters()), self._masters)
+
+    def _clear(self) -> None:
+        for parameter in self.model.parameters():
+            parameter.grad = None
+        if self._gradients:
+            torch._foreach_zero_(self._gradients)
+
+    def _fitting_tokens(self) -> int:
+        """Estimate the packed tokens of a pass that fit in the GPU's memory, a power of two.
+
+        A layer stores per token about 12 rows of the hidden size and 4 of the
+        MLP's; the logits of a chunk and their gradient take 6 bytes an element.
+        """
+        if self.model.device.type != "cuda":
+            return CPU_MICRO_TOKENS
+        c = self.model.config
+        free, _ = torch.cuda.mem_get_info(self.model.device)
+        free += torch.cuda.memory_reserved(self.model.device) - torch.cuda.memory_allocated(self.model.device)
+        parameters = sum(p.numel() for p in self.model.parameters())
+        if self._optimizer is None:
+            free -= 16 * parameters
+        elif not self._gradients:
+            free -= 4 * parameters
+        free -= 2 * parameters + 6 * 4096 * c.vocabulary
+        each = self.model.dtype.itemsize * c.layers * (12 * c.hidden + 4 * c.mlp)
+        return min(MOST_MICRO_TOKENS, 1 << max(9, int(0.9 * free / each).bit_length() - 1))
+
+
+def _check(sequences: SequenceOf[Sequence], model: Model) -> None:
+    c = model.config
+    for i, s in enumerate(sequences):
+        if not s.prompt:
+            raise ValueError(f"sequence {i}: the prompt is empty")
+        if len(s.prompt) + len(s.tokens) > c.positions:
+            raise ValueError(f"sequence {i}: {len(s.prompt) + len(s.tokens)} tokens exceed the {c.positions} positions")
+        if not all(0 <= t < c.vocabulary for t in (*s.prompt, *s.tokens)):
+            raise ValueError(f"sequence {i}: a token is outside the vocabulary of {c.vocabulary}")
+
+
+def _check_update(sequences: SequenceOf[Sequence], config: UpdateConfig) -> int:
+    """Return the number of response tokens of a valid update."""
+    tokens = sum(len(s.tokens) for s in sequences)
+    if not tokens:
+        raise ValueError("the update has no response tokens")
+    if config.loss not in ("ppo", "sft"):
+        raise ValueError(f"loss {config.loss!r} is not ppo or sft")
+    if config.loss == "sft":
+        return tokens
+    if not config.temperature > 0 or not config.log_ratio_clamp > 0:
+        raise ValueError(f"temperature {config.temperature} or log-ratio clamp {config.log_ratio_clamp} is not above 0")
+    referenced = any(s.ref_probs is not None for s in sequences) or config.kl_coef != 0
+    for i, s in enumerate(sequences):
+        if len(s.old_probs or []) != len(s.tokens):
+            raise ValueError(f"sequence {i}: {len(s.old_probs or [])} old log-probs for {len(s.tokens)} tokens")
+        if referenced and len(s.ref_probs or []) != len(s.tokens):
+            raise ValueError(f"sequence {i}: {len(s.ref_probs or [])} reference log-probs for {len(s.tokens)} tokens")
+        if not all(map(math.isfinite, (s.advantage, *(s.old_probs or []), *(s.ref_probs or [])))):
+            raise ValueError(f"sequence {i}: the advantage or a log-prob is not finite")
+    return tokens
