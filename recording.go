@@ -55,7 +55,7 @@ func (r *recording) open(ctx context.Context) error {
 	r.problems = len(training)
 	for role, from := range map[events.Role]string{events.RoleCode: r.settings.Models.CodeModel, events.RoleTest: r.settings.Models.TestModel} {
 		dir := rundir.Start(r.dir, role)
-		if err := tiny.CopyStart(role, from, dir); err != nil {
+		if err := tiny.CopyStart(ctx, role, from, dir); err != nil {
 			return err
 		}
 		if r.start[role], err = checkpoint.Describe(ctx, dir); err != nil {

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"codea1/events/rundir"
 )
 
 // An embedded server has two logins. Their passwords are files of its store
@@ -48,12 +50,8 @@ func password(storeDir, user string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	// A file that exists may be open in another process: write a new one.
-	if err := os.RemoveAll(path); err != nil {
-		return "", err
-	}
 	made := rand.Text()
-	return made, os.WriteFile(path, []byte(made), 0o600)
+	return made, rundir.WriteFile(path, []byte(made), rundir.SecretMode)
 }
 
 // gate lets a client in by its login. The server knows no other way in.

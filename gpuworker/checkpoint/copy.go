@@ -50,16 +50,16 @@ func CopyInitial(from, to string) error {
 	})
 }
 
-// CreateInitial creates the directory of version 0 from the regular files of
-// another checkpoint.
+// CreateInitial creates the directory of version 0 from the files of another
+// checkpoint. It follows symbolic links, as in the cache of Hugging Face.
 func CreateInitial(from fs.FS, to string) error {
-	return create(temporaryName(to), to, os.Rename, func(dir string) error {
+	return WriteInitial(to, func(dir string) error {
 		entries, err := fs.ReadDir(from, ".")
 		if err != nil {
 			return err
 		}
 		for _, e := range entries {
-			if !e.Type().IsRegular() {
+			if info, err := fs.Stat(from, e.Name()); err != nil || !info.Mode().IsRegular() {
 				continue
 			}
 			in, err := from.Open(e.Name())
@@ -72,6 +72,11 @@ func CreateInitial(from fs.FS, to string) error {
 		}
 		return syncPath(dir)
 	})
+}
+
+// WriteInitial creates the directory of version 0 with the files that fill writes.
+func WriteInitial(to string, fill func(dir string) error) error {
+	return create(temporaryName(to), to, os.Rename, fill)
 }
 
 func temporaryName(dir string) string {

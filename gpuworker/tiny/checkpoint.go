@@ -18,7 +18,7 @@ import (
 const (
 	configFile     = "config.json"
 	tokenizerFile  = "tokenizer.json"
-	weightsFile    = "model.safetensors"
+	weightsFile    = safetensors.ModelFile
 	optimizerFile  = "optimizer.safetensors"
 	tokenizerSetup = "tokenizer_config.json"
 	generationFile = "generation_config.json"

@@ -1,38 +1,41 @@
 package tiny
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 
 	"codea1/events"
 	"codea1/gpuworker/checkpoint"
+	"codea1/gpuworker/tiny/safetensors"
 )
 
 // CopyStart copies the checkpoint that a role's model starts from into dir,
 // unless dir exists. from is a checkpoint directory, or empty for the embedded
 // checkpoint of the role. A run trains from the copy, so a later change of the
-// original does not change the run.
-func CopyStart(role events.Role, from, dir string) error {
+// original does not change the run. A model in shards becomes one file.
+func CopyStart(ctx context.Context, role events.Role, from, dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
-	source, err := startFiles(role, from)
-	if err != nil {
-		return err
-	}
-	return checkpoint.CreateInitial(source, dir)
-}
-
-// startFiles returns the files of a checkpoint after a test that the engine can
-// open it.
-func startFiles(role events.Role, from string) (fs.FS, error) {
 	if from == "" {
-		return Checkpoint(string(role))
+		source, err := Checkpoint(string(role))
+		if err != nil {
+			return err
+		}
+		return checkpoint.CreateInitial(source, dir)
 	}
-	engine, err := Open(from)
+	engine, err := Open(from) // a test that the engine can open it
 	if err != nil {
-		return nil, fmt.Errorf("--%s-model: %w", role, err)
+		return fmt.Errorf("--%s-model: %w", role, err)
 	}
-	return os.DirFS(from), engine.Close()
+	source := os.DirFS(from)
+	if _, missing := fs.Stat(source, weightsFile); errors.Is(missing, fs.ErrNotExist) { // it is in shards
+		err = checkpoint.WriteInitial(dir, func(dir string) error { return engine.Export(ctx, dir, safetensors.F32) })
+	} else {
+		err = checkpoint.CreateInitial(source, dir)
+	}
+	return errors.Join(err, engine.Close())
 }

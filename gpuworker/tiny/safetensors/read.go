@@ -3,14 +3,10 @@ package safetensors
 import (
 	"bufio"
 	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"math"
-	"slices"
 
 	"codea1/events/files"
 )
@@ -132,30 +128,4 @@ func ReadFile(fsys fs.FS, name string, dest Destination) (*Header, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return h, nil
-}
-
-// ReadModel reads model.safetensors or, if it does not exist, the shards that
-// model.safetensors.index.json lists.
-func ReadModel(fsys fs.FS, dest Destination) error {
-	const single, index = "model.safetensors", "model.safetensors.index.json"
-	_, err := ReadFile(fsys, single, dest)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	data, indexErr := fs.ReadFile(fsys, index)
-	if indexErr != nil {
-		return err // without an index, model.safetensors is the missing file
-	}
-	var listed struct {
-		WeightMap map[string]string `json:"weight_map"`
-	}
-	if err := json.Unmarshal(data, &listed); err != nil {
-		return fmt.Errorf("%s: %w", index, err)
-	}
-	for _, shard := range slices.Compact(slices.Sorted(maps.Values(listed.WeightMap))) {
-		if _, err := ReadFile(fsys, shard, dest); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -175,6 +175,30 @@ func TestReadModelShards(t *testing.T) {
 	if err := ReadModel(fstest.MapFS{}, dest); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
+	fsys["b.safetensors"] = shard("y", 2)
+	for index, want := range map[string]string{
+		`{"weight_map":{"x":"a.safetensors","y":"c.safetensors"}}`:                     "c.safetensors: file does not exist",
+		`{"weight_map":{"x":"a.safetensors","y":"b.safetensors","z":"b.safetensors"}}`: `b.safetensors: corrupt safetensors file: tensor "z" is missing, which model.safetensors.index.json lists (1 in all)`,
+		`{"weight_map":{"x":"a.safetensors"}}`:                                         "",
+		`{"weight_map":{"y":"b.safetensors","z":"a.safetensors"}}`:                     `a.safetensors: tensor "x" is not in model.safetensors.index.json`,
+		`{"weight_map":{"x":"b.safetensors","y":"a.safetensors"}}`:                     `a.safetensors: tensor "x" is in b.safetensors according to`,
+		`{"weight_map":{"x":"a.safetensors","x":"b.safetensors","y":"b.safetensors"}}`: `tensor "x" is missing`,
+		`{"weight_map":{"x":"../a.safetensors"}}`:                                      `the shard "../a.safetensors" of tensor "x" is not a file of the directory`,
+		`{"weight_map":{"x":"/a.safetensors"}}`:                                        `the shard "/a.safetensors"`,
+		`{"weight_map":{"x":"."}}`:                                                     `the shard "."`,
+		`{"weight_map":{"x":"folder/a.safetensors"}}`:                                  `the shard "folder/a.safetensors"`,
+		`{"weight_map":{"x":"folder"}}`:                                                "folder is a directory; want a regular file",
+		`{"weight_map":{}}`:                                                            "lists no tensor",
+		`{"weight_map":{"x":3}}`:                                                       "model.safetensors.index.json: corrupt",
+		`{"weight`:                                                                     "model.safetensors.index.json: corrupt",
+	} {
+		fsys["folder"] = &fstest.MapFile{Mode: fs.ModeDir | 0o755}
+		fsys[IndexFile] = &fstest.MapFile{Data: []byte(index)}
+		err := ReadModel(fsys, dest)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", index, err, want)
+		}
+	}
 }
 
 func FuzzParseHeader(f *testing.F) {
