@@ -25,6 +25,8 @@ type broker interface {
 	kill(t *testing.T)
 	// start starts the server again.
 	start(t *testing.T)
+	// staysAway reports whether a killed server stays away until start.
+	staysAway() bool
 }
 
 // restart makes an outage of that length.
@@ -106,6 +108,9 @@ func (b *natsBroker) kill(t *testing.T) {
 		b.command = nil
 	}
 }
+
+// staysAway implements broker.
+func (*natsBroker) staysAway() bool { return true }
 
 // tokenFile returns a file with the token of the server.
 func (b *natsBroker) tokenFile(t *testing.T) string {

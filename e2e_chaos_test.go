@@ -56,6 +56,15 @@ func TestStagesInProcessesOfTheirOwn(t *testing.T) {
 			c.wait()
 			c.same(steps, want)
 		})
+		t.Run(name+"/outages", func(t *testing.T) {
+			if name == "Kafka" && !thorough() && os.Getenv("CODEA1_KAFKA") == "" {
+				t.Skip("the conformance tests of the bus have outages: CODEA1_TEST_THOROUGH=1 adds these")
+			}
+			t.Parallel()
+			on := start(t)
+			on.kill(t)
+			survive(t, on, args, steps, want)
+		})
 		t.Run(name+"/chaos", func(t *testing.T) {
 			if name == "Kafka" && !thorough() {
 				t.Skip("the faults are the same as on NATS: CODEA1_TEST_THOROUGH=1 repeats them")

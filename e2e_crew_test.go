@@ -23,6 +23,9 @@ type crew struct {
 	bus     []string // flags
 	members []*member
 	work    sync.WaitGroup
+	// steady says that no process may end before the run does.
+	steady   bool
+	patience time.Duration // more than crewPatience
 }
 
 // member is one replica of a stage.
@@ -49,19 +52,28 @@ var workers = []string{
 func newCrew(t *testing.T, dir string, on broker, args []string) *crew {
 	t.Helper()
 	c := &crew{t: t, dir: dir, run: crewRun(t), bus: on.flags(t)}
-	recorder := slices.DeleteFunc(slices.Clone(args[1:]), func(a string) bool { return a == "--no-dashboard" })
-	c.add("recorder", append(recorder, "--ack-wait", "500ms")...)
+	c.endWithTest()
+	c.recorder(args)
 	for _, stage := range workers {
 		c.add(stage)
 	}
-	t.Cleanup(func() {
+	return c
+}
+
+// recorder adds the recorder, with the arguments of a training.
+func (c *crew) recorder(args []string) {
+	of := slices.DeleteFunc(slices.Clone(args[1:]), func(a string) bool { return a == "--no-dashboard" })
+	c.add("recorder", append(of, "--ack-wait", "500ms")...)
+}
+
+func (c *crew) endWithTest() {
+	c.t.Cleanup(func() {
 		for _, m := range c.members {
 			m.signal(syscall.SIGCONT)
 			m.end()
 		}
 		c.work.Wait()
 	})
-	return c
 }
 
 // crewRun returns the name of the run. It is unique because tests may share a
@@ -81,7 +93,13 @@ func (c *crew) add(stage string, args ...string) *member {
 		defer c.work.Done()
 		for {
 			<-m.process.ended
-			if m.process.command.ProcessState.Success() || !m.next(c) {
+			if m.process.command.ProcessState.Success() {
+				return
+			}
+			if c.steady && !m.isEnded() {
+				c.t.Errorf("%s ended: %v\n%s", strings.Join(m.args, " "), m.process.command.ProcessState, m.process.stderr.String())
+			}
+			if !m.next(c) {
 				return
 			}
 		}
@@ -109,6 +127,12 @@ func (m *member) next(c *crew) bool {
 	return true
 }
 
+func (m *member) isEnded() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ended
+}
+
 // end kills the member for good.
 func (m *member) end() {
 	m.mu.Lock()
@@ -129,7 +153,7 @@ func (c *crew) wait() {
 	c.t.Helper()
 	done := make(chan struct{})
 	go func() { c.work.Wait(); close(done) }()
-	for limit := time.After(crewPatience); ; {
+	for limit := time.After(crewPatience + c.patience); ; {
 		select {
 		case <-done:
 			return

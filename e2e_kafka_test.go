@@ -61,6 +61,9 @@ func (b *kafkaBroker) flags(*testing.T) []string {
 	return []string{"--bus", connect.KafkaScheme + b.address}
 }
 
+// staysAway implements broker.
+func (b *kafkaBroker) staysAway() bool { return b.fake != nil }
+
 // kill implements broker.
 func (b *kafkaBroker) kill(t *testing.T) {
 	t.Helper()

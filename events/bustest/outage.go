@@ -1,9 +1,11 @@
 package bustest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,7 +43,7 @@ func (s *suite) outage(t *testing.T) {
 	idle := consume(ctx, t, bus, events.ConsumeConfig{Run: run, Name: "idle", Types: []events.Type{end.Type}})
 	busy := consume(ctx, t, bus, events.ConsumeConfig{Run: run, Name: "busy", AckWait: 2 * time.Second})
 	held := fetch(ctx, t, busy, 1)[0]
-	reader := read(ctx, t, bus, events.ReadConfig{Run: run})
+	reader := read(ctx, t, bus, events.ReadConfig{Run: run, Types: []events.Type{list[0].Type}})
 	owner := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: aliveTTL})
 	defer closeLease(t, owner)
 	working := calling(map[string]func() error{
@@ -83,8 +85,12 @@ func (s *suite) outage(t *testing.T) {
 		},
 		"reader": func() error {
 			for range list {
-				if _, _, err := reader.Next(ctx); err != nil {
+				m, _, err := reader.Next(ctx)
+				if err != nil {
 					return err
+				}
+				if i := slices.Index(idsOf(list), m.ID); i < 0 || !bytes.Equal(list[i].Data, m.Data) {
+					return fmt.Errorf("read another event %s than was published", m.Group)
 				}
 			}
 			return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 
@@ -34,7 +33,7 @@ func (b *Bus) ask(ctx context.Context, do func() error) error {
 
 // failed notes that a call waits because of a passing error.
 func (b *Bus) failed(wait *client.Wait, err error) {
-	var patience time.Duration
+	patience := sayOutage
 	if isUnknown(err) {
 		patience = newTopicGrace
 	}

@@ -45,6 +45,9 @@ const (
 	closeTimeout = 2 * time.Second
 	// retryPause is the wait between two tries while brokers do not serve.
 	retryPause = 100 * time.Millisecond
+	// sayOutage is the time after which requests that fail are logged. A broker
+	// that was away leaves dead connections behind, each of which fails once.
+	sayOutage = 500 * time.Millisecond
 	// reachPause is the longest wait between two tries to connect.
 	reachPause = 2 * time.Second
 )

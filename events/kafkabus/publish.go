@@ -84,12 +84,12 @@ func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Mes
 			batch := indexes[:n]
 			indexes = indexes[n:]
 			requests.Go(func() error {
-				records := make([]kafka.Record, len(batch))
-				for k, i := range batch {
-					records[k] = toKafka(list[i])
-				}
 				var base int64
 				err := b.ask(sending, func() (err error) {
+					records := make([]kafka.Record, len(batch)) // a try reads them to their end
+					for k, i := range batch {
+						records[k] = toKafka(list[i])
+					}
 					base, err = b.produce(sending, payloadTopic(at.typ), at.partition, records)
 					return err
 				})

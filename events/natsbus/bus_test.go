@@ -98,14 +98,14 @@ func TestForeignMessages(t *testing.T) {
 
 // The server enforces one event per subject, also for other clients.
 func TestServerKeepsOneMessageASubject(t *testing.T) {
-	server := natstest.Start(t)
-	bus := server.Connect(t, natsbus.Config{})
+	url := startServer(t, &natsserver.Options{JetStream: true, StoreDir: t.TempDir()})
+	bus := connectTo(t, natsbus.Config{URL: url})
 	ctx := bounded(t)
 	m := eventstest.Encode(eventstest.Posed("r1", 1, 0))
 	if err := bus.Publish(ctx, m); err != nil {
 		t.Fatal(err)
 	}
-	_, js := raw(t, server.URL())
+	_, js := raw(t, url)
 	const subject = "codea1.r1.problem.posed.s000001-q0000"
 	if _, err := js.Publish(ctx, subject, nil); err == nil {
 		t.Error("a second message on a subject was stored")

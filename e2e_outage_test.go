@@ -1,0 +1,88 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codea1/events"
+)
+
+// outages returns the outages that a run suffers while it works, and the shortest
+// and the longest of them. CODEA1_OUTAGES sets another number; then they are
+// longer.
+func outages(t *testing.T) (n int, shortest, longest time.Duration) {
+	t.Helper()
+	v := os.Getenv("CODEA1_OUTAGES")
+	if v == "" {
+		return 2, 200 * time.Millisecond, time.Second
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		t.Fatalf("CODEA1_OUTAGES: %q is not a number of outages", v)
+	}
+	return n, time.Second, time.Minute
+}
+
+// survive runs every stage in a process of its own while the broker is away: when
+// they start, while they wait for the run, and while they work. No process may end
+// before the run does, each logs every outage once, and the results are those of
+// an undisturbed run. on is not started yet.
+func survive(t *testing.T, on broker, args []string, steps int, want *history) {
+	wanted, shortest, longest := outages(t)
+	c := &crew{t: t, dir: t.TempDir(), run: crewRun(t), bus: on.flags(t), steady: true}
+	c.endWithTest()
+	for _, stage := range workers {
+		c.add(stage)
+	}
+	page := start(t, c.dir, append([]string{"stage", "dashboard", "--run", c.run, "--dashboard-address", "127.0.0.1:0"}, c.bus...)...)
+	everyone := func(what, text string, least int) {
+		t.Helper()
+		for _, m := range append(c.members, &member{args: []string{"stage", "dashboard"}, process: page}) {
+			eventually(t, m.args[1]+" "+what, func() bool { return strings.Count(m.process.stderr.String(), text) >= least })
+		}
+	}
+	if on.staysAway() {
+		everyone("waits for the bus", "trying again", 1)
+	}
+	on.start(t)
+	everyone("waits for the run", "waiting for the recorder", 1)
+	restart(t, on, shortest)
+	c.recorder(args)
+
+	seed := rand.Uint64()
+	t.Logf("outages are drawn with seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	done := 0
+	c.patience += time.Duration(wanted) * longest
+	every := max(1, want.events/(2*wanted))
+	c.tap(func(n int, _ *events.Message) {
+		if n%every != 0 || done == wanted {
+			return
+		}
+		done++
+		// As many outages are shorter as longer than the geometric mean.
+		span := math.Log(float64(longest) / float64(shortest))
+		restart(t, on, time.Duration(float64(shortest)*math.Exp(random.Float64()*span)))
+	})
+	if done < wanted {
+		t.Errorf("%d outages, wanted %d", done, wanted)
+	}
+	page.signal(t, syscall.SIGINT)
+	if code := page.wait(t); code != 0 {
+		t.Errorf("the dashboard ended with %d", code)
+	}
+	for _, m := range c.members {
+		text := m.process.stderr.String()
+		lines := strings.Count(text, " level=WARN ") + strings.Count(text, " level=ERROR ")
+		if most := 2*(wanted+2) + 1; lines > most {
+			t.Errorf("%s logs %d warnings about %d outages:\n%s", m.args[1], lines, wanted+2, text)
+		}
+	}
+	c.same(steps, want)
+}
