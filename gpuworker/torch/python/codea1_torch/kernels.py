@@ -171,7 +171,7 @@ def attend(q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, table: tor
         q, keys, values, table, lengths, out, table.stride(0), size**-0.5,
         KV=kv, GROUP=heads // kv, SIZE=size, PAGE=page, ROWS=max(16, triton.next_power_of_2(heads // kv)),
         COLS=max(16, triton.next_power_of_2(size)), PRECISION="ieee" if q.dtype == torch.float32 else "tf32",
-        num_warps=4, num_stages=3,
+        num_warps=2, num_stages=2,
     )  # fmt: skip
     return out
 
@@ -201,7 +201,7 @@ def _choose(
     key = _mix(tl.load(seeds + 2 * lane).to(tl.uint32))
     key = _mix(key ^ tl.load(seeds + 2 * lane + 1).to(tl.uint32))
     key = _mix(key ^ tl.load(positions + lane).to(tl.uint32))
-    top = tl.full([BLOCK], -float("inf"), tl.float32)
+    most = -float("inf")
     total = tl.zeros([BLOCK], tl.float32)
     best = tl.full([BLOCK], -float("inf"), tl.float32)
     best_z = tl.zeros([BLOCK], tl.float32)
@@ -209,10 +209,9 @@ def _choose(
     for at in range(0, vocabulary, BLOCK):
         ids = at + cols
         x = tl.load(z + ids, mask=ids < vocabulary, other=-float("inf")).to(tl.float32) * scale
-        higher = tl.maximum(top, x)
-        safe = tl.where(higher == -float("inf"), 0.0, higher)
-        total = total * tl.exp(top - safe) + tl.exp(x - safe)
-        top = higher
+        higher = tl.maximum(most, tl.max(x, 0))
+        total = total * tl.exp(most - higher) + tl.exp(x - higher)
+        most = higher
         bits = _mix(_mix(ids.to(tl.uint32) ^ key) + key)
         # Exponential variate -log(1 - v) with v in (0, 1); a series keeps the digits of a small v.
         v = (bits.to(tl.float32) + 0.5) * 2.3283064365386963e-10
@@ -222,8 +221,7 @@ def _choose(
         best = tl.where(better, score, best)
         best_z = tl.where(better, x, best_z)
         best_id = tl.where(better, ids, best_id)
-    most = tl.max(top, 0)
-    log_sum = most + tl.log(tl.sum(total * tl.exp(top - most), 0))
+    log_sum = most + tl.log(tl.sum(total, 0))
     winner = tl.argmax(best, 0)
     pick = cols == winner
     tl.store(token_out + lane, tl.sum(tl.where(pick, best_id, 0), 0))
@@ -290,7 +288,7 @@ def choose(
     log_probs = torch.empty(lanes, device=logits.device, dtype=torch.float32)
     _choose[(lanes,)](
         logits, seeds, positions, temperature, top_p, top_k, tokens, log_probs, vocabulary,
-        FILTER=filtered, BLOCK=2048, num_warps=8,
+        FILTER=filtered, BLOCK=2048, num_warps=4,
     )  # fmt: skip
     return tokens, log_probs
 
@@ -300,26 +298,23 @@ def _score(logits, targets, log_probs, entropies, vocabulary, scale, BLOCK: tl.c
     row = tl.program_id(0).to(tl.int64)
     z = logits + row * vocabulary
     cols = tl.arange(0, BLOCK)
-    top = tl.full([BLOCK], -float("inf"), tl.float32)
+    most = -float("inf")
     total = tl.zeros([BLOCK], tl.float32)
-    weighted = tl.zeros([BLOCK], tl.float32)  # sum of exp(x - top) * x
+    weighted = tl.zeros([BLOCK], tl.float32)  # sum of exp(x - most) * x
     for at in range(0, vocabulary, BLOCK):
         ids = at + cols
         mask = ids < vocabulary
         x = tl.load(z + ids, mask=mask, other=-float("inf")).to(tl.float32) * scale
-        higher = tl.maximum(top, x)
-        safe = tl.where(higher == -float("inf"), 0.0, higher)
-        fade, e = tl.exp(top - safe), tl.exp(x - safe)
+        higher = tl.maximum(most, tl.max(x, 0))
+        fade, e = tl.exp(most - higher), tl.exp(x - higher)
         total = total * fade + e
         weighted = weighted * fade + tl.where(mask, e * tl.where(mask, x, 0.0), 0.0)
-        top = higher
-    most = tl.max(top, 0)
-    fade = tl.exp(top - most)
-    mass = tl.sum(total * fade, 0)
+        most = higher
+    mass = tl.sum(total, 0)
     log_sum = most + tl.log(mass)
     target = tl.load(targets + row)
     tl.store(log_probs + row, tl.load(z + target).to(tl.float32) * scale - log_sum)
-    tl.store(entropies + row, log_sum - tl.sum(weighted * fade, 0) / mass)
+    tl.store(entropies + row, log_sum - tl.sum(weighted, 0) / mass)
 
 
 @triton.jit
