@@ -306,7 +306,7 @@ func TestValuesOutOfRange(t *testing.T) {
 func TestNumbersAreFinite(t *testing.T) {
 	floats := 0
 	for _, f := range settings.Fields(new(Settings)) {
-		if _, err := parse("--config", file(t, f.Key+": x")); err == nil || !strings.HasSuffix(err.Error(), "want a number") {
+		if _, err := readSettings("x", []byte(f.Key+": x"), ""); err == nil || !strings.HasSuffix(err.Error(), "want a number") {
 			continue // no floating-point value
 		}
 		floats++
@@ -342,7 +342,7 @@ func TestLimitsAreBounded(t *testing.T) {
 	}
 	bounded := 0
 	for _, f := range settings.Fields(new(Settings)) {
-		switch _, err := parse("--config", file(t, f.Key+": x")); {
+		switch _, err := readSettings("x", []byte(f.Key+": x"), ""); {
 		case err == nil, f.Key == "seed": // a text; a number without a sign
 			continue
 		case strings.HasSuffix(err.Error(), "want a number"), strings.HasSuffix(err.Error(), "want a whole number"):

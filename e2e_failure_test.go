@@ -24,7 +24,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 		t.Errorf("started a second time: %s", got)
 	}
 	// The first process still works.
-	first.tap(t, func(_ int, m *events.Message) bool { return m.Type != events.TypePolicyUpdated })
+	first.tap(t, func(_ int, m *events.Message) bool { return m.Type != events.TypeGroupRewarded })
 	first.signal(t, os.Interrupt)
 	if code := first.wait(t); code != 0 {
 		t.Errorf("exit code %d", code)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,22 +31,21 @@ func stopAfter(t *testing.T, dir string, wanted func(m *events.Message) bool, ar
 	}
 }
 
-// A fork without changes gives the same results as its origin: from the end of a
-// log, from the middle of a step, and from a step whose checkpoint was deleted.
+// A fork without changes gives the same results as its origin: from the middle of a
+// step, and from a step whose checkpoint was deleted. TestInterruptedTrainingGoesOn
+// forks at the end of a log.
 func TestForkGoesOnAsItsOrigin(t *testing.T) {
 	t.Parallel()
-	const steps = 3
-	dir := t.TempDir()
-	stopAfter(t, dir, func(m *events.Message) bool { return m.Type == events.TypePolicyUpdated && m.Group == "code-v000002" },
-		train("--steps", "3", "--name", "r", "--keep-checkpoints", "1")...)
-	must(t, dir, "replay", "fork", "r", "end-of-log")
-	must(t, dir, "train", "--resume", "r")
+	const steps = sharedSteps
+	dir := copied(t)
 	want := read(t, runPath(dir, "r"), steps)
 
-	// Step 2 is unfinished there: all its problems are posed, some are answered.
-	must(t, dir, "replay", "fork", "r", "mid-step", "--at", placeOf(t, runPath(dir, "r"), events.TypeCodeSampled, "s000002-"))
-	must(t, dir, "replay", "fork", "r", "after-step", "--at", "step:1")
-	for _, name := range []string{"end-of-log", "mid-step", "after-step"} {
+	// The last step is unfinished there: all its problems are posed, some are
+	// answered.
+	last := fmt.Sprintf("s%06d-", steps)
+	must(t, dir, "replay", "fork", "r", "mid-step", "--at", placeOf(t, runPath(dir, "r"), events.TypeCodeSampled, last))
+	must(t, dir, "replay", "fork", "r", "after-step", "--at", fmt.Sprint("step:", steps-1))
+	for _, name := range []string{"mid-step", "after-step"} {
 		must(t, dir, "train", "--resume", name)
 		got := read(t, runPath(dir, name), steps)
 		if diff := cmp.Diff(want, got, sameRun); diff != "" {
@@ -55,15 +55,14 @@ func TestForkGoesOnAsItsOrigin(t *testing.T) {
 			t.Errorf("%s: %s", name, out)
 		}
 	}
-	if out := must(t, dir, "replay", "retrain", "mid-step"); strings.Count(out, "3 versions trained again") != 2 {
+	if out := must(t, dir, "replay", "retrain", "mid-step"); strings.Count(out, fmt.Sprint(steps, " versions trained again")) != 2 {
 		t.Errorf("a fork is trained again: %s", out)
 	}
 	// The group was answered before the fork and trained on after it.
-	explained := must(t, dir, "replay", "explain", "mid-step", "--group", "s000002-q0000")
-	t.Log(explained)
+	explained := must(t, dir, "replay", "explain", "mid-step", "--group", last+"q0000")
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		if sum := want.Weights[version(role, 2)]; !strings.Contains(explained, sum) {
-			t.Errorf("explain does not name the weights of %s v2, %s:\n%s", role, sum, explained)
+		if sum := want.Weights[version(role, steps)]; !strings.Contains(explained, sum) {
+			t.Errorf("explain does not name the weights of %s v%d, %s:\n%s", role, steps, sum, explained)
 		}
 	}
 }
@@ -91,9 +90,9 @@ func placeOf(t *testing.T, run string, eventType events.Type, group string) stri
 // A fork with other settings uses them from its first step on and records them.
 func TestForkUnderAnotherConfiguration(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	must(t, dir, train("--steps", "2", "--name", "r", "--heldout", "", "--sandboxes", "2")...)
-	must(t, dir, "replay", "fork", "r", "hot", "--at", "step:1", "--set", "learning-rate=0.01", "--set", "alpha=0.25")
+	const steps = sharedSteps
+	dir := copied(t)
+	must(t, dir, "replay", "fork", "r", "hot", "--at", fmt.Sprint("step:", steps-1), "--set", "learning-rate=0.01", "--set", "alpha=0.25")
 	configured := func(name, line string) bool {
 		text, err := os.ReadFile(rundir.Config(runPath(dir, name)))
 		if err != nil {
@@ -105,18 +104,18 @@ func TestForkUnderAnotherConfiguration(t *testing.T) {
 		t.Error("the fork does not have the machine settings of its origin")
 	}
 	must(t, dir, "train", "--resume", "hot")
-	origin, fork := read(t, runPath(dir, "r"), 2), read(t, runPath(dir, "hot"), 2)
+	origin, fork := read(t, runPath(dir, "r"), steps), read(t, runPath(dir, "hot"), steps)
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		if a, b := version(role, 1), version(role, 2); origin.Weights[a] != fork.Weights[a] || origin.Weights[b] == fork.Weights[b] {
+		if a, b := version(role, steps-1), version(role, steps); origin.Weights[a] != fork.Weights[a] || origin.Weights[b] == fork.Weights[b] {
 			t.Errorf("%s: %v and %v", role, origin.Weights, fork.Weights)
 		}
 	}
 	// Each part is trained again with its own settings.
-	if out := must(t, dir, "replay", "retrain", "hot"); strings.Count(out, "2 versions trained again") != 2 {
+	if out := must(t, dir, "replay", "retrain", "hot"); strings.Count(out, fmt.Sprint(steps, " versions trained again")) != 2 {
 		t.Errorf("a fork is trained again: %s", out)
 	}
 	for group, r := range fork.Rewards {
-		if want := map[bool]float64{true: 0.25, false: 0.5}[strings.HasPrefix(group, "s000002-")]; r.Alpha != want {
+		if want := map[bool]float64{true: 0.25, false: 0.5}[strings.HasPrefix(group, fmt.Sprintf("s%06d-", steps))]; r.Alpha != want {
 			t.Errorf("%s was rewarded with alpha %v", group, r.Alpha)
 		}
 	}
@@ -129,11 +128,11 @@ func TestForkUnderAnotherConfiguration(t *testing.T) {
 			t.Errorf("--set %s: %s", change, why)
 		}
 	}
-	if why := refused(t, dir, "replay", "fork", "r", "other", "--at", "end", "--set", "steps=1"); !strings.Contains(why, "too few steps are planned: 1, and 2") {
+	if why := refused(t, dir, "replay", "fork", "r", "other", "--at", "end", "--set", "steps=1"); !strings.Contains(why, "too few steps are planned: 1, and "+strconv.Itoa(steps)) {
 		t.Error(why)
 	}
 	must(t, dir, "replay", "fork", "r", "longer", "--at", "end", "--set", "steps=7")
-	if out := must(t, dir, "replay", "state", "longer"); !strings.Contains(out, "2 of 7") {
+	if out := must(t, dir, "replay", "state", "longer"); !strings.Contains(out, fmt.Sprint(steps, " of 7")) {
 		t.Errorf("not of 7 steps: %s", out)
 	}
 	if left, _ := filepath.Glob(runPath(dir, "other") + "*"); len(left) > 0 {

@@ -38,7 +38,16 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Setenv("BUS_TOKEN", busToken) // the configuration of compose.yaml's server reads it
-	testscript.Main(m, map[string]func(){"codea1": main, "nats-server": natsServer})
+	testscript.Main(program{m}, map[string]func(){"codea1": main, "nats-server": natsServer})
+}
+
+// program is all tests, after which the run that they share is deleted.
+type program struct{ tests *testing.M }
+
+// Run runs the tests.
+func (p program) Run() int {
+	defer func() { os.RemoveAll(sharedRun.dir) }()
+	return p.tests.Run()
 }
 
 // thorough reports whether tests repeat themselves for confidence. CI sets the
@@ -50,7 +59,8 @@ const patience = 90 * time.Second
 
 // train returns the arguments of the smallest training that uses every feature:
 // problems are posed again with tests of the Mistake Book, and the last mini-batch
-// of a step is short.
+// of a step is short. Half of the time of so short a training is the start of its
+// sandboxes, so there is one.
 func train(more ...string) []string {
 	testdata, err := filepath.Abs("testdata")
 	if err != nil {
@@ -62,7 +72,7 @@ func train(more ...string) []string {
 		"--problems-per-step", "3", "--problems-per-update", "2", "--answers", "2", "--suites", "2",
 		"--eval-answers", "2", "--eval-suites", "1",
 		// The default would time out on a slow machine.
-		"--call-timeout", "5s",
+		"--call-timeout", "5s", "--sandboxes", "1",
 	}, more...)
 }
 

@@ -18,18 +18,18 @@ import (
 // run is resumed without loss.
 func TestRestoreBus(t *testing.T) {
 	t.Parallel()
-	const steps = 3
+	const steps = 2
 	dir, undisturbed := t.TempDir(), t.TempDir()
 	run := runPath(dir, "r")
-	updated := func(group string) func(*events.Message) bool {
-		return func(m *events.Message) bool { return m.Type == events.TypePolicyUpdated && m.Group == group }
+	first := func(of events.Type) func(*events.Message) bool {
+		return func(m *events.Message) bool { return m.Type == of }
 	}
-	stopAfter(t, dir, updated("code-v000001"), train("--steps", "3", "--name", "r", "--heldout", "", "--keep-checkpoints", "4")...)
+	stopAfter(t, dir, first(events.TypeGroupRewarded), train("--steps", "2", "--name", "r", "--heldout", "", "--keep-checkpoints", "4")...)
 	before := filepath.Join(t.TempDir(), "nats")
 	if err := os.CopyFS(before, os.DirFS(rundir.NATS(run))); err != nil {
 		t.Fatal(err)
 	}
-	stopAfter(t, dir, updated("code-v000002"), "train", "--resume", "r")
+	stopAfter(t, dir, first(events.TypePolicyUpdated), "train", "--resume", "r")
 	if err := os.CopyFS(runPath(undisturbed, "r"), os.DirFS(run)); err != nil {
 		t.Fatal(err)
 	}

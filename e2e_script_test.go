@@ -21,6 +21,7 @@ import (
 // Each script has the settings of a short training in small.yaml.
 //
 //	refused PATTERN ARGS  runs codea1, which ends with exit code 1 and one sentence that matches
+//	completed             makes runs/r, a completed run of 3 steps that keeps one checkpoint
 //	occupy NAME           takes a free port and puts its number into the environment
 //	checkpoint ROLE DIR   writes a shipped checkpoint
 //	cut FILE              drops the second half of a file
@@ -42,6 +43,7 @@ func TestScripts(t *testing.T) {
 		}
 		small = regexp.MustCompile(`(?m)^`+key+`: .*$`).ReplaceAllLiteralString(small, key+": "+value)
 	}
+	undisturbed := undisturbed(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -62,6 +64,9 @@ func TestScripts(t *testing.T) {
 				if !regexp.MustCompile(args[0]).MatchString(sentence) {
 					ts.Fatalf("%q does not match %q", sentence, args[0])
 				}
+			},
+			"completed": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Check(os.CopyFS(ts.MkAbs("."), os.DirFS(undisturbed)))
 			},
 			"occupy": func(ts *testscript.TestScript, _ bool, args []string) {
 				l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"codea1/events"
 )
 
@@ -19,7 +21,7 @@ var resumeHint = regexp.MustCompile(`(?m)^Resume with: +codea1 (train --resume \
 func TestInterruptedTrainingGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := start(t, dir, train("--steps", "4", "--name", "r")...)
+	p := start(t, dir, train("--steps", "2", "--name", "r")...)
 	p.tap(t, func(_ int, m *events.Message) bool {
 		if m.Type == events.TypePolicyUpdated {
 			p.signal(t, os.Interrupt)
@@ -32,16 +34,17 @@ func TestInterruptedTrainingGoesOn(t *testing.T) {
 	}
 	table := p.stdout.String()
 	hint := resumeHint.FindStringSubmatch(table)
-	if hint == nil || !strings.Contains(table, "of 4 steps, stopped") {
+	if hint == nil || !strings.Contains(table, "of 2 steps, stopped") {
 		t.Fatalf("no hint how to go on:\n%s", table)
 	}
 
+	must(t, dir, "replay", "fork", "r", "fork")
 	table = must(t, dir, strings.Fields(hint[1])...)
-	h := read(t, runPath(dir, "r"), 4)
+	h := read(t, runPath(dir, "r"), 2)
 	if h.finished[0].Reason != events.RunStopped || h.ended() != events.RunCompleted || len(h.started) != 2 {
 		t.Errorf("attempts: %d; ends: %+v", len(h.started), h.finished)
 	}
-	if want := "Run r: 4 of 4 steps, completed in attempt 2"; !strings.Contains(table, want) {
+	if want := "Run r: 2 of 2 steps, completed in attempt 2"; !strings.Contains(table, want) {
 		t.Errorf("no %q:\n%s", want, table)
 	}
 
@@ -53,22 +56,31 @@ func TestInterruptedTrainingGoesOn(t *testing.T) {
 			t.Errorf("exit code %d: %q", code, said.String())
 		}
 	})
+	t.Run("a fork of the end of the log goes on as well", func(t *testing.T) {
+		must(t, dir, "train", "--resume", "fork")
+		if diff := cmp.Diff(h, read(t, runPath(dir, "fork"), 2), sameRun); diff != "" {
+			t.Errorf("(-origin +fork):\n%s", diff)
+		}
+		if out := must(t, dir, "replay", "verify", "fork"); !strings.Contains(out, "every effect has its cause") {
+			t.Error(out)
+		}
+	})
 	t.Run("a run that is done stays as it is", func(t *testing.T) {
 		table := must(t, dir, "train", "--resume", "r")
-		if want := "Run r: 4 of 4 steps, completed in attempt 3"; !strings.Contains(table, want) {
+		if want := "Run r: 2 of 2 steps, completed in attempt 3"; !strings.Contains(table, want) {
 			t.Errorf("no %q:\n%s", want, table)
 		}
 		// Only the start and the end of the attempt are new.
-		if again := read(t, runPath(dir, "r"), 4); again.events != h.events+2 {
+		if again := read(t, runPath(dir, "r"), 2); again.events != h.events+2 {
 			t.Errorf("%d events have become %d", h.events, again.events)
 		}
 	})
 	t.Run("more steps go on where it stopped", func(t *testing.T) {
-		table := must(t, dir, "train", "--resume", "r", "--steps", "5")
-		if want := "Run r: 5 of 5 steps, completed in attempt 4"; !strings.Contains(table, want) {
+		table := must(t, dir, "train", "--resume", "r", "--steps", "3")
+		if want := "Run r: 3 of 3 steps, completed in attempt 4"; !strings.Contains(table, want) {
 			t.Errorf("no %q:\n%s", want, table)
 		}
-		longer := read(t, runPath(dir, "r"), 5)
+		longer := read(t, runPath(dir, "r"), 3)
 		for name, sum := range h.Weights {
 			if longer.Weights[name] != sum {
 				t.Errorf("%s has changed", name)
@@ -81,7 +93,7 @@ func TestInterruptedTrainingGoesOn(t *testing.T) {
 func TestHintNamesTheRunsDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := start(t, dir, train("--steps", "2", "--name", "r", "--runs-dir", "elsewhere", "--heldout", "")...)
+	p := start(t, dir, train("--steps", "1", "--name", "r", "--runs-dir", "elsewhere", "--heldout", "")...)
 	p.tap(t, func(int, *events.Message) bool {
 		p.signal(t, os.Interrupt)
 		return false
@@ -107,7 +119,7 @@ func TestBudgetEndsATraining(t *testing.T) {
 	if !regexp.MustCompile(`at step +0 +1\n`).MatchString(table) {
 		t.Errorf("no evaluation at the end:\n%s", table)
 	}
-	if table = must(t, dir, "train", "--resume", "r", "--steps", "3", "--budget", "0s"); !strings.Contains(table, "3 of 3 steps, completed") {
+	if table = must(t, dir, "train", "--resume", "r", "--steps", "2", "--budget", "0s"); !strings.Contains(table, "2 of 2 steps, completed") {
 		t.Error(table)
 	}
 }

@@ -77,10 +77,10 @@ func openTraining(ctx context.Context, flags *TrainCommand, config string, logge
 		t.onClose(func() error { t.server.Shutdown(); return nil })
 		t.onClose(t.bus.Close)
 	}
-	if err := t.openPool(ctx); err != nil {
+	if err := t.open(ctx); err != nil {
 		return t, err
 	}
-	if err := t.open(ctx); err != nil {
+	if err := t.openPool(ctx); err != nil {
 		return t, err
 	}
 	return t, nil
