@@ -38,7 +38,7 @@ func chaosFaults(t *testing.T) int {
 // broker is restarted.
 func TestStagesInProcessesOfTheirOwn(t *testing.T) {
 	faults := chaosFaults(t)
-	steps, dir := sharedSteps, undisturbed(t)
+	steps, dir := sharedSteps, completedRun(t)
 	if faults > 4 {
 		steps, dir = 3+faults/4, t.TempDir()
 		must(t, dir, train("--steps", strconv.Itoa(steps), "--name", "r")...)

@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 		}
 		small = regexp.MustCompile(`(?m)^`+key+`: .*$`).ReplaceAllLiteralString(small, key+": "+value)
 	}
-	undisturbed := undisturbed(t)
+	completed := completedRun(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -66,7 +66,7 @@ func TestScripts(t *testing.T) {
 				}
 			},
 			"completed": func(ts *testscript.TestScript, _ bool, _ []string) {
-				ts.Check(os.CopyFS(ts.MkAbs("."), os.DirFS(undisturbed)))
+				ts.Check(os.CopyFS(ts.MkAbs("."), os.DirFS(completed)))
 			},
 			"occupy": func(ts *testscript.TestScript, _ bool, args []string) {
 				l, err := net.Listen("tcp", "127.0.0.1:0")

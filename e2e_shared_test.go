@@ -17,9 +17,9 @@ var sharedRun struct {
 	dir, table string
 }
 
-// undisturbed returns the directory of the shared run, which tests only read or
+// completedRun returns the directory of the shared run, which tests only read or
 // copy.
-func undisturbed(t *testing.T) string {
+func completedRun(t *testing.T) string {
 	t.Helper()
 	sharedRun.Do(func() {
 		dir, err := os.MkdirTemp("", "codea1-shared-")
@@ -39,7 +39,7 @@ func undisturbed(t *testing.T) string {
 func copied(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(undisturbed(t))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(completedRun(t))); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -25,7 +25,7 @@ func TestTraining(t *testing.T) {
 	t.Parallel()
 	const steps = sharedSteps
 	args := train("--steps", strconv.Itoa(steps), "--name", "r")
-	dir := undisturbed(t)
+	dir := completedRun(t)
 	table := sharedRun.table
 	want := read(t, runPath(dir, "r"), steps)
 

@@ -234,7 +234,7 @@ func (p *pipeline) startTrainers(t testing.TB, g *services.Group) {
 		}
 		trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
 			Bus: p.bus, Learner: nullEngine{}, Run: pipelineRun, Role: role, Source: "trainer-" + string(role),
-			Checkpoints: filepath.Join(p.dir, "checkpoints-"+string(role)), Initial: p.dir, Steps: p.steps, Hyper: hyper, KeepLast: 3,
+			Checkpoints: rundir.Checkpoints(p.dir, role), Initial: p.dir, Steps: p.steps, Hyper: hyper, KeepLast: 3,
 		})
 		if err != nil {
 			t.Fatal(err)
