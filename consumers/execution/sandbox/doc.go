@@ -22,12 +22,17 @@
 //     survives a candidate that is over the limit.
 //   - The values that a program returns are bounded, each and all together, and
 //     so are the memory and the work that they cost the pool.
+//   - A candidate starts with an empty directory, with descriptors that no other one
+//     had, and with the same times on them.
 //   - A child that hangs or dies is ended from outside with all that it started,
-//     and the calls after the failed one run in a fresh child.
+//     and the calls after the failed one run in a fresh child. A program that does
+//     not load again has raised in the rest of its calls.
 //   - Load on the machine changes no outcome: the time for which a child waited
 //     for a core is added to its limits (job_time.go).
-//   - A sandbox that dies is an *Error, retried and never an outcome. The next
-//     pool removes the files and groups that a killed pool left behind.
+//   - A sandbox that dies is an *Error, retried and never an outcome. A program that
+//     ends the sandbox in each try has crashed if a harmless program runs there: no
+//     program can have itself masked in place of scored. The next pool removes the
+//     files and groups that a killed pool left behind.
 //
 // `codea1 sandbox check` prints which of these hold on a machine and tries to
 // break out. Two things are not prevented at LevelConfined: filling the disk of

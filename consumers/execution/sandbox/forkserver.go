@@ -36,14 +36,15 @@ const (
 // it forks before there is a job for it. It serves one goroutine at a time.
 // harness/forkserver.py describes its protocol.
 type forkServer struct {
-	command *exec.Cmd
-	control *net.UnixConn
-	stderr  *tail
-	bounds  bounds
-	group   *controlGroup // nil where there are no control groups
-	next    *jobSocket    // of the child that waits for the next job; nil if there is none
-	frames  *bufio.Reader // of the running child
-	owing   bool          // the fork server has not yet sent the status of the last child
+	command   *exec.Cmd
+	control   *net.UnixConn
+	directory string // of its candidates, on this machine
+	stderr    *tail
+	bounds    bounds
+	group     *controlGroup // nil where there are no control groups
+	next      *jobSocket    // of the child that waits for the next job; nil if there is none
+	frames    *bufio.Reader // of the running child
+	owing     bool          // the fork server has not yet sent the status of the last child
 
 	landlock int // version of Landlock for the children; 0: none
 }
@@ -86,7 +87,7 @@ func startForkServer(python interpreter, directory string, level Level, config C
 	if err != nil {
 		return nil, errors.Join(err, control.Close())
 	}
-	f := &forkServer{control: control, stderr: new(tail), bounds: bounds, frames: bufio.NewReaderSize(nil, 16<<10)}
+	f := &forkServer{control: control, directory: directory, stderr: new(tail), bounds: bounds, frames: bufio.NewReaderSize(nil, 16<<10)}
 	f.command = exec.Command(python.Executable, "-S", "-B", "-c", readHarness("forkserver.py"))
 	// Not the work directory: Python imports from the directory that it starts in,
 	// and a candidate may have left a module there.
@@ -168,7 +169,7 @@ func newSetup(python interpreter, directory string, level Level, config Config) 
 		Level: level, Visible: python.visible(), Scratch: python.scratch(), ScratchBytes: scratchFiles * config.FileBytes, UID: unprivilegedID,
 	}
 	if level != LevelOpen {
-		filter, err := seccomp.Program()
+		filter, err := seccomp.Program(level == LevelIsolated)
 		if err != nil {
 			return s, &notGivenError{level, err.Error()}
 		}

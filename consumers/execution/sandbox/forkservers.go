@@ -106,10 +106,31 @@ func (f *forkServers) Close() error {
 	return errors.Join(removeAll(f.root), f.lock.Close())
 }
 
+// harmless is a job that fails only where the sandbox does.
+var harmless = Job{Kind: JobCalls, Items: []string{"0"}, Each: startTimeout, Budget: startTimeout, ValueBytes: 64}
+
 // Do implements Backend. It tries again in a fresh fork server where the sandbox
 // failed; a failed try leaves no results.
+//
+// A program that ends the sandbox each time has failed: otherwise it would be
+// masked, not scored. The sandbox has failed where it cannot do a harmless job,
+// either, before one more try of the program or after.
 func (f *forkServers) Do(ctx context.Context, slot Slot, j Job) (Session, error) {
 	var failed *Error
+	var best Session // of the failed tries
+	server := &f.running[slot.Number]
+	try := func() (s Session, err error) {
+		s, err = f.try(ctx, server, j)
+		if errors.As(err, &failed) {
+			f.config.Logger.Warn("the sandbox failed, trying in a fresh one", "error", err)
+			if s.Loads && (!best.Loads || len(s.Replies) > len(best.Replies)) {
+				best = s
+			}
+			return Session{}, failed
+		}
+		failed = nil
+		return s, err
+	}
 	tries := max(0, f.config.Retries) + 1
 	for range tries {
 		select {
@@ -117,16 +138,28 @@ func (f *forkServers) Do(ctx context.Context, slot Slot, j Job) (Session, error)
 			return Session{}, ErrClosed
 		default:
 		}
-		s, err := f.try(ctx, &f.running[slot.Number], j)
-		if !errors.As(err, &failed) {
+		if s, err := try(); failed == nil {
 			return s, err
 		}
-		f.config.Logger.Warn("the sandbox failed, trying in a fresh one", "error", err)
+	}
+	works := func() bool {
+		_, err := f.try(ctx, server, harmless)
+		return err == nil
+	}
+	if works() {
+		if s, err := try(); failed == nil {
+			return s, err
+		}
+		if works() {
+			best.Blame(&j)
+			return best, nil
+		}
 	}
 	return Session{}, fmt.Errorf("%d tries: %w", tries, failed)
 }
 
-// try does a job in a fork server, which it starts where none runs.
+// try does a job in a fork server, which it starts where none runs. With a *Error
+// it also returns the replies that came.
 func (f *forkServers) try(ctx context.Context, server **forkServer, j Job) (Session, error) {
 	op := "run " + string(j.Kind)
 	if *server == nil {
@@ -146,9 +179,10 @@ func (f *forkServers) try(ctx context.Context, server **forkServer, j Job) (Sess
 	// The fork server may be in any state: nothing waits for it.
 	(*server).kill()
 	stderr := (*server).stderr.String()
+	_ = removeAll((*server).directory) // the program may have filled the disk; Close tries again
 	*server = nil
 	if ctx.Err() != nil {
 		return Session{}, ctx.Err()
 	}
-	return Session{}, &Error{Op: op, Stderr: stderr, Err: err}
+	return s, &Error{Op: op, Stderr: stderr, Err: err}
 }

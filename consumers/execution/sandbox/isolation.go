@@ -17,7 +17,8 @@ const (
 	// it. A candidate has no network, starts no other program and cannot read
 	// other processes' memory. With Landlock it reads Python's files only, writes
 	// in its own directory only and, from version 6 on (Linux 6.12), signals only
-	// itself and the processes that it starts. Without Landlock it may read and
+	// itself and the processes that it starts. The numbers of processes and of new
+	// files are the machine's: a candidate can count in them. Without Landlock it may read and
 	// write the files of the pool's user and signal that user's processes.
 	LevelConfined Level = "confined"
 	// LevelOpen: the limits only. For code that is trusted.

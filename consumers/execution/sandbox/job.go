@@ -108,6 +108,26 @@ type Session struct {
 	bytes     int     // of the values among them
 }
 
+// Blame completes the replies to a job whose program prevents them: the program
+// ended the sandbox each time, or took its answers away.
+func (s *Session) Blame(j *Job) {
+	const reason = "the program ended its run, or took its answers away"
+	if !s.Loads && s.LoadError == "" {
+		s.LoadError = reason
+	}
+	if last := len(s.Replies) - 1; last >= 0 && s.Replies[last] == (Reply{Tag: TagMissing}) {
+		s.Replies[last].Text = reason // it ended the fork server, too, which had no time to say how
+	}
+	s.complete(j, Reply{TagMissing, reason})
+}
+
+// complete gives the items without a reply this one, if the program has loaded.
+func (s *Session) complete(j *Job, r Reply) {
+	for s.Loads && len(s.Replies) < len(j.Items) {
+		s.Replies = append(s.Replies, r)
+	}
+}
+
 // maxValuesBytes bounds the values of one job together. The bound is higher
 // where sixteen of the largest values need more.
 const maxValuesBytes = 16 << 20

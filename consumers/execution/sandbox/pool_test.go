@@ -80,15 +80,18 @@ def f():
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            os.write(w, b"1")
+            os.write(w, b"%d" % os.getpid())
             os.closerange(0, 64)
             time.sleep(60)
         os._exit(0)
     return int(os.read(r, 20))
 `,
 		} {
-			runOne(t, p, "import os, time\n"+code, "f()")
-			runOne(t, p, "", "1")                                        // begins when the other is no more
+			returned := literal.Text(runOne(t, p, "import os, time\n"+code, "f()"))
+			runOne(t, p, "", "1") // begins when the other is no more
+			if pid, err := strconv.Atoi(returned); err == nil && pid > 1 && level != LevelIsolated && processExists(pid) {
+				t.Errorf("%s, %s: process %d is still there, and no child of the fork server", level, name, pid)
+			}
 			if left := descendants(t, forkServerPID(p)); len(left) > 1 { // the next child waits
 				t.Errorf("%s, %s: processes %d are still there", level, name, left)
 			}
@@ -166,18 +169,72 @@ func TestForkServerDiesInAJob(t *testing.T) {
 	}
 }
 
-func TestSandboxErrorIsNoVerdict(t *testing.T) {
+// TestProgramThatEndsTheSandboxIsScored: a program that ends its fork server each
+// time, when it loads or in a call, has crashed; it is not masked.
+func TestProgramThatEndsTheSandboxIsScored(t *testing.T) {
 	config := quick
-	config.Retries = 1
-	p := openAt(t, LevelOpen, config)
-	code := "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(60)"
-	report, err := p.Run(t.Context(), Program{Code: code}, []string{"1"})
+	config.Retries = -1
+	p := openAt(t, LevelOpen, config) // where a candidate can reach its fork server
+	for code, want := range map[string]string{
+		killer: "false not run not run not run",
+		"import os, signal, time\ndef f(x):\n if x < 1: return x\n os.kill(os.getppid(), signal.SIGKILL)\n time.sleep(60)":                                   "true 0 crashed crashed",
+		"import os, signal, time\ndef f(x):\n if x < 1: return x\n os.kill(os.getppid(), signal.SIGSTOP)\n os.kill(os.getppid(), signal.SIGKILL)\n return x": "true 0 1 2",
+	} {
+		report, err := p.Run(t.Context(), Program{Code: code}, []string{"f(0)", "f(1)", "f(2)"})
+		if err != nil {
+			t.Errorf("%q: %v; want a verdict", code, err)
+			continue
+		}
+		got := fmt.Sprint(report.Loads)
+		for _, o := range report.Outcomes {
+			got += " " + show(o)
+		}
+		if got != want {
+			t.Errorf("%q: got %s, want %s", code, got, want)
+		}
+		if got := literal.Text(runOne(t, p, "", "1")); got != "1" {
+			t.Errorf("the pool is not fit for the next job: %s", got)
+		}
+	}
+}
+
+// TestSandboxErrorIsNoVerdict: where the machine no longer starts fork servers, the
+// program is not blamed.
+func TestSandboxErrorIsNoVerdict(t *testing.T) {
+	p := openOwn(t, LevelOpen, Config{Workers: 1, Retries: -1})
+	servers(p).python.Executable = filepath.Join(t.TempDir(), "removed")
+	report, err := p.Run(t.Context(), Program{Code: killer}, []string{"1"})
 	var failed *Error
 	if !errors.As(err, &failed) {
 		t.Fatalf("got %+v, %v; want a *Error", report, err)
 	}
-	if got := literal.Text(runOne(t, p, "", "1")); got != "1" {
-		t.Errorf("the pool is not fit for the next job: %s", got)
+}
+
+// TestReloadsAreBounded: a program that answers once and then neither runs nor loads
+// has raised in the calls that are left, so it cannot choose its own tests.
+func TestReloadsAreBounded(t *testing.T) {
+	p := openAt(t, LevelOpen, quick) // where a candidate can count how often it was loaded
+	const crashes = "\ndef f(x): return x if x != 1 else os._exit(1)"
+	for _, c := range []struct{ name, code, want string }{
+		{"never again", "if loads > 1: 1/0", "0 crashed raised raised"},
+		{"ends its process", "if loads > 1: os._exit(1)", "0 crashed raised raised"},
+		{"ends its fork server", "if loads > 1: os.kill(os.getppid(), 9), time.sleep(60)", "0 crashed crashed crashed"},
+		{"after some tries", "if 1 < loads < 4: 1/0", "0 crashed 2 3"},
+		{"each time", "", "0 crashed 2 3"},
+	} {
+		count := filepath.Join(t.TempDir(), "count")
+		code := "import os, time\nopen(" + strconv.Quote(count) + ", 'a').write('x')\nloads = os.path.getsize(" + strconv.Quote(count) + ")\n" + c.code + crashes
+		report, err := p.Run(t.Context(), Program{Code: code, EntryPoint: "f"}, []string{"f(0)", "f(1)", "f(2)", "f(3)"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range report.Outcomes {
+			got = append(got, show(o))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
 	}
 }
 
@@ -189,8 +246,9 @@ func TestCloseRemovesWhatIsLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := "import os\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\nos.chmod('.', 0)\n" + killer
-	if _, err := p.Run(t.Context(), Program{Code: code}, []string{"1"}); err == nil {
-		t.Error("the fork server outlived it")
+	before := forkServerPID(p)
+	if _, err := p.Run(t.Context(), Program{Code: code}, []string{"1"}); err != nil || forkServerPID(p) == before {
+		t.Errorf("the fork server outlived it: %v", err)
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)

@@ -8,37 +8,49 @@ import (
 	"testing"
 	"time"
 
+	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/literal"
 )
 
 // TestRedTeam runs every attack of testdata/redteam. Each defines solve
 // without knowing the right answers. None may earn a pass, harm the fork server,
-// leave a process or a file, or change anything for the next candidate.
+// leave a process or a file, or change anything for the next candidate. None ends
+// as a failure of the sandbox. The name of an attack that needs what an earlier
+// program left begins with state_; it runs twice.
 //
-// Only isolated: some attacks would harm the machine.
+// Not at LevelOpen, and confined only with Landlock and control groups: some attacks
+// would harm the machine. Package sandboxfusion runs the attacks on a server.
 func TestRedTeam(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/redteam/*.py")
-	if err != nil || len(files) < 70 {
+	if err != nil || len(files) < 120 {
 		t.Fatalf("%d attacks, %v", len(files), err)
 	}
-	// Most attacks wait until their time is up: several go on at once, each in a
-	// fork server of its own.
-	paths := make(chan string)
-	var attacking sync.WaitGroup
-	for range 6 {
-		p := openOwn(t, LevelIsolated, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 900 * time.Millisecond, MemoryBytes: 128 << 20, CacheBytes: -1})
-		attacking.Go(func() {
-			for path := range paths {
-				t.Run(strings.TrimSuffix(filepath.Base(path), ".py"), func(t *testing.T) { attack(t, p, path) })
+	for level, every := range map[Level]int{LevelIsolated: 1, LevelConfined: sandboxtest.Every(1)} {
+		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
+			// Most attacks wait until their time is up: several go on at once, each in a
+			// fork server of its own.
+			paths := make(chan string)
+			var attacking sync.WaitGroup
+			for range 6 {
+				p := openOwn(t, level, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 900 * time.Millisecond, MemoryBytes: 128 << 20, CacheBytes: -1})
+				if f := servers(p); level == LevelConfined && (f.version < landlockSignals || f.bounds.groups == nil) {
+					t.Skip("not safe on this machine:", p.Describe())
+				}
+				attacking.Go(func() {
+					for path := range paths {
+						t.Run(strings.TrimSuffix(filepath.Base(path), ".py"), func(t *testing.T) { attack(t, p, path) })
+					}
+				})
 			}
+			for i := 0; i < len(files); i += every {
+				paths <- files[i]
+			}
+			close(paths)
+			attacking.Wait()
 		})
 	}
-	for _, path := range files {
-		paths <- path
-	}
-	close(paths)
-	attacking.Wait()
 }
 
 func attack(t *testing.T, p *Pool, path string) {
@@ -47,7 +59,11 @@ func attack(t *testing.T, p *Pool, path string) {
 		t.Fatal(err)
 	}
 	pid := forkServerPID(p)
-	report, err := p.Run(t.Context(), Program{Code: string(code), EntryPoint: "solve"}, []string{"solve(1)", "solve(2)"})
+	program, calls := Program{Code: string(code), EntryPoint: "solve"}, []string{"solve(1)", "solve(2)"}
+	report, err := p.Run(t.Context(), program, calls)
+	if err == nil && strings.HasPrefix(filepath.Base(path), "state_") {
+		report, err = p.Run(t.Context(), program, calls)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +80,11 @@ def look():
     open("new", "w").write("x")
     return names, oct(os.stat("new").st_mode), [json.dumps([False, 1]), isinstance(1, str)], os.getpid(), threading.active_count()
 `
-	if got := literal.Text(patient(t, p, after, "look()")); got != "([], '0o100644', ['[false, 1]', False], 1, 1)" {
+	call := "look()"
+	if p.Describe().Level != LevelIsolated {
+		call = "look()[:3] + (1, 1)" // the numbers of processes are the machine's
+	}
+	if got := literal.Text(patient(t, p, after, call)); got != "([], '0o100644', ['[false, 1]', False], 1, 1)" {
 		t.Errorf("the next candidate sees %s", got)
 	}
 	if forkServerPID(p) != pid {

@@ -41,7 +41,7 @@ const watchSlack = 5 * time.Second
 
 // RunProgram runs a whole program, with its input and output, in a child of its
 // own. The error is ctx's, ErrClosed, ErrThisMachineOnly or a *Error. The
-// program itself never causes one.
+// program itself never causes one: files that do not fit into the sandbox do.
 func (p *Pool) RunProgram(ctx context.Context, program *WholeProgram) (*ProgramEnd, error) {
 	item, err := json.Marshal(program)
 	if err != nil {
@@ -58,11 +58,12 @@ func (p *Pool) RunProgram(ctx context.Context, program *WholeProgram) (*ProgramE
 	}
 	end := &ProgramEnd{Seconds: time.Since(began).Seconds()}
 	switch {
+	case !s.Loads:
+		end.killed(s.LoadError)
 	case len(s.Replies) == 0 || s.Replies[0].Tag == TagOvertime:
 		end.Overtime = true
-	case s.Replies[0].Tag == TagMissing: // the program killed the process that watches it
-		killed := -9
-		end.ReturnCode, end.Stderr = &killed, s.Replies[0].Text
+	case s.Replies[0].Tag == TagMissing:
+		end.killed(s.Replies[0].Text)
 	case s.Replies[0].Tag != TagValue:
 		return nil, &Error{Op: "run a program", Err: errors.New(p.Outcome(s.Replies[0]).Detail)}
 	default:
@@ -71,4 +72,10 @@ func (p *Pool) RunProgram(ctx context.Context, program *WholeProgram) (*ProgramE
 		}
 	}
 	return end, nil
+}
+
+// killed is the end of a program that ended the process that watches it.
+func (e *ProgramEnd) killed(how string) {
+	status := -9
+	e.ReturnCode, e.Stderr = &status, how
 }

@@ -139,16 +139,3 @@ func itemReply(tag byte, detail string) sandbox.Reply {
 	}
 	return sandbox.Reply{Tag: tag, Text: detail}
 }
-
-// takenAway completes the replies of a program that prevented its own output.
-func (a serverAnswer) takenAway(j sandbox.Job) serverAnswer {
-	const reason = "the program ended its run, or took its answers away"
-	if !a.Loads && a.LoadError == "" {
-		a.LoadError = reason
-	}
-	for a.Loads && len(a.Replies) < len(j.Items) {
-		a.Replies = append(a.Replies, sandbox.Reply{Tag: sandbox.TagMissing, Text: reason})
-	}
-	a.more = false
-	return a
-}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -47,6 +48,9 @@ const (
 	requestsAtATime  = 16               // to one server
 	startSlack       = 10 * time.Second // for the start of Python, the harness and its children on a busy server
 	maxResponseBytes = 64 << 20
+	// mostAccused is how often a job may fail on a server that does a harmless job
+	// before each time and after. Then its program has failed, not the server.
+	mostAccused = 3
 )
 
 // pace is how long the client waits for a server.
@@ -182,9 +186,11 @@ type busyError struct {
 func (e *busyError) Error() string { return "the server is busy: " + e.status }
 
 // persist sends a job until there is an answer. It asks a busy server again until
-// its patience ends, and a failing one as often as the pool retries.
+// its patience ends, and a failing one as often as the pool retries. Then it blames
+// the program if the server fails on nothing else.
 func (c *client) persist(ctx context.Context, closed <-chan struct{}, j sandbox.Job) (serverAnswer, error) {
 	began, pause := time.Now(), c.pace.pause
+	accused := 0 // how often the server did a harmless job meanwhile
 	for failures := 0; ; {
 		a, err := c.ask(ctx, j)
 		var busy *busyError
@@ -199,8 +205,15 @@ func (c *client) persist(ctx context.Context, closed <-chan struct{}, j sandbox.
 			failures++
 		}
 		if failures > max(0, c.config.Retries) || errors.Is(err, errRefused) {
-			if errors.Is(err, errNoEnd) && c.blames(ctx) {
-				return a.takenAway(j), nil
+			var unreachable *net.OpError
+			reached := !errors.As(err, &unreachable) || unreachable.Op != "dial"
+			if reached && busy == nil && !errors.Is(err, errRefused) && c.works(ctx) {
+				if accused++; accused < mostAccused {
+					continue
+				}
+				a.Blame(&j)
+				a.more = false
+				return a, nil
 			}
 			return a, &sandbox.Error{Op: "run " + string(j.Kind) + " on " + c.name, Stderr: a.stderr, Err: fmt.Errorf("%d tries: %w", max(failures, 1), err)}
 		}
@@ -217,9 +230,8 @@ func (c *client) persist(ctx context.Context, closed <-chan struct{}, j sandbox.
 	}
 }
 
-// blames reports whether the program causes output without an end: the output of
-// an empty program has one.
-func (c *client) blames(ctx context.Context) bool {
+// works reports whether the server does a harmless job.
+func (c *client) works(ctx context.Context) bool {
 	_, err := c.ask(ctx, sandbox.Job{Kind: sandbox.JobCalls, Items: []string{"0"}, Each: startSlack, Budget: startSlack, ValueBytes: c.config.ValueBytes})
 	return err == nil
 }

@@ -1,10 +1,12 @@
 package sandboxfusion
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -72,6 +74,45 @@ func misbehaviours() map[string]http.HandlerFunc {
 			_, _ = w.Write([]byte(reply(nonceOf(r) + " [\"B\", \"\"]\n" + nonceOf(r) + " [\"L\"")))
 		},
 		"hangs up": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	}
+}
+
+// TestRemoteProgramIsBlamed: a program with which the server fails each time, in any
+// way, while it does other jobs, has crashed: it is not masked.
+func TestRemoteProgramIsBlamed(t *testing.T) {
+	t.Parallel()
+	behind := Handler(openPool(t, sandbox.Config{Workers: 1, FileBytes: 16 << 20}), ServeLimits{})
+	var fail atomic.Pointer[http.HandlerFunc]
+	config := quick
+	config.Retries = -1
+	p := openOn(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		var request RunCodeRequest
+		if err := json.Unmarshal(body, &request); err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if strings.Contains(decodeSetup(t, request.Code), "evil") {
+			(*fail.Load())(w, r)
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}), config, hasty)
+	for name, f := range misbehaviours() {
+		if name == "refuses" || name == "429" || name == "503" {
+			continue
+		}
+		fail.Store(&f)
+		report, err := p.Run(t.Context(), sandbox.Program{Code: "evil = 5"}, []string{"evil"})
+		if err != nil || report.Loads || !strings.Contains(report.LoadError, "took its answers away") {
+			t.Errorf("%s: %+v, %v; want a verdict", name, report, err)
+		}
+	}
+	if got := literal.Text(runOne(t, p, "x = 5", "x")); got != "5" {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -98,6 +98,7 @@ func testRemoteRun(t *testing.T, address string) {
 		{name: "set order", code: "def f(x): return ''.join({'one', 'two', 'three', 'four'}) == ''.join({'one', 'two', 'three', 'four'})", calls: []string{"f(1)"}, want: "True"},
 		{name: "daemon", code: "def f(x):\n if os.fork() == 0:\n  os.setsid()\n  time.sleep(60)\n return x", calls: []string{"f(1)"}, want: "1"},
 		{name: "files", code: "def f(x):\n open('left', 'w').close()\n return [n for n in os.listdir('.') if not n.endswith('.py')]", calls: []string{"f(1)"}, want: "['left']"},
+		{name: "does not load again", code: "if os.path.exists('began'): os._exit(1)\nopen('began', 'w').close()\ndef f(x): return x if x != 1 else os._exit(1)", want: "0 crashed raised raised raised"},
 		{name: "method", code: "class Solution:\n def f(self, x): return x\nf = Solution().f", calls: []string{"f(x=3)"}, want: "3"},
 		{name: "does not load", code: "1/0", want: "unloadable: ZeroDivisionError"},
 		{name: "hangs when loaded", code: "while True: pass", want: "unloadable: still loading after"},
@@ -341,9 +342,9 @@ func FuzzServerAnswer(f *testing.F) {
 			t.Fatalf("%q was read as %+v, %v", text, a, err)
 		}
 		if err != nil {
-			a = a.takenAway(j)
+			a.Blame(&j)
 		}
-		if a.Loads && !a.more && err != nil && len(a.Replies) != len(j.Items) {
+		if a.Loads && err != nil && len(a.Replies) != len(j.Items) {
 			t.Fatalf("%q is not complete: %+v", text, a)
 		}
 	})

@@ -37,6 +37,8 @@ FRAMES = 3  # the descriptor that codea1_child writes to
 HEADER = 5
 START_SECONDS = 30.0
 STACK_BYTES = 8 << 20
+MOST_RELOADS = 3  # in a row, of a program that has loaded once
+NOT_AGAIN = "the program does not load again after a call that ended its process"
 ITEM_TAGS = ("V", "X", "R", "A", "O", "M")
 
 
@@ -108,7 +110,7 @@ class Answer:
 
 
 def run(setup, answer):
-    items, done, loads = setup["items"], 0, False
+    items, done, loads, failed = setup["items"], 0, False, 0
     deadline = time.monotonic() + setup["budget"]
 
     def soon():
@@ -116,7 +118,6 @@ def run(setup, answer):
 
     answer.say("B")
     while True:
-        before = done
         child = Child(setup, items[done:])
         try:
             if child.frame(time.monotonic() + START_SECONDS)[0] != "B":
@@ -124,10 +125,11 @@ def run(setup, answer):
             tag, text = child.frame(soon())
             if not loads:
                 answer.say(tag if tag in ("L", "U", "O") else "M", text)
-            if tag != "L":
-                break
+                if tag != "L":
+                    break
             loads = True
-            while done < len(items) and time.monotonic() < deadline:
+            failed = 0 if tag == "L" else failed + 1
+            while not failed and done < len(items) and time.monotonic() < deadline:
                 until = soon()
                 tag, text = child.frame(until)
                 if tag == "O" and until == deadline:
@@ -141,7 +143,12 @@ def run(setup, answer):
                     break
         finally:
             child.end()
-        if done in (before, len(items)) or time.monotonic() >= deadline:
+        over = time.monotonic() >= deadline
+        if failed == MOST_RELOADS or over and failed > 1:
+            while done < len(items):
+                answer.say("R", NOT_AGAIN)
+                done += 1
+        if over or done == len(items):
             break
     answer.say("E")
 

@@ -34,7 +34,7 @@ import sys
 from codea1_arguments import compute, make, names, split, vary
 from json import dumps
 from marshal import dumps as marshal, loads
-from os import O_WRONLY, _exit, close, closerange, dup2, read, write
+from os import O_RDWR, O_WRONLY, _exit, close, closerange, devnull, dup2, read, write
 from os import open as open_file
 from struct import Struct
 from sys import modules
@@ -43,6 +43,7 @@ from types import ModuleType
 # Functions are imported by name: access by way of a module changes the module's
 # memory, too, and a child copies every page that it changes.
 
+STANDARD = 0, 1, 2
 JOB_SOCKET = 3
 READ_BYTES = 1 << 16  # at a time: most jobs in one piece
 MAX_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
@@ -80,9 +81,13 @@ def main(descriptor, confine):
         if processes is not None:
             end_first()
         confine()
+        # Opened anew: flags and owners belong to what open returns, and a candidate
+        # could set them for the next one.
+        null = open_file(devnull, O_RDWR)
+        for standard in STANDARD:
+            dup2(null, standard)
         dup2(descriptor, JOB_SOCKET)
         closerange(JOB_SOCKET + 1, MAX_DESCRIPTORS)
-        dup2(0, 2)
         run(*read_job())
         close(JOB_SOCKET)  # the pool does not wait until the memory is freed
         _exit(0)  # no atexit, no waiting for threads

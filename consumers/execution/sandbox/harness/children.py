@@ -5,10 +5,11 @@ A keeper has these members:
     fork     forks a child; returns 0 in the child and None if it cannot fork
     confine  gives up the child's privileges; the child calls it
     end      kills a child and all that it started; returns its wait status
-    moves    whether a child can replace its directory by another one
+    renew    makes the directory of the children an empty one again
 """
 
 import ctypes
+import itertools
 import os
 import signal
 import time
@@ -16,7 +17,8 @@ from os import kill, killpg, setpgid, waitpid
 
 CLONE_NEWPID = 0x20000000
 SYS_LANDLOCK_RESTRICT_SELF = 446
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_PDEATHSIG = 1
+MNT_DETACH = 2
 GIVE_UP_SECONDS, GIVE_UP_LOADED_SECONDS = 2.0, 20.0  # of core time, and of wall-clock time on a busy machine
 
 libc = ctypes.CDLL(None)
@@ -46,11 +48,10 @@ class PidNamespaces:
     """Each child is process 1 of a pid namespace of its own: when it ends, the
     kernel ends all that it started, and it sees no other process."""
 
-    moves = False  # the directory is a mount, which no child moves or removes
-
-    def __init__(self, own_pids, forgo):
+    def __init__(self, own_pids, forgo, mount):
         self.own_pids = own_pids  # descriptor of the fork server's pid namespace
         self.forgo = forgo  # gives up the privileges of the fork server
+        self.mount = mount  # mounts an empty directory for children
 
     def fork(self):
         if unshare(CLONE_NEWPID) == -1:
@@ -70,18 +71,23 @@ class PidNamespaces:
         end_now(pid)
         return waitpid(pid, 0)[1]
 
+    def renew(self, directory):
+        """Mounts a new directory: one that was emptied still tells how many files it
+        held, by the numbers of the next ones."""
+        os.chdir("/")
+        if libc.umount2(directory.encode(), MNT_DETACH) == -1:
+            os._exit(73)
+        self.mount(directory)
+        os.chdir(directory)
+
 
 class ProcessGroups:
     """Each child leads a process group. Its orphans become children of the fork
     server, which finds them in /proc."""
 
-    moves = True
-
     def __init__(self, ruleset=None):
         self.ruleset = ruleset  # descriptor of the Landlock rules for children
         self.prctl = getattr(libc, "prctl", None)  # Linux has it
-        if self.prctl is not None:
-            self.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     def fork(self):
         pid = plain_fork()
@@ -95,6 +101,17 @@ class ProcessGroups:
             self.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
         if self.ruleset is not None and libc.syscall(SYS_LANDLOCK_RESTRICT_SELF, self.ruleset, 0) == -1:
             os._exit(72)
+
+    def renew(self, directory):
+        os.chdir("/")
+        if os.path.islink(directory) or os.path.isfile(directory):
+            os.unlink(directory)  # the candidate replaced it
+        os.makedirs(directory, 0o700, exist_ok=True)
+        os.chmod(directory, 0o700)
+        os.chdir(directory)
+        while names := os.listdir("."):
+            for name in names:
+                remove(name)
 
     def lead(self, pid):
         try:
@@ -133,3 +150,30 @@ def own_children():
                 continue
             if after_name[1] == me:
                 yield int(name)
+
+
+def remove(name):
+    """Removes a file or a directory. It moves inner directories up first, so that
+    no path gets long in a deep tree."""
+    if not is_directory(name):
+        os.unlink(name)
+        return
+    os.chmod(name, 0o700)
+    for inner in os.listdir(name):
+        path = os.path.join(name, inner)
+        if is_directory(path):
+            os.chmod(path, 0o700)
+            os.rename(path, unused_name())
+        else:
+            os.unlink(path)
+    os.rmdir(name)
+
+
+def unused_name(numbers=itertools.count()):
+    for number in numbers:
+        if not os.path.lexists(str(number)):
+            return str(number)
+
+
+def is_directory(path):
+    return os.path.isdir(path) and not os.path.islink(path)

@@ -14,14 +14,14 @@ from functools import partial
 
 HOST_NAME = b"sandbox"
 
-MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_NOATIME = 2, 4, 8, 1 << 10
 MS_BIND, MS_REC, MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18
 MNT_DETACH = 2
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 O_PATH = getattr(os, "O_PATH", 0o10000000)  # a Python built on an old system lacks the name
 SYS_MOUNT_SETATTR = 442  # the same on every architecture
-PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 22, 24, 38
+PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 22, 24, 36, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 SECCOMP_MODE_FILTER = 2
 CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_SETUID, CAP_SYS_ADMIN = 1, 3, 5, 7, 21
@@ -51,12 +51,14 @@ def enclose(setup):
     level, directory, landlock = setup["level"], setup["directory"], 0
     if level == "isolated":
         own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        change_root(directory, setup["visible"], setup["scratch"], setup["scratch_bytes"], setup["uid"])
+        mount_scratch = scratch_mounter(setup["scratch_bytes"], setup["uid"])
+        change_root(directory, setup["visible"], setup["scratch"], mount_scratch)
         check("sethostname", libc.sethostname(HOST_NAME, len(HOST_NAME)))
-        held = own_pids, keep_little(setup["uid"])
+        held = own_pids, keep_little(setup["uid"]), mount_scratch
     else:
         os.chdir(directory)
         held = (None,)
+        adopt_orphans()  # before the filter, which refuses that
         if level == "confined":
             landlock, *held = make_ruleset(setup["visible"], directory)
     if level != "open":
@@ -78,14 +80,20 @@ def set_attributes(path, attributes, recursive):
     check("mount_setattr " + path, libc.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, path.encode(), flags, wanted, ctypes.c_size_t(32)))
 
 
-def change_root(root, visible, scratch, scratch_bytes, uid):
+def scratch_mounter(size, uid):
+    """Returns a function that mounts an empty directory for the files of candidates.
+    No atime: reading the directory leaves no trace."""
+    options = "mode=700,uid=%d,gid=%d,size=%d,nr_inodes=4k" % (uid, uid, size)
+    return lambda path: mount("scratch", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME, options)
+
+
+def change_root(root, visible, scratch, mount_scratch):
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     mount("sandbox", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=2k")
     for path in visible:
         show(root, path)
     os.mkdir(root + scratch)
-    options = "mode=700,uid=%d,gid=%d,size=%d,nr_inodes=4k" % (uid, uid, scratch_bytes)
-    mount("scratch", root + scratch, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
+    mount_scratch(root + scratch)
     os.chdir(root)
     check("pivot_root", libc.syscall(PIVOT_ROOT[os.uname().machine], b".", b"."))
     check("umount", libc.umount2(b".", MNT_DETACH))  # the old root is on top
@@ -148,6 +156,13 @@ def allow(ruleset, path, access):
     rule = access.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
     check("landlock " + path, libc.syscall(SYS_LANDLOCK_ADD_RULE, ruleset, LANDLOCK_RULE_PATH_BENEATH, rule, 0))
     os.close(descriptor)
+
+
+def adopt_orphans():
+    """Makes the orphans of children this process's children, so that it finds them."""
+    prctl = getattr(libc, "prctl", None)  # Linux has it
+    if prctl is not None:
+        check("adopt orphans", prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 # Privileges.

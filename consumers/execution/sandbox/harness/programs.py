@@ -2,7 +2,8 @@
 would. Returns its output and its exit status.
 
 The child forks once more and watches the program, which is process 2 of the pid
-namespace. The program cannot signal the child, because the child is process 1.
+namespace. The program cannot end the child by a signal, because the child is
+process 1. Where there is no namespace, it can: then it has failed.
 """
 
 import base64
@@ -16,7 +17,7 @@ import time
 import types
 
 JOB_SOCKET = 3
-O_TMPFILE = getattr(os, "O_TMPFILE", 0o20000000 | os.O_DIRECTORY)  # a Python built on an old system lacks the name
+INPUT_NAME = "stdin"
 POLL_SECONDS = 0.02
 READS_AT_ONCE = 64
 
@@ -51,21 +52,28 @@ def run(item, max_bytes):
     """Runs a program and returns a JSON object that says how it ended. item is the
     JSON object of wholeprogram.go."""
     request = json.loads(item)
+    stdin = input_file(request.pop("stdin").encode("utf-8", "surrogatepass"))  # first: the directory is empty
     for name, content in (request.pop("files") or {}).items():
         if content is not None:
             write_file(name, base64.b64decode(content))
     name = "test_main.py" if request["language"] == "pytest" else "main.py"
     write_file(name, request["code"].encode("utf-8", "surrogatepass"))
-    stdin = input_file(request.pop("stdin").encode("utf-8", "surrogatepass"))
     out, err = Stream(request["stream_bytes"]), Stream(request["stream_bytes"])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # process 1 gets the signals that it handles
     began = time.monotonic()
     pid = os.fork()
     if pid == 0:
         become_program(name, request, stdin, out.writing, err.writing)
-    for descriptor in (stdin, out.writing, err.writing):
-        os.close(descriptor)
-    status = watch(pid, [out, err], began + request["seconds"])
-    seconds = time.monotonic() - began
+    try:
+        for descriptor in (stdin, out.writing, err.writing):
+            os.close(descriptor)
+        status = watch(pid, [out, err], began + request["seconds"])
+        return describe_end(request, status, time.monotonic() - began, out, err)
+    except BaseException as error:  # the program's doing: the sandbox worked until the program began
+        return json.dumps({"return_code": -signal.SIGKILL, "stderr": "the program stopped its watcher: %r" % error})
+
+
+def describe_end(request, status, seconds, out, err):
     files, left_out = fetch(request["fetch_files"], request["fetch_bytes"])
     return json.dumps({
         "overtime": status is None,
@@ -86,8 +94,9 @@ def write_file(name, content):
 
 
 def input_file(content):
-    """Returns a descriptor of an unnamed file with the content."""
-    descriptor = os.open(".", O_TMPFILE | os.O_RDWR, 0o600)
+    """Returns a descriptor of a file with the content, which no longer has a name."""
+    descriptor = os.open(INPUT_NAME, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    os.unlink(INPUT_NAME)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(content)
     os.lseek(descriptor, 0, os.SEEK_SET)
@@ -133,6 +142,7 @@ def watch(pid, streams, deadline):
 
 def become_program(name, request, *standard):
     """Never returns."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, descriptor in enumerate(standard):
         os.dup2(descriptor, number)
     os.closerange(JOB_SOCKET, os.sysconf("SC_OPEN_MAX"))

@@ -5,31 +5,30 @@ and a reference to an object changes it. So this module imports functions by nam
 access by way of a module changes the module, too.
 """
 
-import itertools
-import os
 import socket
-import stat
 from codea1_child import main, prepare
-from os import chmod, close, listdir
+from os import close, stat, utime
 from struct import Struct
 
-UNTOUCHED = stat.S_IFDIR | 0o700
+BEGINNING = 0, 0  # times of access and of modification
 
 
 def serve(control, keeper, directory):
     receive, answer, room = control.recvmsg, control.send, socket.CMSG_SPACE(4)
-    fork, confine, end, moves = keeper.fork, keeper.confine, keeper.end, keeper.moves
+    fork, confine, end, renew = keeper.fork, keeper.confine, keeper.end, keeper.renew
     pack, descriptor_in = Struct("<i").pack, Struct("=i").unpack
     prepare(3)  # the frames of main, run and the function of a kind
     none = -1
     pid = none
+    keep = not times_are_coarse(directory)
+    untouched = tidy(directory, None, renew)
     while True:
         request, rights, _, _ = receive(1, room)
         if request == b"N":
             status = -1
             if pid != none:
                 status, pid = end(pid), none
-                tidy(directory, moves)
+                untouched = tidy(directory, untouched if keep else None, renew)
             answer(pack(status))
         elif request != b"F":  # the pool is gone
             if pid != none:
@@ -44,50 +43,30 @@ def serve(control, keeper, directory):
         close(descriptor)
 
 
-def tidy(directory, moves):
-    """Makes directory an empty directory again."""
+def tidy(directory, untouched, renew):
+    """Makes directory an empty directory again if a child has changed it. Returns its
+    look now. Its times are the same for every child: the change time is that of utime."""
     try:
-        if not moves:
-            chmod(directory, 0o700)  # cheaper than reading the mode first
-            if not listdir(directory):
-                return
-        elif os.stat(directory).st_mode == UNTOUCHED and os.path.samefile(directory, ".") and not listdir(directory):
-            return
+        same = look(directory) == untouched
     except OSError:
-        pass  # the candidate removed or replaced it
-    os.chdir("/")
-    if os.path.islink(directory) or os.path.isfile(directory):
-        os.unlink(directory)
-    os.makedirs(directory, 0o700, exist_ok=True)
-    os.chmod(directory, 0o700)
-    os.chdir(directory)
-    while names := os.listdir("."):
-        for name in names:
-            remove(name)
+        same = False  # the candidate removed or replaced it
+    if not same:
+        renew(directory)
+    utime(directory, BEGINNING)
+    return look(directory)
 
 
-def remove(name):
-    """Removes a file or a directory. It moves inner directories up first, so that
-    no path gets long in a deep tree."""
-    if not is_directory(name):
-        os.unlink(name)
-        return
-    os.chmod(name, 0o700)
-    for inner in os.listdir(name):
-        path = os.path.join(name, inner)
-        if is_directory(path):
-            os.chmod(path, 0o700)
-            os.rename(path, unused_name())
-        else:
-            os.unlink(path)
-    os.rmdir(name)
+def look(path):
+    """Returns the attributes of a directory that changes of it and of its entries
+    change."""
+    s = stat(path)
+    return s.st_ino, s.st_mode, s.st_atime_ns, s.st_mtime_ns, s.st_ctime_ns
 
 
-def unused_name(numbers=itertools.count()):
-    for number in numbers:
-        if not os.path.lexists(str(number)):
-            return str(number)
-
-
-def is_directory(path):
-    return os.path.isdir(path) and not os.path.islink(path)
+def times_are_coarse(directory):
+    """Whether two changes in a row can leave the same change time, as they do before
+    Linux 6.13: a candidate could then hide that it made files."""
+    utime(directory, BEGINNING)
+    before = look(directory)
+    utime(directory, BEGINNING)
+    return look(directory) == before

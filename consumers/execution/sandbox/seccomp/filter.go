@@ -30,13 +30,14 @@ type condition struct {
 }
 
 // Program returns the filter as the kernel's array of struct sock_filter, in
-// the machine's byte order.
+// the machine's byte order. With namespaces, the filter lets the fork server make
+// pid namespaces and mount the directory of its candidates.
 //
 // A call that is not allowed fails with EPERM. clone3 fails with ENOSYS: its flags
 // are in memory, which no filter can read, and libc falls back to clone. A call
 // made for another architecture (32 bit code, x32) kills the process.
-func Program() ([]byte, error) {
-	raw, err := bpf.Assemble(instructions())
+func Program(namespaces bool) ([]byte, error) {
+	raw, err := bpf.Assemble(instructions(namespaces))
 	if err != nil {
 		return nil, fmt.Errorf("seccomp filter: %w", err)
 	}
@@ -49,7 +50,7 @@ func Program() ([]byte, error) {
 	return program, nil
 }
 
-func instructions() []bpf.Instruction {
+func instructions(namespaces bool) []bpf.Instruction {
 	var (
 		allow   = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 		refuse  = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
@@ -68,7 +69,11 @@ func instructions() []bpf.Instruction {
 		kill,
 		equal(unix.SYS_CLONE3), unknown,
 	}
-	for _, c := range conditions {
+	restricted := slices.Concat(conditions, conditionsHere)
+	if namespaces {
+		restricted = append(restricted, forkServerOnly...)
+	}
+	for _, c := range restricted {
 		var test []bpf.Instruction
 		for _, value := range c.values {
 			test = append(test, equal(value), allow)
