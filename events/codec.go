@@ -215,7 +215,7 @@ func (m *Message) decode(textsOnly bool, take func(hash func() string)) (Payload
 
 // decodeRaw reads a payload of this version or an older one.
 func (m *Message) decodeRaw(raw []byte, textsOnly bool) (Payload, error) {
-	if err := checkShape(raw); err != nil {
+	if err := CheckShape(raw); err != nil {
 		return nil, err
 	}
 	entry := registry[m.Type]
@@ -237,7 +237,7 @@ func (m *Message) DecodeAny() (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkShape(raw); err != nil {
+	if err := CheckShape(raw); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
 	}
 	var v map[string]any

@@ -76,7 +76,7 @@ func marshal(v any) (raw []byte, err error) {
 	return raw, err
 }
 
-// unmarshal reads msgpack bytes that checkShape has accepted into v. v keeps no
+// unmarshal reads msgpack bytes that CheckShape has accepted into v. v keeps no
 // part of raw.
 func unmarshal(raw []byte, v any, textsOnly bool) error {
 	c := coders.Get().(*coder)

@@ -299,7 +299,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, typ string, raw []byte) {
 		p := NewPayload(Type(typ))
-		if p == nil || checkShape(raw) != nil || unmarshal(raw, p, false) != nil {
+		if p == nil || CheckShape(raw) != nil || unmarshal(raw, p, false) != nil {
 			return
 		}
 		a, err := marshal(p)

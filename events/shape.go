@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// checkShape walks msgpack bytes without decoding them. It accepts exactly one map
+// CheckShape walks msgpack bytes without decoding them. It accepts exactly one map
 // within MaxDepth and MaxItems in which every length fits into the remaining
 // bytes. msgpack's decoder trusts the lengths that it reads: five bytes can make
 // it allocate hundreds of megabytes.
-func checkShape(raw []byte) error {
+func CheckShape(raw []byte) error {
 	if len(raw) == 0 {
 		return fmt.Errorf("%w: empty", ErrMalformed)
 	}

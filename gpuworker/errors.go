@@ -12,6 +12,9 @@ var (
 	// ErrDiverged is returned if an update gives a loss or a gradient that is
 	// not finite. The trainer saves no checkpoint.
 	ErrDiverged = errors.New("training diverged")
+	// ErrStateLost is returned by a Learner whose weights in training are lost,
+	// for example with its process. The trainer restores the newest checkpoint.
+	ErrStateLost = errors.New("the weights in training are lost")
 )
 
 // engineError adds the failed operation of the engine to an error.

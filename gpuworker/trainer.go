@@ -43,13 +43,19 @@ func NewTrainer(config TrainerConfig) (*Trainer, error) {
 
 // Run restores the newest checkpoint, publishes its event again, and trains step
 // by step. It returns nil after the last step or when ctx ends. The next Run
-// trains an interrupted step again from its start.
+// trains an interrupted step again from its start. Run does so itself if the
+// engine lost its weights; the engine limits how often.
 func (t *Trainer) Run(ctx context.Context) error {
-	err := t.run(ctx)
-	if err == nil || ctx.Err() != nil {
-		return nil
+	for {
+		err := t.run(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		if !errors.Is(err, ErrStateLost) {
+			return fmt.Errorf("trainer %s: %w", t.config.Role, err)
+		}
+		t.config.Logger.Warn("restoring the newest checkpoint", "error", err)
 	}
-	return fmt.Errorf("trainer %s: %w", t.config.Role, err)
 }
 
 func (t *Trainer) run(ctx context.Context) (err error) {

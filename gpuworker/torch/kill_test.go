@@ -1,0 +1,230 @@
+package torch
+
+import (
+	"crypto/sha256"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codea1/events"
+	"codea1/gpuworker"
+	"codea1/gpuworker/tiny/safetensors"
+)
+
+func weights(t *testing.T, dir string) map[string][]float32 {
+	t.Helper()
+	out := map[string][]float32{}
+	err := safetensors.ReadModel(os.DirFS(dir), func(tensor safetensors.Tensor) ([]float32, error) {
+		size := 1
+		for _, n := range tensor.Shape {
+			size *= n
+		}
+		out[tensor.Name] = make([]float32, size)
+		return out[tensor.Name], nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// killer kills the child with SIGKILL during the operation that it is set to.
+type killer struct {
+	during atomic.Value // operation; empty: none
+	after  atomic.Int64 // frames of it
+	kills  atomic.Int64
+}
+
+func (k *killer) watch(c *child, kind, op string) {
+	if kind == kindProgress && k.during.Load() == op && k.after.Add(-1) < 0 {
+		k.during.Store("")
+		k.kills.Add(1)
+		_ = c.command.Process.Kill()
+	}
+}
+
+// next kills the child in the next call of an operation, after a number of its
+// progress frames.
+func (k *killer) next(op string, after int) {
+	k.after.Store(int64(after))
+	k.during.Store(op)
+}
+
+// lesson trains one step as a trainer does, and begins again at the checkpoint before
+// it when the engine lost its state. It returns the SHA-256 of the weights.
+func lesson(t *testing.T, e *Engine, from, to string, sequences []gpuworker.Sequence) [sha256.Size]byte {
+	t.Helper()
+	config := gpuworker.UpdateConfig{
+		ClipLow: 0.2, ClipHigh: 0.28, DualClip: 10, LogRatioClamp: 20, KLCoef: 0.001, Temperature: 1,
+		LearningRate: 1e-3, WeightDecay: 0.1, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, GradClip: 1,
+	}
+	once := func() error {
+		if err := errors.Join(os.RemoveAll(to), os.Mkdir(to, 0o755)); err != nil {
+			return err
+		}
+		half := len(sequences) / 2
+		for _, batch := range [][]gpuworker.Sequence{sequences[:half], sequences[half:]} {
+			reference, err := e.LogProbs(t.Context(), gpuworker.Reference, batch, 1)
+			if err != nil {
+				return err
+			}
+			for i := range batch {
+				batch[i].RefProbs = reference[i]
+			}
+			if _, err := e.Update(t.Context(), batch, config); err != nil {
+				return err
+			}
+		}
+		return e.Save(t.Context(), to)
+	}
+	for {
+		err := once()
+		if errors.Is(err, gpuworker.ErrStateLost) {
+			if err = errors.Join(e.Load(t.Context(), from), e.LoadReference(t.Context(), from)); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(filepath.Join(to, "model.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sha256.Sum256(raw)
+	}
+}
+
+// A child that is killed during any operation changes neither completions nor
+// weights.
+func TestKilledChildChangesNothing(t *testing.T) {
+	python(t)
+	start := small(t)
+	kills := new(killer)
+	kills.during.Store("")
+	e := open(t, Options{Dir: start, watch: kills.watch})
+	params := gpuworker.SamplingParams{Temperature: 1, TopP: 1, MaxTokens: 100}
+	sample := func() ([][]events.Completion, []gpuworker.Sequence) {
+		prompt, err := e.EncodePrompt([]gpuworker.Message{{Role: "user", Content: "Return the sum of xs."}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := e.Sample(t.Context(), []gpuworker.SampleRequest{{Prompt: prompt, Seeds: []uint64{1, 2, 3, 4}}}, params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sequences []gpuworker.Sequence
+		for i, c := range rows[0] {
+			sequences = append(sequences, gpuworker.Sequence{Prompt: prompt, Tokens: c.Tokens, OldProbs: c.LogProbs, Advantage: []float64{1, -1}[i%2]})
+		}
+		return rows, sequences
+	}
+	load := func() {
+		if err := errors.Join(e.Load(t.Context(), start), e.LoadReference(t.Context(), start), e.LoadWeights(t.Context(), start)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// Undisturbed.
+	load()
+	wantRows, sequences := sample()
+	dir := filepath.Join(t.TempDir(), "v1")
+	want := lesson(t, e, start, dir, sequences)
+	if err := e.LoadWeights(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	wantNext, _ := sample()
+	if cmp.Equal(wantRows, wantNext) {
+		t.Fatal("the training changes no completion, the test can see nothing")
+	}
+
+	type moment struct {
+		op    string
+		after int
+	}
+	moments := []moment{{opSample, 2}, {opUpdate, 0}, {opSave, 2}}
+	if os.Getenv("CODEA1_TEST_THOROUGH") == "1" {
+		moments = append(moments, []moment{
+			{opEncode, 0}, {opSample, 0}, {opLogProbs, 0}, {opSave, 0}, {opSave, 4}, {opLoad, 0}, {opLoadReference, 0}, {opLoadWeights, 0},
+		}...)
+	}
+	for _, m := range moments {
+		before := kills.kills.Load()
+		kills.next(m.op, m.after)
+		load()
+		rows, sequences := sample()
+		if d := cmp.Diff(wantRows, rows); d != "" {
+			t.Fatalf("killed in %s: the completions differ:\n%s", m.op, d)
+		}
+		if got := lesson(t, e, start, dir, sequences); got != want {
+			t.Fatalf("killed in %s: the weights differ", m.op)
+		}
+		if err := e.LoadWeights(t.Context(), dir); err != nil {
+			t.Fatal(err)
+		}
+		if rows, _ := sample(); !cmp.Equal(rows, wantNext) {
+			t.Fatalf("killed in %s: the completions of the trained weights differ", m.op)
+		}
+		if kills.kills.Load() != before+1 {
+			t.Errorf("no kill in %s after %d frames", m.op, m.after)
+		}
+	}
+	t.Logf("%d kills, %d children", kills.kills.Load(), e.started)
+}
+
+// A sampler keeps its checkpoint while the learner trains on, and shares the
+// learner's weights again when it loads the saved ones.
+func TestSamplerKeepsItsCheckpointDuringTraining(t *testing.T) {
+	python(t)
+	start := small(t)
+	e := open(t, Options{Dir: start})
+	if err := errors.Join(e.Load(t.Context(), start), e.LoadReference(t.Context(), start)); err != nil {
+		t.Fatal(err)
+	}
+	prompt, err := e.EncodePrompt(chats[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := func() []events.Completion {
+		rows, err := e.Sample(t.Context(), []gpuworker.SampleRequest{{Prompt: prompt, Seeds: []uint64{1, 2, 3, 4}}},
+			gpuworker.SamplingParams{Temperature: 1, TopP: 1, MaxTokens: 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows[0]
+	}
+	before := sample()
+	var sequences []gpuworker.Sequence
+	for i, c := range before {
+		sequences = append(sequences, gpuworker.Sequence{Prompt: prompt, Tokens: c.Tokens, OldProbs: c.LogProbs, Advantage: []float64{1, -1}[i%2]})
+	}
+	dir := filepath.Join(t.TempDir(), "v1")
+	lesson(t, e, start, dir, sequences)
+	if d := cmp.Diff(before, sample()); d != "" {
+		t.Errorf("training changed the completions of the checkpoint before it:\n%s", d)
+	}
+	renamed := dir + "-renamed"
+	if err := os.Rename(dir, renamed); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.LoadWeights(t.Context(), renamed); err != nil {
+		t.Fatal(err)
+	}
+	after := sample()
+	if cmp.Equal(before, after) {
+		t.Error("the sampler kept the old weights")
+	}
+	other := open(t, Options{Dir: renamed})
+	rows, err := other.Sample(t.Context(), []gpuworker.SampleRequest{{Prompt: prompt, Seeds: []uint64{1, 2, 3, 4}}},
+		gpuworker.SamplingParams{Temperature: 1, TopP: 1, MaxTokens: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(rows[0], after); d != "" {
+		t.Errorf("the saved checkpoint gives other completions than the learner's weights:\n%s", d)
+	}
+}

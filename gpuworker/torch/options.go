@@ -1,0 +1,70 @@
+package torch
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Options are the options of an Engine.
+type Options struct {
+	// Python has codea1_torch installed. Empty: python3.
+	Python string
+	// Dir is the checkpoint directory that the engine opens.
+	Dir string
+	// Device is auto, cpu, cuda or cuda:N. Empty: auto.
+	Device string
+	// Silence is how long the child may send nothing before it counts as hung and
+	// is killed. It sends a frame each second. Default 5 minutes: a machine
+	// that swaps stops a process for minutes.
+	Silence time.Duration
+	// StartTimeout bounds the start of the child: imports, and the reading of the
+	// checkpoint. Default 20 minutes.
+	StartTimeout time.Duration
+	// Deaths is how many children in a row may die during the same work before
+	// the engine gives up. Default 5.
+	Deaths int
+	// Backoff is the pause before the second restart in a row. It doubles with
+	// each further one, up to 30 s. Default 1 s.
+	Backoff time.Duration
+	// Logger gets the log lines of the child. Default: discard.
+	Logger *slog.Logger
+
+	watch func(c *child, kind string, op string) // for tests: called with each frame of a request
+}
+
+// Defaults of Options.
+const (
+	DefaultPython  = "python3"
+	DefaultDevice  = "auto"
+	defaultSilence = 5 * time.Minute
+	defaultStart   = 20 * time.Minute
+	defaultDeaths  = 5
+	defaultBackoff = time.Second
+	maxBackoff     = 30 * time.Second
+	closeTimeout   = 30 * time.Second // for the child to end by itself
+	cancelTimeout  = 2 * time.Minute  // for the child to end a cancelled request
+)
+
+func (o Options) withDefaults() Options {
+	if o.Python == "" {
+		o.Python = DefaultPython
+	}
+	if o.Device == "" {
+		o.Device = DefaultDevice
+	}
+	for _, d := range []struct {
+		value     *time.Duration
+		byDefault time.Duration
+	}{{&o.Silence, defaultSilence}, {&o.StartTimeout, defaultStart}, {&o.Backoff, defaultBackoff}} {
+		if *d.value == 0 {
+			*d.value = d.byDefault
+		}
+	}
+	if o.Deaths == 0 {
+		o.Deaths = defaultDeaths
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

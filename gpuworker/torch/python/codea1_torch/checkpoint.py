@@ -1,0 +1,259 @@
+"""Checkpoint directories: Hugging Face files, and the optimizer's state beside them.
+
+A directory that the embedded engine of codea1 wrote opens here, and the other way round; gpuworker/tiny/FORMAT.md
+describes the files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from .errors import Mismatch, MissingCheckpoint
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+OPTIMIZER = "optimizer.safetensors"
+MASTERS = "masters.safetensors"  # float32 weights in training, where the model has a smaller type
+GENERATION = "generation_config.json"
+TOKENIZER = "tokenizer.json"
+
+# The files that a saved checkpoint takes unchanged from the one that was opened.
+CARRIED = (
+    TOKENIZER,
+    "tokenizer_config.json",
+    GENERATION,
+    "chat_template.jinja",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+)
+MAX_TEXT_BYTES = 64 << 20
+
+# Keys of config.json that may differ between two checkpoints of one model.
+_INCIDENTAL = ("torch_dtype", "dtype", "transformers_version", "use_cache", "_name_or_path")
+
+_STEP = "step"
+_MASTER = "master."
+
+Tensors = dict[str, torch.Tensor]
+
+
+def require(directory: Path) -> None:
+    """Raises MissingCheckpoint where a directory has no checkpoint."""
+    for name in (CONFIG, TOKENIZER):
+        if not (directory / name).is_file():
+            raise MissingCheckpoint(f"{directory / name} is missing")
+    weight_files(directory)
+
+
+def weight_files(directory: Path) -> list[Path]:
+    """Returns the files with the weights: one, or the shards that the index names."""
+    if (directory / WEIGHTS).is_file():
+        return [directory / WEIGHTS]
+    if not (directory / INDEX).is_file():
+        raise MissingCheckpoint(f"{directory} has neither {WEIGHTS} nor {INDEX}")
+    index = read_json(directory / INDEX).get("weight_map")
+    if not isinstance(index, dict) or not index:
+        raise Mismatch(f"{directory / INDEX} has no weight_map")
+    files = []
+    for name in sorted({str(file) for file in index.values()}):
+        if Path(name).name != name:
+            raise Mismatch(f"{directory / INDEX} names the file {name!r} outside of its directory")
+        if not (directory / name).is_file():
+            raise MissingCheckpoint(f"{directory / name} is missing")
+        files.append(directory / name)
+    return files
+
+
+def identity(directory: Path) -> tuple[tuple[int, int, int, int], ...]:
+    """Returns what tells the weights of a directory from all others without reading them.
+
+    A checkpoint keeps its identity when its directory is renamed, and its files never change.
+    """
+    files = (file.stat() for file in weight_files(directory))
+    return tuple((s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in files)
+
+
+def read_json(path: Path) -> dict[str, object]:
+    try:
+        if path.stat().st_size > MAX_TEXT_BYTES:
+            raise Mismatch(f"{path} is larger than {MAX_TEXT_BYTES} bytes")
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise MissingCheckpoint(f"{path} is missing") from error
+    except ValueError as error:
+        raise Mismatch(f"{path} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise Mismatch(f"{path} is not a JSON object")
+    return value
+
+
+def read_carried(directory: Path) -> dict[str, bytes]:
+    carried = {}
+    for name in CARRIED:
+        path = directory / name
+        if path.is_file():
+            if path.stat().st_size > MAX_TEXT_BYTES:
+                raise Mismatch(f"{path} is larger than {MAX_TEXT_BYTES} bytes")
+            carried[name] = path.read_bytes()
+    return carried
+
+
+def require_same(directory: Path, config: dict[str, object], tokenizer: bytes) -> None:
+    """Raises Mismatch where a directory has another model or another tokenizer."""
+    theirs = read_json(directory / CONFIG)
+    for key in sorted((config.keys() | theirs.keys()) - set(_INCIDENTAL)):
+        if _plain(config.get(key)) != _plain(theirs.get(key)):
+            raise Mismatch(
+                f"checkpoint of another model: {key} in {directory / CONFIG} is {theirs.get(key)!r}, the engine's is {config.get(key)!r}"
+            )
+    if (directory / TOKENIZER).read_bytes() != tokenizer:
+        raise Mismatch(f"checkpoint of another model: {directory / TOKENIZER} is another tokenizer")
+
+
+def _plain(value: object) -> object:
+    """Treats an absent value, null and false as equal: programs differ in which defaults they write."""
+    return None if value is False else value
+
+
+def end_tokens(directory: Path, of_tokenizer: int | None) -> list[int]:
+    """Returns the tokens that end a completion."""
+    found: list[object] = []
+    for name in (GENERATION, CONFIG):
+        if (directory / name).is_file():
+            value = read_json(directory / name).get("eos_token_id")
+            found += value if isinstance(value, list) else [value]
+    found.append(of_tokenizer)
+    ends = [token for token in dict.fromkeys(found) if isinstance(token, int)]
+    if not ends:
+        raise Mismatch(f"{directory} names no end token: add eos_token_id to {GENERATION}")
+    return ends
+
+
+def write(
+    directory: Path,
+    tensors: Iterator[tuple[str, torch.Tensor]],
+    optimizer: Tensors | None,
+    config: dict[str, object],
+    carried: dict[str, bytes],
+    written: Callable[[int], None] = lambda files: None,
+) -> None:
+    """Writes a checkpoint into an empty directory and flushes it to disk. The caller renames the directory."""
+    files = 0
+    for name, text in carried.items():
+        _write_text(directory / name, text)
+        files += 1
+        written(files)
+    weights = {name: _stored(tensor) for name, tensor in tensors}
+    dtype = str(next(iter(weights.values())).dtype).removeprefix("torch.")
+    changed = {key: value for key, value in config.items() if key not in ("torch_dtype", "dtype")}
+    changed["torch_dtype"] = dtype
+    _write_text(directory / CONFIG, (json.dumps(changed, indent=2) + "\n").encode())
+    files += 1
+    written(files)
+    _write_tensors(directory / WEIGHTS, weights, {"format": "pt"})
+    files += 1
+    written(files)
+    if optimizer is not None:
+        # The embedded engine reads the optimizer's file, but has no masters.
+        masters = {name: _stored(tensor) for name, tensor in optimizer.items() if name.startswith(_MASTER)}
+        state = {n: _stored(t) for n, t in optimizer.items() if n != _STEP and n not in masters}
+        _write_tensors(directory / OPTIMIZER, state, {_STEP: str(int(optimizer[_STEP].item()))})
+        if masters:
+            _write_tensors(directory / MASTERS, masters, {"format": "pt"})
+        files += 1
+        written(files)
+    _sync(directory)
+
+
+def read_optimizer(directory: Path) -> Tensors | None:
+    """Returns the optimizer's state; None where the directory has none."""
+    path = directory / OPTIMIZER
+    if not path.is_file():
+        return None
+    tensors, metadata = _read_tensors(path)
+    if (directory / MASTERS).is_file():
+        tensors.update(_read_tensors(directory / MASTERS)[0])
+    step = metadata.get(_STEP, "")
+    if not step.isdecimal():
+        raise Mismatch(f"{path} has the step {step!r} in its metadata")
+    tensors[_STEP] = torch.tensor(int(step), dtype=torch.int64)
+    return tensors
+
+
+def prepare(source: Path, directory: Path) -> None:
+    """Copies the checkpoint of another program into an empty directory. Shards become one file."""
+    require(source)
+    for name, text in read_carried(source).items():
+        _write_text(directory / name, text)
+    _write_text(directory / CONFIG, (source / CONFIG).read_bytes())
+    if (source / WEIGHTS).is_file():
+        shutil.copyfile(source / WEIGHTS, directory / WEIGHTS)
+        _sync(directory / WEIGHTS)
+    else:
+        merged: Tensors = {}
+        for path in weight_files(source):
+            merged.update(_read_tensors(path)[0])
+        _write_tensors(directory / WEIGHTS, merged, {"format": "pt"})
+    _sync(directory)
+
+
+@contextmanager
+def new_directory(path: Path) -> Iterator[Path]:
+    """Gives an empty directory that is renamed to path at the end. After an error it is removed."""
+    if path.exists():
+        raise FileExistsError(f"{path} exists already")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=path.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        temporary.rename(path)
+        _sync(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _stored(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().to("cpu").contiguous()
+
+
+def _read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except SafetensorError as error:
+        raise Mismatch(f"{path} is damaged: {error}") from error
+
+
+def _write_tensors(path: Path, tensors: Tensors, metadata: dict[str, str]) -> None:
+    save_file(tensors, path, metadata=metadata)
+    _sync(path)
+
+
+def _write_text(path: Path, text: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

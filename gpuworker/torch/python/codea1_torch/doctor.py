@@ -1,0 +1,43 @@
+"""What this Python can run, as JSON for `codea1 doctor`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import platform
+
+from . import __version__
+
+_LIBRARIES = ("torch", "transformers", "safetensors", "msgpack", "jinja2")
+
+
+def report() -> dict[str, object]:
+    found: dict[str, object] = {"package": __version__, "python": platform.python_version()}
+    versions: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for name in _LIBRARIES:
+        try:
+            importlib.import_module(name)
+            versions[name] = importlib.metadata.version(name)
+        except Exception as error:  # an installed library may fail in any way
+            missing[name] = f"{type(error).__name__}: {error}"
+    found["libraries"], found["missing"] = versions, missing
+    if "torch" in versions:
+        found.update(_devices())
+    return found
+
+
+def _devices() -> dict[str, object]:
+    import torch
+
+    devices = []
+    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        free, total = torch.cuda.mem_get_info(index)
+        devices.append({"name": torch.cuda.get_device_name(index), "free": free, "total": total})
+    return {"cuda": torch.version.cuda or "", "devices": devices}
+
+
+def main() -> int:
+    print(json.dumps(report()))
+    return 0

@@ -1,0 +1,339 @@
+"""The engine: one policy of a run on one device, with its sampler, its learner and its reference.
+
+The sampler and the learner share one set of weights as long as both want the same checkpoint. An update changes the
+weights of the learner. A sampling that still wants the checkpoint before it gets a model of its own, and shares again
+as soon as it is told to load the checkpoint that the learner saved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from . import checkpoint, logs
+from .chat import Chat
+from .errors import BadRequest, Diverged, Mismatch, MissingCheckpoint, NoReference, OutOfMemory, PromptTooLong
+from .learning import Learner, Sequence, UpdateConfig, UpdateStats
+from .model import Config, Model
+from .sampling import Completion, Params, Request, Sampler
+
+Cancelled = Callable[[], bool]
+T = TypeVar("T")
+
+# Work is not divided further after an error for lack of memory below these.
+_LEAST_MICRO_TOKENS = 64
+_LEAST_SLOTS = 1
+
+
+def choose_device(name: str) -> str:
+    """Returns the device of a setting: auto, cpu, cuda or cuda:N."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise BadRequest(f"device {name!r} is unknown; want auto, cpu, cuda or cuda:N") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise BadRequest(f"device {name!r}: this torch finds no CUDA; codea1 doctor says what to do")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise BadRequest(f"device {name!r}: this machine has {torch.cuda.device_count()} CUDA devices")
+    if device.type not in ("cpu", "cuda"):
+        raise BadRequest(f"device {name!r} is not supported; want auto, cpu, cuda or cuda:N")
+    return name
+
+
+class Engine:
+    def __init__(self, directory: Path, device: str = "auto") -> None:
+        checkpoint.require(directory)
+        self.device = choose_device(device)
+        self.dtype = torch.float32 if self.device == "cpu" else torch.bfloat16
+        with _mismatch(directory):
+            self.config = Config.read(directory)
+        self._chat = Chat(directory)
+        if self._chat.size > self.config.vocabulary:
+            raise Mismatch(f"the tokenizer of {directory} has {self._chat.size} tokens, its model {self.config.vocabulary}")
+        self.end_tokens = checkpoint.end_tokens(directory, self._chat.end_token)
+        self._json = checkpoint.read_json(directory / checkpoint.CONFIG)
+        self._carried = checkpoint.read_carried(directory)
+
+        self._model = self._read(directory)
+        self._holds: object = checkpoint.identity(directory)  # of the weights in the model; None after an update
+        self._learner: Learner | None = None
+        self._reference: Model | None = None
+        # The sampler's own model; None while it shares that of the learner.
+        self._own: Model | None = None
+        self._own_holds: object = None
+        self._wanted = directory  # the checkpoint to sample from
+        self._wanted_holds: object = self._holds
+        self._sampler: Sampler | None = None
+        self._sampler_model: Model | None = None
+        self._slots: int | None = None
+
+    @property
+    def parameters(self) -> int:
+        return sum(tensor.numel() for _, tensor in self._model.tensors())
+
+    # --- sampling
+
+    def encode_prompt(self, messages: list[dict[str, str]]) -> list[int]:
+        return self._chat.encode_prompt(messages)
+
+    def encode_response(self, text: str) -> list[int]:
+        return self._chat.encode_response(text)
+
+    def sample(
+        self, requests: list[Request], params: Params, cancelled: Cancelled, progress: Callable[[int], None]
+    ) -> list[list[Completion]]:
+        self._check_sampling(requests, params)
+        sampler = self._ready_sampler()
+        return self._fitting(
+            "slots",
+            lambda: sampler.sample(requests, params, cancelled=cancelled, progress=progress),
+            lambda: self._halve_slots(sampler, sum(len(request.seeds) for request in requests)),
+        )
+
+    def text(self, completion: Completion) -> str:
+        """Returns the text of a completion without its end token."""
+        return self._chat.decode(completion.tokens[:-1] if completion.finish == "stop" else completion.tokens)
+
+    def load_weights(self, directory: Path) -> None:
+        """Chooses the checkpoint to sample from."""
+        self._require_same(directory)
+        holds = checkpoint.identity(directory)
+        if self._learner is None and self._own is None and holds != self._holds:
+            with self._replacing(), _mismatch(directory):
+                self._model.load_tensors(directory)
+            self._holds = holds
+            self._weights_changed()
+        self._wanted, self._wanted_holds = directory, holds
+        if holds == self._holds and self._own is not None:
+            self._release()
+            self._own, self._own_holds, self._sampler, self._sampler_model = None, None, None, None
+
+    def _ready_sampler(self) -> Sampler:
+        """Returns the sampler of the wanted checkpoint."""
+        model = self._model
+        if self._wanted_holds != self._holds:
+            checkpoint.require(self._wanted)
+            if checkpoint.identity(self._wanted) != self._wanted_holds:
+                raise MissingCheckpoint(f"{self._wanted} is another checkpoint than the one that was loaded")
+            if self._own is None:
+                self._own = self._read(self._wanted)
+            elif self._own_holds != self._wanted_holds:
+                self._own_holds = None
+                with _mismatch(self._wanted):
+                    self._own.load_tensors(self._wanted)
+                if self._sampler is not None:
+                    self._sampler.weights_changed()
+            self._own_holds = self._wanted_holds
+            model = self._own
+        if self._sampler is None or self._sampler_model is not model:
+            self._release()
+            self._sampler = Sampler(model, self.end_tokens, slots=self._slots)
+            self._sampler_model = model
+        return self._sampler
+
+    def _check_sampling(self, requests: list[Request], params: Params) -> None:
+        if not 0 < params.temperature <= 1e6:
+            raise BadRequest(f"temperature {params.temperature} is not above 0")
+        if not 0 < params.top_p <= 1:
+            raise BadRequest(f"top-p {params.top_p} is outside (0, 1]")
+        if params.top_k < 0:
+            raise BadRequest(f"top-k {params.top_k} is negative")
+        if params.max_tokens < 1:
+            raise BadRequest(f"max tokens is {params.max_tokens}, want 1 or more")
+        for i, request in enumerate(requests):
+            self._check_tokens(f"prompt of request {i}", request.prompt)
+            if len(request.prompt) + params.max_tokens > self.config.positions:
+                raise PromptTooLong(
+                    f"request {i}: {len(request.prompt)} tokens and {params.max_tokens} new ones exceed the model's "
+                    f"{self.config.positions} positions"
+                )
+
+    def _halve_slots(self, sampler: Sampler, completions: int) -> str | None:
+        slots = min(sampler.slots, completions) // 2
+        sampler.release()
+        if slots < _LEAST_SLOTS:
+            return None
+        sampler.slots = self._slots = slots
+        return f"sampling continues with {slots} completions at a time"
+
+    # --- training
+
+    def log_probs(self, reference: bool, sequences: list[Sequence], temperature: float, cancelled: Cancelled) -> list[list[float]]:
+        if not temperature > 0:
+            raise BadRequest(f"temperature {temperature} is not above 0")
+        model = self._reference if reference else self._model
+        if model is None:
+            raise NoReference("no reference policy is loaded")
+        self._check_sequences(sequences)
+        learner = self._ready_learner()
+        return self._fitting(
+            "log-probs",
+            lambda: learner.log_probs(model, sequences, temperature, cancelled=cancelled),
+            lambda: self._halve_micro_tokens(learner, sequences),
+        )
+
+    def update(self, sequences: list[Sequence], config: UpdateConfig, cancelled: Cancelled) -> UpdateStats:
+        self._check_sequences(sequences)
+        self._check_update(sequences, config)
+        learner = self._ready_learner()
+
+        def run() -> UpdateStats:
+            # Set before the first weight changes: an error may come after some of them did.
+            self._holds = None
+            self._weights_changed()
+            return learner.update(sequences, config, cancelled=cancelled)
+
+        stats = self._fitting("update", run, lambda: self._halve_micro_tokens(learner, sequences))
+        numbers = (stats.loss, stats.kl, stats.clip_fraction, stats.ratio_mean, stats.entropy, stats.grad_norm)
+        if not all(map(math.isfinite, numbers)):
+            raise Diverged(f"loss {stats.loss}, gradient norm {stats.grad_norm}, KL {stats.kl}")
+        return stats
+
+    def save(self, directory: Path, progress: Callable[[int], None] = lambda files: None) -> None:
+        optimizer = self._learner.optimizer_tensors() if self._learner else None
+        checkpoint.write(directory, self._model.tensors(), optimizer, self._json, self._carried, progress)
+        self._holds = checkpoint.identity(directory)
+
+    def export(self, directory: Path) -> None:
+        """Writes the weights into an empty directory without the optimizer's state."""
+        checkpoint.write(directory, self._model.tensors(), None, self._json, self._carried)
+
+    def initialize(self, seed: int) -> None:
+        """Draws new weights."""
+        self._model.initialize(seed)
+        self._holds = None
+        self._weights_changed()
+
+    def load(self, directory: Path) -> None:
+        """Loads the weights to train, and the optimizer's state where the directory has one."""
+        self._require_same(directory)
+        optimizer = checkpoint.read_optimizer(directory)
+        holds = checkpoint.identity(directory)
+        learner = self._ready_learner()
+        if holds != self._holds:
+            with self._replacing(), _mismatch(directory):
+                self._model.load_tensors(directory)
+            self._holds = holds
+            self._weights_changed()
+        with _mismatch(directory):
+            learner.load_optimizer(optimizer)
+
+    def load_reference(self, directory: Path) -> None:
+        self._require_same(directory)
+        if self._reference is None:
+            self._reference = self._read(directory)
+            return
+        with _mismatch(directory):
+            self._reference.load_tensors(directory)
+
+    def _ready_learner(self) -> Learner:
+        self._release()
+        if self._learner is None:
+            self._learner = Learner(self._model)
+        return self._learner
+
+    def _check_sequences(self, sequences: list[Sequence]) -> None:
+        for i, sequence in enumerate(sequences):
+            self._check_tokens(f"prompt of sequence {i}", sequence.prompt)
+            if sequence.tokens:
+                self._check_tokens(f"response of sequence {i}", sequence.tokens)
+            if len(sequence.prompt) + len(sequence.tokens) > self.config.positions:
+                raise BadRequest(
+                    f"sequence {i}: {len(sequence.prompt)} and {len(sequence.tokens)} tokens exceed the model's "
+                    f"{self.config.positions} positions"
+                )
+
+    def _check_update(self, sequences: list[Sequence], config: UpdateConfig) -> None:
+        if not any(sequence.tokens for sequence in sequences):
+            raise BadRequest("the update has no response tokens")
+        if config.loss == "sft":
+            return
+        if not config.temperature > 0:
+            raise BadRequest(f"temperature {config.temperature} is not above 0")
+        if not config.log_ratio_clamp > 0:
+            raise BadRequest(f"log-ratio clamp {config.log_ratio_clamp} is not above 0")
+        # All sequences have reference log-probs, or none has.
+        referenced = config.kl_coef != 0 or any(s.ref_probs for s in sequences)
+        for i, s in enumerate(sequences):
+            if len(s.old_probs or []) != len(s.tokens):
+                raise BadRequest(f"sequence {i}: {len(s.old_probs or [])} old log-probs for {len(s.tokens)} tokens")
+            if len(s.ref_probs or []) != len(s.tokens) and referenced:
+                raise BadRequest(f"sequence {i}: {len(s.ref_probs or [])} reference log-probs for {len(s.tokens)} tokens")
+            if not math.isfinite(s.advantage):
+                raise BadRequest(f"sequence {i}: advantage {s.advantage}")
+
+    def _halve_micro_tokens(self, learner: Learner, sequences: list[Sequence]) -> str | None:
+        tokens = sum(len(s.prompt) + len(s.tokens) for s in sequences)
+        micro = min(learner.micro_tokens, tokens) // 2
+        if micro < _LEAST_MICRO_TOKENS:
+            return None
+        learner.micro_tokens = micro
+        return f"micro-batches now have {micro} tokens"
+
+    # --- both
+
+    def _check_tokens(self, name: str, tokens: list[int]) -> None:
+        if not tokens:
+            raise BadRequest(f"the {name} is empty")
+        if min(tokens) < 0 or max(tokens) >= self.config.vocabulary:
+            raise BadRequest(f"the {name} has a token outside the vocabulary of {self.config.vocabulary}")
+
+    def _require_same(self, directory: Path) -> None:
+        checkpoint.require(directory)
+        checkpoint.require_same(directory, self._json, self._carried[checkpoint.TOKENIZER])
+
+    def _read(self, directory: Path) -> Model:
+        with _mismatch(directory):
+            return Model.load(directory, device=self.device, dtype=self.dtype)
+
+    @contextmanager
+    def _replacing(self) -> Iterator[None]:
+        """Marks the weights as unknown while they are replaced."""
+        before, self._holds = self._holds, None
+        try:
+            yield
+        except Mismatch:
+            self._holds = before  # shapes are compared before the first weight changes
+            raise
+
+    def _weights_changed(self) -> None:
+        if self._sampler is not None and self._sampler_model is self._model:
+            self._sampler.weights_changed()
+
+    def _release(self) -> None:
+        """Frees the memory of sampling: training needs it."""
+        if self._sampler is not None:
+            self._sampler.release()
+
+    def _fitting(self, what: str, run: Callable[[], T], shrink: Callable[[], str | None]) -> T:
+        """Repeats work that does not fit into memory in smaller parts."""
+        while True:
+            try:
+                return run()
+            except torch.OutOfMemoryError as error:
+                full = str(error)
+            # Outside of the except block, which keeps the tensors of the failed work alive.
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            smaller = shrink()
+            if smaller is None:
+                raise OutOfMemory(f"{what}: the smallest part of the work does not fit into memory: {full}")
+            logs.warning(f"out of memory: {smaller}", work=what)
+
+
+@contextmanager
+def _mismatch(directory: Path) -> Iterator[None]:
+    """Turns the ValueError of a checkpoint that the model code refuses into Mismatch."""
+    try:
+        yield
+    except ValueError as error:
+        raise Mismatch(f"checkpoint {directory}: {error}") from error
+    except FileNotFoundError as error:
+        raise MissingCheckpoint(f"checkpoint {directory}: {error}") from error

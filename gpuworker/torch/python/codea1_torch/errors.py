@@ -1,0 +1,43 @@
+"""The errors that the parent process tells apart."""
+
+
+class EngineError(Exception):
+    """An error with a code of PROTOCOL.md."""
+
+    code = "internal"
+
+
+class BadRequest(EngineError):
+    code = "bad_request"
+
+
+class PromptTooLong(EngineError):
+    code = "prompt_too_long"
+
+
+class MissingCheckpoint(EngineError):
+    code = "missing_checkpoint"
+
+
+class Mismatch(EngineError):
+    """A checkpoint of another model, or one that the engine cannot run."""
+
+    code = "mismatch"
+
+
+class NoReference(EngineError):
+    code = "no_reference"
+
+
+class Diverged(EngineError):
+    """The model's numbers are not finite."""
+
+    code = "diverged"
+
+
+class OutOfMemory(EngineError):
+    code = "out_of_memory"
+
+
+class Cancelled(EngineError):
+    code = "cancelled"

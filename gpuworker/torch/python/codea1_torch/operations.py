@@ -1,0 +1,171 @@
+"""The requests of PROTOCOL.md as calls of the engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .engine import Engine
+from .errors import BadRequest
+from .learning import Sequence, UpdateConfig
+from .protocol import Frame, pack, pack_ragged, unpack, unpack_ragged
+from .sampling import Params, Request
+from .serve import Call, Handler
+
+_LOSSES = ("ppo", "sft")
+
+
+class Operations:
+    def __init__(self) -> None:
+        self._opened: Engine | None = None
+
+    def handlers(self) -> dict[str, Handler]:
+        return {
+            "open": self.open,
+            "encode": self.encode,
+            "sample": self.sample,
+            "load_weights": self.load_weights,
+            "log_probs": self.log_probs,
+            "update": self.update,
+            "save": self.save,
+            "load": self.load,
+            "load_reference": self.load_reference,
+        }
+
+    def open(self, frame: Frame, call: Call) -> Frame:
+        if self._opened is not None:
+            raise BadRequest("a checkpoint is open already")
+        self._opened = engine = Engine(_directory(frame), _field(frame, "device", str))
+        return {
+            "device": engine.device,
+            "dtype": str(engine.dtype).removeprefix("torch."),
+            "architecture": engine.config.architecture,
+            "parameters": engine.parameters,
+        }
+
+    @property
+    def _engine(self) -> Engine:
+        if self._opened is None:
+            raise BadRequest("no checkpoint is open")
+        return self._opened
+
+    def encode(self, frame: Frame, call: Call) -> Frame:
+        roles, contents = _texts(frame, "roles"), _texts(frame, "contents")
+        if len(roles) != len(contents):
+            raise BadRequest(f"{len(roles)} roles for {len(contents)} contents")
+        messages = [{"role": r, "content": c} for r, c in zip(roles, contents, strict=True)]
+        return {"prompt": pack("i", self._engine.encode_prompt(messages))}
+
+    def sample(self, frame: Frame, call: Call) -> Frame:
+        prompts = unpack_ragged("i", frame.get("prompts"), "prompts")
+        seeds = unpack_ragged("Q", frame.get("seeds"), "seeds")
+        if len(prompts) != len(seeds):
+            raise BadRequest(f"{len(prompts)} prompts for {len(seeds)} lists of seeds")
+        requests = [Request(prompt=p, seeds=s) for p, s in zip(prompts, seeds, strict=True)]
+        params = Params(
+            temperature=_number(frame, "temperature"),
+            top_p=_number(frame, "top_p"),
+            top_k=_field(frame, "top_k", int),
+            max_tokens=_field(frame, "max_tokens", int),
+        )
+        rows = self._engine.sample(requests, params, call.cancelled, call.progress)
+        completions = [completion for row in rows for completion in row]
+        return {
+            "tokens": pack_ragged("i", [c.tokens for c in completions]),
+            "log_probs": pack("f", (p for c in completions for p in c.log_probs)),
+            "stopped": bytes(c.finish == "stop" for c in completions),
+            "texts": [self._engine.text(c) for c in completions],
+        }
+
+    def load_weights(self, frame: Frame, call: Call) -> Frame:
+        self._engine.load_weights(_directory(frame))
+        return {}
+
+    def log_probs(self, frame: Frame, call: Call) -> Frame:
+        policy = _field(frame, "policy", str)
+        if policy not in ("current", "reference"):
+            raise BadRequest(f"policy {policy!r} is unknown")
+        sequences = _sequences(frame)
+        found = self._engine.log_probs(policy == "reference", sequences, _number(frame, "temperature"), call.cancelled)
+        return {"log_probs": pack("f", (p for row in found for p in row))}
+
+    def update(self, frame: Frame, call: Call) -> Frame:
+        loss = _field(frame, "loss", str)
+        if loss not in _LOSSES:
+            raise BadRequest(f"loss {loss!r} is unknown")
+        config = UpdateConfig(
+            loss=loss,
+            clip_low=_number(frame, "clip_low"),
+            clip_high=_number(frame, "clip_high"),
+            dual_clip=_number(frame, "dual_clip"),
+            log_ratio_clamp=_number(frame, "log_ratio_clamp"),
+            kl_coef=_number(frame, "kl_coef"),
+            temperature=_number(frame, "temperature"),
+            learning_rate=_number(frame, "learning_rate"),
+            weight_decay=_number(frame, "weight_decay"),
+            beta1=_number(frame, "beta1"),
+            beta2=_number(frame, "beta2"),
+            epsilon=_number(frame, "epsilon"),
+            grad_clip=_number(frame, "grad_clip"),
+        )
+        stats = self._engine.update(_sequences(frame), config, call.cancelled)
+        return {
+            "loss": float(stats.loss),
+            "kl": float(stats.kl),
+            "clip_fraction": float(stats.clip_fraction),
+            "ratio_mean": float(stats.ratio_mean),
+            "entropy": float(stats.entropy),
+            "grad_norm": float(stats.grad_norm),
+            "trained": int(stats.tokens),
+        }
+
+    def save(self, frame: Frame, call: Call) -> Frame:
+        self._engine.save(_directory(frame), call.progress)
+        return {}
+
+    def load(self, frame: Frame, call: Call) -> Frame:
+        self._engine.load(_directory(frame))
+        return {}
+
+    def load_reference(self, frame: Frame, call: Call) -> Frame:
+        self._engine.load_reference(_directory(frame))
+        return {}
+
+
+def _sequences(frame: Frame) -> list[Sequence]:
+    prompts = unpack_ragged("i", frame.get("prompts"), "prompts")
+    tokens = unpack_ragged("i", frame.get("tokens"), "tokens")
+    old = unpack_ragged("f", frame.get("old_probs"), "old_probs")
+    reference = unpack_ragged("f", frame.get("ref_probs"), "ref_probs")
+    advantages = unpack("d", frame.get("advantages"), "advantages")
+    if not len(prompts) == len(tokens) == len(old) == len(reference) == len(advantages):
+        raise BadRequest("the fields of the sequences have different lengths")
+    return [
+        Sequence(prompt=p, tokens=t, old_probs=o or None, ref_probs=r or None, advantage=a)
+        for p, t, o, r, a in zip(prompts, tokens, old, reference, advantages, strict=True)
+    ]
+
+
+def _directory(frame: Frame) -> Path:
+    return Path(_field(frame, "dir", str))
+
+
+def _field(frame: Frame, name: str, kind: type) -> Any:
+    value = frame.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise BadRequest(f"field {name} is a {type(value).__name__}, want a {kind.__name__}")
+    return value
+
+
+def _number(frame: Frame, name: str) -> float:
+    value = frame.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise BadRequest(f"field {name} is a {type(value).__name__}, want a number")
+    return float(value)
+
+
+def _texts(frame: Frame, name: str) -> list[str]:
+    value = frame.get(name)
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise BadRequest(f"field {name} is not a list of texts")
+    return value
