@@ -84,7 +84,7 @@ func (e *Event) Hash() string {
 // and group, so a group that is posed twice gives one event.
 func New(run, group, source string, at time.Time, payload Payload) *Event {
 	t := payload.EventType()
-	id := deriveID("root", run, string(t), group)
+	id := rootID(run, t, group)
 	return &Event{
 		Envelope: Envelope{
 			ID: id, Type: t, SchemaVersion: registry[t].version, Run: run, Group: group,
@@ -116,6 +116,9 @@ const idBytes = 16
 func DeriveID(causeID string, t Type) string {
 	return deriveID("cause", causeID, string(t))
 }
+
+// rootID returns the ID of an event without a cause.
+func rootID(run string, t Type, group string) string { return deriveID("root", run, string(t), group) }
 
 func deriveID(parts ...string) string {
 	h := sha256.New()

@@ -84,17 +84,6 @@ func (c *collector) apply(group string, payload events.Payload, before events.Po
 	return nil
 }
 
-// malformed adds a message that cannot be decoded. Its group cannot be trained
-// on; every reader of the run decides the same.
-func (c *collector) malformed(envelope *events.Envelope) {
-	c.read++
-	// If the group is not open, the stage that handles the message publishes
-	// group.dropped.
-	if g := c.groups[envelope.Group]; g != nil {
-		c.lose(g, "malformed "+string(envelope.Type))
-	}
-}
-
 func (c *collector) sampled(name string, plan *events.Plan, before events.Position, r *rollout) error {
 	g, err := c.group(name, plan, before)
 	if g == nil || g.rollout != nil {

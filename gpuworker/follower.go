@@ -164,12 +164,14 @@ func (f *Follower) read(ctx context.Context, reader events.Reader, newest chan *
 		if err != nil {
 			return err
 		}
-		e, err := m.Decode()
+		e, err := m.Admit()
 		if err != nil {
-			return err
+			f.config.Logger.Warn("ignored a message that is no event", "id", m.ID, "type", m.Type, "group", m.Group, "error", err)
+			continue
 		}
 		p := e.Payload.(*events.PolicyUpdated)
-		if p.Role != f.config.Role || p.Version <= seen {
+		// A trainer publishes its versions in order, so another one is not its own.
+		if p.Role != f.config.Role || p.Version != seen+1 {
 			continue
 		}
 		seen = p.Version

@@ -53,6 +53,7 @@ func TestBothRolesOnABus(t *testing.T) {
 		background(t, rolloutStage(t, bus, r, openOutbox(t, t.TempDir()), string(role)+"-rollout").Run)
 	}
 	publish(t, bus, []events.Message{
+		savedVersion(t, tests, 1),
 		savedVersion(t, tests, 2),
 	})
 	for slot := range groups {

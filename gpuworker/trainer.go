@@ -2,7 +2,6 @@ package gpuworker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -138,16 +137,12 @@ func (t *Trainer) collect(ctx context.Context, reader events.Reader) error {
 	}
 	before := t.position
 	t.position = after
-	payload, err := m.Payload()
-	if errors.Is(err, events.ErrNewerSchema) {
-		return fmt.Errorf("event %s: %w", m.ID, err)
-	}
+	e, err := m.Admit()
 	if err != nil {
-		t.config.Logger.Warn("event cannot be decoded, its group is not trained on", "id", m.ID, "type", m.Type, "group", m.Group, "error", err)
-		t.collector.malformed(&m.Envelope)
+		t.config.Logger.Warn("ignored a message that is no event", "id", m.ID, "type", m.Type, "group", m.Group, "error", err)
 		return nil
 	}
-	return t.collector.apply(m.Group, payload, before)
+	return t.collector.apply(m.Group, e.Payload, before)
 }
 
 // train takes the optimizer steps of one step, saves the version and publishes

@@ -74,11 +74,9 @@ func (f *Follower) Run(ctx context.Context, bus events.Bus) error {
 		if err != nil {
 			return fmt.Errorf("attempts at run %s: %w", f.run, err)
 		}
-		e, err := m.Decode()
-		if err != nil {
-			return fmt.Errorf("attempts at run %s: event %s: %w", f.run, m.ID, err)
+		if e, err := m.Admit(); err == nil { // the recorder reports any other message
+			f.apply(e.Payload)
 		}
-		f.apply(e.Payload)
 	}
 }
 

@@ -60,6 +60,9 @@ func (s *Stage) input(m events.Message) input {
 		decode = m.DecodeTexts
 	}
 	e, err := decode()
+	if err == nil {
+		err = e.Check()
+	}
 	return input{message: m, event: e, err: err, failures: s.failures.of(m.ID), now: s.config.Now()}
 }
 

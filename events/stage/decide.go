@@ -85,27 +85,29 @@ func (r rules) decide(in input, result Result) decision {
 func (r rules) fail(in input, err error) decision {
 	failures := in.failures + 1
 	if failures >= r.maxTries {
-		return r.giveUp(in, events.DropRetries, fmt.Sprintf("failed %d times, last: %v", failures, err), err)
+		return r.giveUp(in, fmt.Sprintf("failed %d times, last: %v", failures, err), err)
 	}
 	return decision{answer: answerRetry, after: r.backoff.delay(in.message.ID, failures), failure: err}
 }
 
-// undecodable gives up on a malformed payload. A payload of a newer schema
-// version is retried like a failure, because a replica of a newer build can
-// decode it.
+// undecodable makes a message that is no event a dead letter and drops no group:
+// anyone who may publish the type can make such a message, and the event of the
+// same name counts as soon as it is there. A payload of a newer schema version is
+// retried like a failure, because a replica of a newer build can decode it.
 func (r rules) undecodable(in input) decision {
-	if errors.Is(in.err, events.ErrNewerSchema) {
-		return r.fail(in, in.err)
+	failures := in.failures + 1
+	if errors.Is(in.err, events.ErrNewerSchema) && failures < r.maxTries {
+		return decision{answer: answerRetry, after: r.backoff.delay(in.message.ID, failures), failure: in.err}
 	}
-	return r.giveUp(in, events.DropMalformed, in.message.ID+": "+in.err.Error(), in.err)
+	return decision{answer: answerDeadLetter, failure: in.err, letter: in.message.ID + ": " + in.err.Error()}
 }
 
 // giveUp makes the event a dead letter. Unless groups are held, it drops the
 // group, so that nothing waits for it.
-func (r rules) giveUp(in input, reason events.DropReason, detail string, err error) decision {
+func (r rules) giveUp(in input, detail string, err error) decision {
 	var d decision
 	if !r.hold {
-		d = r.drop(in, reason, detail)
+		d = r.drop(in, events.DropRetries, detail)
 	}
 	d.answer, d.failure, d.letter = answerDeadLetter, err, detail
 	var panicked *PanicError
@@ -115,47 +117,17 @@ func (r rules) giveUp(in input, reason events.DropReason, detail string, err err
 	return d
 }
 
-// drop makes the group leave the pipeline. A message without a group is only
-// acknowledged.
+// drop makes the group leave the pipeline.
 func (r rules) drop(in input, reason events.DropReason, detail string) decision {
 	payload := &events.GroupDropped{Stage: r.stage, Reason: reason, Detail: clip(detail)}
-	var e *events.Event
-	if in.event != nil {
-		if plan, ok := events.PlanOf(in.event.Payload); ok {
-			payload.Purpose, payload.Step, payload.Slot, payload.Groups = plan.Purpose, plan.Step, plan.Slot, plan.Groups
-		}
-		e = events.Caused(in.event, r.source, in.now, payload)
-	} else {
-		var ok bool
-		payload.Purpose, payload.Step, payload.Slot, ok = parseGroup(in.message.Group)
-		if !ok {
-			return decision{answer: answerAck, reason: reason}
-		}
-		// The payload is malformed and has no hash, so it cannot be named as a
-		// cause.
-		e = events.New(in.message.Run, in.message.Group, r.source, in.now, payload)
+	if plan, ok := events.PlanOf(in.event.Payload); ok {
+		payload.Purpose, payload.Step, payload.Slot, payload.Groups = plan.Purpose, plan.Step, plan.Slot, plan.Groups
 	}
-	m, err := events.Encode(e)
+	m, err := events.Encode(events.Caused(in.event, r.source, in.now, payload))
 	if err != nil {
 		return decision{answer: answerDeadLetter, reason: reason, letter: "group.dropped cannot be encoded: " + err.Error(), failure: err}
 	}
 	return decision{publish: []events.Message{m}, answer: answerAck, reason: reason}
-}
-
-// parseGroup is the inverse of events.Plan.GroupID.
-func parseGroup(group string) (purpose events.Purpose, step, slot int, ok bool) {
-	plan := events.Plan{Purpose: events.PurposeTrain}
-	if _, err := fmt.Sscanf(group, "s%d-q%d", &plan.Step, &plan.Slot); err == nil && plan.Step > 0 && plan.GroupID() == group {
-		return plan.Purpose, plan.Step, plan.Slot, true
-	}
-	plan = events.Plan{Purpose: events.PurposeEval}
-	if i := strings.LastIndexByte(group, '-'); i > 2 {
-		plan.Tag = strings.TrimPrefix(group[:i], "e-")
-		if _, err := fmt.Sscanf(group[i+1:], "%d", &plan.Slot); err == nil && plan.GroupID() == group {
-			return plan.Purpose, 0, plan.Slot, true
-		}
-	}
-	return "", 0, 0, false
 }
 
 // maxDetailBytes bounds the detail of a group.dropped.

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/cockroachdb/datadriven"
-	"github.com/google/go-cmp/cmp"
 
 	"codea1/events"
 	"codea1/events/eventstest"
@@ -138,34 +137,6 @@ func TestDecisionsRepeat(t *testing.T) {
 	again := r.decide(input{message: m, event: e, now: eventstest.At.Add(time.Hour)}, result)
 	if first.publish[0].ID != again.publish[0].ID {
 		t.Errorf("one input was dropped under two IDs, %s and %s", first.publish[0].ID, again.publish[0].ID)
-	}
-}
-
-func TestParseGroup(t *testing.T) {
-	type parsed struct {
-		Purpose    events.Purpose
-		Step, Slot int
-		OK         bool
-	}
-	for group, want := range map[string]parsed{
-		"s000012-q0345":    {events.PurposeTrain, 12, 345, true},
-		"s1234567-q12345":  {events.PurposeTrain, 1234567, 12345, true},
-		"e-before-0007":    {events.PurposeEval, 0, 7, true},
-		"e-step-10-0007":   {events.PurposeEval, 0, 7, true},
-		"s12-q3":           {},
-		"s000012-q0345x":   {},
-		"s-00012-q0345":    {},
-		"e--0007":          {},
-		"worker-0-lz3k-17": {},
-		"code-v000001":     {},
-		"-":                {},
-		"e-":               {},
-	} {
-		var got parsed
-		got.Purpose, got.Step, got.Slot, got.OK = parseGroup(group)
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s (-want +got):\n%s", group, d)
-		}
 	}
 }
 

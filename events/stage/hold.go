@@ -57,6 +57,10 @@ func (s *Stage) release(ctx context.Context, letters events.DeadLetters, release
 			return err
 		}
 		d := s.rules.released(s.input(m), l)
+		if d.reason == "" {
+			released[l.ID] = true
+			continue
+		}
 		if err := s.publisher.Publish(ctx, d.publish...); err != nil && !errors.Is(err, events.ErrLineage) {
 			return err
 		}
@@ -67,11 +71,11 @@ func (s *Stage) release(ctx context.Context, letters events.DeadLetters, release
 	return nil
 }
 
-// released returns the decision that drops the group of a held dead letter.
+// released returns the decision that drops the group of a held dead letter. The
+// dead letter of a message that is no event drops none.
 func (r rules) released(in input, l *events.DeadLetter) decision {
-	reason := events.DropRetries
-	if in.err != nil && !errors.Is(in.err, events.ErrNewerSchema) {
-		reason = events.DropMalformed
+	if in.err != nil {
+		return decision{}
 	}
-	return r.drop(in, reason, l.Reason)
+	return r.drop(in, events.DropRetries, l.Reason)
 }

@@ -153,23 +153,47 @@ func TestABatchThatFailsAsAWhole(t *testing.T) {
 	}
 }
 
-func TestMalformedPayload(t *testing.T) {
+// TestNoEvent publishes messages that are no events, with the name of an event
+// that follows. They become dead letters and end no group.
+func TestNoEvent(t *testing.T) {
 	bus := natstest.Bus(t)
 	broken := eventstest.Encode(eventstest.Posed(run, 3, 5))
 	broken.Encoding, broken.Data = events.EncodingNone, []byte("no msgpack")
-	if err := bus.Publish(bounded(t), broken); err != nil {
+	foreign := eventstest.Encode(eventstest.Posed(run, 3, 6))
+	foreign.ID = strings.Repeat("ab", 16)
+	newer := eventstest.Encode(eventstest.Posed(run, 3, 7))
+	newer.SchemaVersion = 999
+	if err := bus.Publish(bounded(t), broken, foreign, newer); err != nil {
 		t.Fatal(err)
 	}
 	post(t, bus, 1)
 	c := config(bus, stage.Each(answer))
-	c.Batch = 2
+	c.Batch = 4
 	start(t, c)
-	g := collect(t, bus, 1, events.TypeGroupDropped)[0].Payload.(*events.GroupDropped)
-	if g.Reason != events.DropMalformed || g.Step != 3 || g.Slot != 5 || !strings.Contains(g.Detail, broken.ID) {
-		t.Errorf("dropped: %+v", g)
-	}
 	collect(t, bus, 1, events.TypeCodeSampled)
 	settled(t, bus)
+	letters, err := bus.DeadLetters(bounded(t), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reasons []string
+	for i := range letters {
+		reasons = append(reasons, letters[i].Reason)
+	}
+	all := strings.Join(reasons, "\n")
+	for _, want := range []string{"malformed payload", "does not derive", "newer than this build"} {
+		if !strings.Contains(all, want) || len(letters) != 3 {
+			t.Errorf("%d dead letters, want 3 and %q: %s", len(letters), want, all)
+		}
+	}
+	marker := eventstest.Encode(events.Caused(eventstest.Posed(run, 1, 0), "marker", eventstest.At,
+		&events.GroupDropped{Stage: "x", Reason: events.DropStale}))
+	if err := bus.Publish(bounded(t), marker); err != nil {
+		t.Fatal(err)
+	}
+	if first := collect(t, bus, 1, events.TypeGroupDropped)[0]; first.Source != "marker" {
+		t.Errorf("group %s was dropped for a message that is no event", first.Group)
+	}
 }
 
 // An output that contradicts a stored event drops the group; the other outputs
