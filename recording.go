@@ -227,7 +227,14 @@ func (r *recording) countAttempts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if record.Message.Type == events.TypeRunStarted {
+			r.attempt++
+			r.completed = false
+		}
 		e, err := record.Decode()
+		if eventlog.IsUnreadable(err) {
+			continue // logs of earlier builds may have such an event
+		}
 		if err != nil {
 			return err
 		}
@@ -235,8 +242,6 @@ func (r *recording) countAttempts(ctx context.Context) error {
 			r.completed = finished.Reason == events.RunCompleted && finished.Steps >= r.settings.steps(r.problems)
 			continue
 		}
-		r.attempt++
-		r.completed = false
 		started := e.Payload.(*events.RunStarted)
 		for role, was := range map[events.Role]events.Checkpoint{events.RoleCode: started.Code, events.RoleTest: started.Test} {
 			if was.SHA256 != r.start[role].SHA256 {

@@ -17,7 +17,12 @@ const firstYear, lastYear = 1970, 2199
 // quarantines it, and every other reader ignores it. So all readers of a run read
 // the same events, whoever publishes.
 func (m *Message) Admit() (*Event, error) {
-	p, err := m.Payload()
+	return m.AdmitRaw(func([]byte, func() string) error { return nil })
+}
+
+// AdmitRaw is Admit that calls use as WithRaw does.
+func (m *Message) AdmitRaw(use func(raw []byte, hash func() string) error) (*Event, error) {
+	p, err := m.decode(false, use)
 	if err != nil {
 		return nil, err
 	}
@@ -34,14 +39,14 @@ func (e *Event) Check() error {
 		return invalid("time", "%s is not within the years %d to %d", e.Time.Format(time.RFC3339), firstYear, lastYear)
 	}
 	want, caused := causeOf[e.Type]
-	id := DeriveID(e.CausationID, e.Type)
+	id := rootID(e.Run, e.Type, e.Group)
 	switch {
-	case e.CausationID == "" && caused:
+	case e.CausationID != "" && !e.mayFollow():
+		return invalid("causationid", "%s is no event from which %s of the group follows", e.CausationID, e.Type)
+	case e.CausationID != "":
+		id = DeriveID(e.CausationID, e.Type)
+	case caused:
 		return invalid("causationid", "is empty, but %s follows from %s", e.Type, want)
-	case e.CausationID == "":
-		id = rootID(e.Run, e.Type, e.Group)
-	case !caused && e.Type != TypeGroupDropped:
-		return invalid("causationid", "%s follows from no event", e.Type)
 	}
 	if e.ID != id {
 		return invalid("id", "%s does not derive from the cause, or from run, type and group", e.ID)
@@ -50,4 +55,28 @@ func (e *Event) Check() error {
 		return fmt.Errorf("%s %s: %w", e.Type, e.Group, invalid("plan", "is that of group %s", clip(plan.GroupID())))
 	}
 	return nil
+}
+
+// mayFollow reports whether the cause is an event of the same group. The log
+// checks that it has the cause.
+func (e *Event) mayFollow() bool {
+	if _, ok := causeOf[e.Type]; !ok && e.Type != TypeGroupDropped {
+		return false
+	}
+	cause := rootID(e.Run, TypeProblemPosed, e.Group)
+	return e.CausationID == cause || descends(e.CausationID, cause, TypeProblemPosed)
+}
+
+// descends reports whether id is that of an event that follows from the event
+// root of type t, directly or not.
+func descends(id, root string, t Type) bool {
+	for effect, cause := range causeOf {
+		if cause != t {
+			continue
+		}
+		if next := DeriveID(root, effect); id == next || descends(id, next, effect) {
+			return true
+		}
+	}
+	return false
 }

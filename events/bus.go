@@ -107,12 +107,17 @@ type ReadConfig struct {
 	Run   string
 	Types []Type   // event types read; empty for all
 	From  Position // read the messages after it
+	// Malformed makes Next return messages that are no events, as a
+	// *MalformedError with the position after them. Otherwise the reader logs and
+	// skips them.
+	Malformed bool
 }
 
 // Reader reads messages in order.
 type Reader interface {
 	// Next waits for the next message and returns it with the position after
-	// it. It returns ctx.Err() when ctx ends and ErrClosed after Close.
+	// it. It returns ctx.Err() when ctx ends and ErrClosed after Close. After a
+	// *MalformedError it can be called again.
 	Next(ctx context.Context) (Message, Position, error)
 	// Close ends the reader.
 	Close() error

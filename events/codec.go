@@ -163,7 +163,8 @@ func (m *Message) DecodeTexts() (*Event, error) { return m.event(true) }
 func (m *Message) event(textsOnly bool) (*Event, error) {
 	e := &Event{Envelope: m.Envelope}
 	var err error
-	if e.Payload, err = m.decode(textsOnly, func(hash func() string) { e.hash = hash() }); err != nil {
+	take := func(_ []byte, hash func() string) error { e.hash = hash(); return nil }
+	if e.Payload, err = m.decode(textsOnly, take); err != nil {
 		return nil, err
 	}
 	e.SchemaVersion = registry[m.Type].version
@@ -183,11 +184,12 @@ func (m *Message) Again() (*Event, error) {
 }
 
 // Payload is Decode without envelope and hash: for readers that cause no events.
-func (m *Message) Payload() (Payload, error) { return m.decode(false, func(func() string) {}) }
+func (m *Message) Payload() (Payload, error) {
+	return m.decode(false, func([]byte, func() string) error { return nil })
+}
 
-// decode calls take with a function that returns the hash of the payload as it
-// is in the message.
-func (m *Message) decode(textsOnly bool, take func(hash func() string)) (Payload, error) {
+// decode calls take with the payload as it is in the message, as WithRaw does.
+func (m *Message) decode(textsOnly bool, take func(raw []byte, hash func() string) error) (Payload, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
@@ -204,8 +206,7 @@ func (m *Message) decode(textsOnly bool, take func(hash func() string)) (Payload
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", m.Type, m.Group, err)
 		}
-		take(hash)
-		return nil
+		return take(raw, hash)
 	})
 	if err != nil {
 		return nil, err

@@ -38,11 +38,11 @@ func (f *Follower) SetBudget(budget time.Duration) {
 }
 
 // Follow applies the events of a run after from, in order, until ctx ends or the
-// bus is closed, and returns nil then. It returns an error of the bus. An event
-// that cannot be decoded is counted and skipped, because it does not end the run
-// either. Two calls must not run at the same time.
+// bus is closed, and returns nil then. It returns an error of the bus. A message
+// that is no event is counted as quarantined, as the recorder does. Two calls must
+// not run at the same time.
 func (f *Follower) Follow(ctx context.Context, bus Bus, run string, from events.Position) error {
-	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, From: from})
+	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, From: from, Malformed: true})
 	if err != nil {
 		return fmt.Errorf("dashboard: read run %s: %w", run, err)
 	}
@@ -51,6 +51,11 @@ func (f *Follower) Follow(ctx context.Context, bus Bus, run string, from events.
 	defer f.setFollowing(false)
 	for {
 		message, _, err := reader.Next(ctx)
+		var malformed *events.MalformedError
+		if errors.As(err, &malformed) {
+			f.quarantine()
+			continue
+		}
 		if ctx.Err() != nil || errors.Is(err, events.ErrClosed) {
 			return nil
 		}
@@ -62,24 +67,29 @@ func (f *Follower) Follow(ctx context.Context, bus Bus, run string, from events.
 }
 
 func (f *Follower) apply(message *events.Message) {
-	event := &events.Event{Envelope: message.Envelope}
-	readable := true
-	if Needs(message.Type) {
-		if decoded, err := message.Decode(); err != nil {
-			readable = false
-		} else {
-			event = decoded
-		}
+	event, err := message.Admit()
+	if err != nil {
+		f.quarantine()
+		return
+	}
+	needed := Needs(message.Type)
+	if !needed {
+		event.Payload = nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state.Apply(event)
-	switch {
-	case !Needs(message.Type):
+	if !needed {
 		f.state.Buffer(message)
-	case !readable:
-		f.state.Unreadable++
 	}
+	f.changed()
+}
+
+// quarantine counts a message that is no event.
+func (f *Follower) quarantine() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state.Quarantined++
 	f.changed()
 }
 

@@ -3,10 +3,13 @@ package dashboard
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"codea1/events"
 	"codea1/events/natsbus/natstest"
@@ -126,22 +129,43 @@ func (r *reader) Next(context.Context) (events.Message, events.Position, error) 
 	return m, "1", nil
 }
 
-func TestFollowSkipsUnreadableEvents(t *testing.T) {
+// TestFollowCountsMessagesThatAreNoEvents: such a message is counted and changes
+// nothing else.
+func TestFollowCountsMessagesThatAreNoEvents(t *testing.T) {
 	messages := encode(t, start()...)
-	messages[1].Data = []byte{0xc1} // group.rewarded: not msgpack
-	posed := messages[1]
-	posed.Type = events.TypeProblemPosed // its payload is not decoded
-	gone := errors.New("the broker has ended")
-	f := NewFollower()
-	err := f.Follow(t.Context(), &reader{messages: append(messages, posed), err: gone}, "r1", events.Start)
-	if !errors.Is(err, gone) || !strings.Contains(err.Error(), "r1") {
-		t.Errorf("have %v, want %v and the run's name", err, gone)
+	var hostile []events.Message
+	for _, m := range messages {
+		bytes, id := m, m
+		bytes.Encoding, bytes.Data = events.EncodingNone, []byte{0xc1}
+		id.ID = strings.Repeat("ab", 16)
+		hostile = append(hostile, bytes, id, m)
 	}
-	f.View(func(s *State) {
-		if s.Total() != 5 || s.Unreadable != 1 || s.Rewarded != 0 {
-			t.Errorf("%d events, %d unreadable, %d rewarded", s.Total(), s.Unreadable, s.Rewarded)
+	gone := errors.New("the broker has ended")
+	want, got := NewFollower(), NewFollower()
+	for f, list := range map[*Follower][]events.Message{want: messages, got: hostile} {
+		if err := f.Follow(t.Context(), &reader{messages: list, err: gone}, "r1", events.Start); !errors.Is(err, gone) || !strings.Contains(err.Error(), "r1") {
+			t.Errorf("have %v, want %v and the run's name", err, gone)
 		}
+	}
+	got.View(func(s *State) {
+		if s.Quarantined != int64(2*len(messages)) {
+			t.Errorf("%d messages are quarantined", s.Quarantined)
+		}
+		s.Quarantined = 0
 	})
+	state := func(f *Follower) (text string) {
+		f.View(func(s *State) {
+			raw, err := json.Marshal(s.Snapshot())
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(raw)
+		})
+		return text
+	}
+	if d := cmp.Diff(state(want), state(got)); d != "" {
+		t.Errorf("another state:\n%s", d)
+	}
 }
 
 func TestSubscribersAreNotifiedOnceForManyChanges(t *testing.T) {

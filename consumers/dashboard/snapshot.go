@@ -25,7 +25,7 @@ type Snapshot struct {
 	SecondsLeft     number      `json:"seconds_left"`
 	EventsPerSecond number      `json:"events_per_second"`
 	EventCount      int64       `json:"event_count"`
-	Unreadable      int64       `json:"unreadable"`
+	Quarantined     int64       `json:"quarantined"`
 	Events          []object    `json:"events"`
 	Rewarded        int64       `json:"rewarded"`
 	Dropped         int64       `json:"dropped"`
@@ -72,7 +72,7 @@ func (s *State) Snapshot() Snapshot {
 	out := Snapshot{
 		Run: s.Run, Attempt: s.Attempt, Started: known(s.Started), Last: known(s.Last),
 		ProblemSet: s.ProblemSet, Problems: s.Problems, Progress: s.Progress(), Reason: s.Finished,
-		SecondsLeft: number(math.NaN()), EventsPerSecond: number(s.PerSecond()), EventCount: s.Total(), Unreadable: s.Unreadable,
+		SecondsLeft: number(math.NaN()), EventsPerSecond: number(s.PerSecond()), EventCount: s.Total(), Quarantined: s.Quarantined,
 		Events: counts(s.Events), Rewarded: s.Rewarded, Dropped: s.Dropped, Drops: counts(s.Drops),
 		RecentDrops: []Drop{}, Policies: []object{}, Evals: []object{},
 		Book:   object{"size": s.Book.Size(), "entered": s.Book.Entered, "left": s.Book.Left},

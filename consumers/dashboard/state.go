@@ -33,8 +33,8 @@ type State struct {
 	Build      string // of the program of the latest attempt
 	Config     string // its whole configuration, YAML
 
-	Events     map[events.Type]int64 // by type
-	Unreadable int64                 // events with a payload that could not be decoded
+	Events      map[events.Type]int64 // by type
+	Quarantined int64                 // messages that are no events of the run
 
 	Rewarded    int64 // training groups
 	Dropped     int64 // groups of either purpose

@@ -21,7 +21,12 @@ type script struct {
 }
 
 func (s *script) event(group string, payload events.Payload) *events.Event {
-	return events.New("r1", group, "test-0", s.at, payload)
+	e := events.New("r1", group, "test-0", s.at, payload)
+	if _, follows := events.Causes()[e.Type]; follows {
+		e = events.Caused(events.New("r1", group, "test-0", s.at, &events.ProblemPosed{}), "test-0", s.at, payload)
+		e.CausationHash = strings.Repeat("ab", 32)
+	}
+	return e
 }
 
 func (s *script) started(attempt, steps int) *events.Event {

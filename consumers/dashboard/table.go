@@ -28,8 +28,8 @@ func Table(s *State, runDir string) string {
 	}
 	row("Mistake Book", "%s tests (%s entered, %s left)", thousands(s.Book.Size()), thousands(s.Book.Entered), thousands(s.Book.Left))
 	row("Events", "%s", thousands(s.Total()))
-	if s.Unreadable > 0 {
-		row("Unreadable events", "%s", thousands(s.Unreadable))
+	if s.Quarantined > 0 {
+		row("Quarantined messages", "%s", thousands(s.Quarantined))
 	}
 	row("Groups rewarded", "%s", thousands(s.Rewarded))
 	row("Groups dropped", "%s", dropped(s))

@@ -1,6 +1,7 @@
 package kafkabus_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -177,6 +178,20 @@ func TestForeignRecords(t *testing.T) {
 	for range 3 { // the malformed record; the payload, for both
 		if line := <-log.C; !strings.HasPrefix(line, "ERROR") {
 			t.Errorf("logged %q", line)
+		}
+	}
+	// A reader that asks for malformed payloads gets them in their place.
+	if r, err = bus.Read(ctx, events.ReadConfig{Run: "r1", Malformed: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{list[0].ID, "", list[1].ID} {
+		m, position, err := r.Next(ctx)
+		var malformed *events.MalformedError
+		if want != m.ID || errors.As(err, &malformed) != (want == "") || position == "" {
+			t.Errorf("next: %s at %q, %v, want event %q", m.ID, position, err, want)
+		}
+		if malformed != nil && (malformed.Place == "" || !strings.Contains(malformed.Header, "ce_id: "+list[0].ID) || !bytes.Equal(malformed.Data, list[0].Data)) {
+			t.Errorf("%+v", malformed)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
-	r := &reader{bus: b}
+	r := &reader{bus: b, malformed: config.Malformed}
 	if config.From != events.Start {
 		from, err := strconv.ParseUint(string(config.From), 10, 63)
 		if err != nil {
@@ -52,18 +52,19 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 }
 
 type reader struct {
-	bus     *Bus
-	control *control
-	types   map[events.Type]bool // nil for all
-	session *client.Session
-	ctx     context.Context // ends with Close
+	bus       *Bus
+	control   *control
+	types     map[events.Type]bool // nil for all
+	malformed bool                 // return malformed messages
+	session   *client.Session
+	ctx       context.Context // ends with Close
 
 	at       int64 // control offset from which to read
 	payloads *payloadReader
 }
 
-// Next implements events.Reader. It waits until an outage ends. It logs and
-// skips a payload that is not the event of its change.
+// Next implements events.Reader. It waits until an outage ends. A payload that is
+// not the event of its change is malformed.
 func (r *reader) Next(ctx context.Context) (events.Message, events.Position, error) {
 	if err := r.session.Begin(ctx); err != nil {
 		return events.Message{}, "", err
@@ -80,11 +81,14 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 		}
 		r.at = e.at + 1
 		m, err := rec.message(r.control.run, &e)
-		if err != nil {
-			r.bus.logger.Error("kafka: skipped a malformed payload", "run", r.control.run, "position", r.at, "error", err)
-			continue
+		position := events.Position(strconv.FormatInt(r.at, 10))
+		if err == nil {
+			return m, position, nil
 		}
-		return m, events.Position(strconv.FormatInt(r.at, 10)), nil
+		if r.malformed {
+			return events.Message{}, position, rec.malformed(&e, err)
+		}
+		r.bus.logger.Error("kafka: skipped a malformed payload", "run", r.control.run, "position", r.at, "error", err)
 	}
 }
 

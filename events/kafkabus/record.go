@@ -49,6 +49,15 @@ func (r *record) message(run string, want *storedEvent) (events.Message, error) 
 	return m, nil
 }
 
+// malformed describes a record that is not the event want.
+func (r *record) malformed(want *storedEvent, err error) *events.MalformedError {
+	e := &events.MalformedError{Place: fmt.Sprintf("%s partition %d offset %d", payloadTopic(want.typ), want.partition, want.offset), Data: r.value, Err: err}
+	for i := range r.headers {
+		e.AddHeader(r.headers[i].Key, string(r.headers[i].Value))
+	}
+	return e
+}
+
 // produce stores records as one batch, all or none, and returns the offset of
 // the first. On success every broker in sync has them; after an error they may
 // be stored or not.

@@ -1,9 +1,11 @@
 package natsbus_test
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +86,22 @@ func TestForeignMessages(t *testing.T) {
 		if line := <-log.C; !strings.HasPrefix(line, "ERROR") {
 			t.Errorf("logged %q", line)
 		}
+	}
+	// A reader that asks for malformed messages gets them in their place.
+	r, err = bus.Read(ctx, events.ReadConfig{Run: "r1", Malformed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []*nats.Msg{lying, bare} {
+		_, position, err := r.Next(ctx)
+		var malformed *events.MalformedError
+		if !errors.As(err, &malformed) || malformed.Place != want.Subject || !bytes.Equal(malformed.Data, want.Data) ||
+			len(malformed.Header) != 0 != (want == lying) || position != events.Position(strconv.Itoa(i+1)) {
+			t.Errorf("next: %v at %q: %+v", err, position, malformed)
+		}
+	}
+	if m, position, err := r.Next(ctx); err != nil || m.ID != real.ID || position != "3" {
+		t.Errorf("next: %s at %q, %v", m.Group, position, err)
 	}
 	for {
 		lag, err := bus.Lag(ctx, "r1", "worker")

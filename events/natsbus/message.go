@@ -2,6 +2,8 @@ package natsbus
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -25,6 +27,17 @@ func toNATS(m *events.Message) *nats.Msg {
 // fromNATS returns the event of a JetStream message.
 func fromNATS(msg jetstream.Msg) (events.Message, error) {
 	return parse(msg.Subject(), msg.Headers(), msg.Data())
+}
+
+// malformed describes a message that is no event.
+func malformed(msg jetstream.Msg, err error) *events.MalformedError {
+	e := &events.MalformedError{Place: msg.Subject(), Data: msg.Data(), Err: err}
+	for _, name := range slices.Sorted(maps.Keys(msg.Headers())) {
+		for _, value := range msg.Headers()[name] {
+			e.AddHeader(name, value)
+		}
+	}
+	return e
 }
 
 // parse refuses headers of another event than that of the subject.

@@ -30,7 +30,7 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
-	r := &reader{bus: b, run: config.Run, subjects: filterOf(config.Run, config.Types)}
+	r := &reader{bus: b, run: config.Run, subjects: filterOf(config.Run, config.Types), malformed: config.Malformed}
 	if config.From != events.Start {
 		var err error
 		if r.last, err = strconv.ParseUint(string(config.From), 10, 63); err != nil {
@@ -55,11 +55,12 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 // every irregularity (a gap in its numbering, a lost connection, no answer) it
 // makes a new consumer that starts after the last returned message.
 type reader struct {
-	bus      *Bus
-	run      string
-	subjects []string
-	session  *client.Session
-	ctx      context.Context // ends with Close
+	bus       *Bus
+	run       string
+	subjects  []string
+	malformed bool // return malformed messages
+	session   *client.Session
+	ctx       context.Context // ends with Close
 
 	last      uint64 // stream sequence of the last returned message
 	consumer  jetstream.Consumer
@@ -67,8 +68,7 @@ type reader struct {
 	ahead     *request // requested messages
 }
 
-// Next implements events.Reader. It waits until a lost connection is back. It
-// logs and skips a malformed message.
+// Next implements events.Reader. It waits until a lost connection is back.
 func (r *reader) Next(ctx context.Context) (events.Message, events.Position, error) {
 	if err := r.session.Begin(ctx); err != nil {
 		return events.Message{}, "", err
@@ -80,11 +80,14 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 			return events.Message{}, "", err
 		}
 		m, err := fromNATS(msg)
-		if err != nil {
-			r.bus.logger.Error("nats: skipped a malformed message", "position", r.last, "error", err)
-			continue
+		position := events.Position(strconv.FormatUint(r.last, 10))
+		if err == nil {
+			return m, position, nil
 		}
-		return m, events.Position(strconv.FormatUint(r.last, 10)), nil
+		if r.malformed {
+			return events.Message{}, position, malformed(msg, err)
+		}
+		r.bus.logger.Error("nats: skipped a malformed message", "position", r.last, "error", err)
 	}
 }
 

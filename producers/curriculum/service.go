@@ -72,9 +72,9 @@ func (s *Service) Observe(logged []events.Message) error {
 		case events.TypeGroupDropped:
 			s.Curriculum.ObserveEnded(m.Group)
 		case events.TypePolicyUpdated:
-			e, err := m.Decode()
+			e, err := m.Admit()
 			if err != nil {
-				return fmt.Errorf("curriculum: %w", err)
+				continue // logs of earlier builds may have such an event
 			}
 			p := e.Payload.(*events.PolicyUpdated)
 			before := s.Curriculum.Trained()

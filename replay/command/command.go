@@ -32,6 +32,7 @@ type Command struct {
 	Explain    ExplainCommand    `cmd:"" help:"Explain a group from its problem to the weights, or the update of a step."`
 	Export     ExportCommand     `cmd:"" help:"Write events, or tables of answers and tests, as JSONL or parquet."`
 	Fork       ForkCommand       `cmd:"" help:"Make a new run that shares the beginning of another; train --resume continues it."`
+	Quarantine QuarantineCommand `cmd:"" help:"List the messages on the bus of a run that are no events of it."`
 	Rebuild    RebuildCommand    `cmd:"" help:"Rebuild a run's log, Mistake Book and configuration from its events, in another directory."`
 	Rescore    RescoreCommand    `cmd:"" help:"Reward the groups of a run under another recipe, and report the differences."`
 	Retrain    RetrainCommand    `cmd:"" help:"Train a run's models again from its log, and compare the weights of every version."`

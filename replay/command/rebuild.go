@@ -27,12 +27,14 @@ type RebuildCommand struct {
 
 // rebuiltJSON is the report as --json prints it.
 type rebuiltJSON struct {
-	Log     string    `json:"log"`
-	Events  uint64    `json:"events"`
-	Chain   string    `json:"chain"`
-	Refused uint64    `json:"refused"`
-	Tests   int       `json:"tests"`
-	Newest  []version `json:"newest"`
+	Log     string `json:"log"`
+	Events  uint64 `json:"events"`
+	Chain   string `json:"chain"`
+	Refused uint64 `json:"refused"`
+	// Quarantine counts the messages that are no events of the run.
+	Quarantine eventlog.Quarantine `json:"quarantine"`
+	Tests      int                 `json:"tests"`
+	Newest     []version           `json:"newest"`
 }
 
 // Run makes a run directory with log and configuration from the events of a log or
@@ -114,12 +116,13 @@ func (c *RebuildCommand) runDirectory(host fork.Host) (dir, config string, err e
 func (c *RebuildCommand) print(out io.Writer, r *fork.Rebuilt) error {
 	newest := versions(r.Newest)
 	if c.JSON {
-		return export.NewLines(out).Encode(&rebuiltJSON{eventlog.Dir(c.Into), r.Events, r.Chain.String(), r.Refused, r.Tests, newest})
+		return export.NewLines(out).Encode(&rebuiltJSON{eventlog.Dir(c.Into), r.Events, r.Chain.String(), r.Refused, r.Quarantine, r.Tests, newest})
 	}
 	table := newTable(out)
 	fmt.Fprintf(table, "log\t%s\n", eventlog.Dir(c.Into))
 	fmt.Fprintf(table, "events\t%d, the chain ends with %s\n", r.Events, r.Chain)
 	fmt.Fprintf(table, "left out\t%d descend from a payload that does not stand\n", r.Refused)
+	fmt.Fprintf(table, "quarantine\t%s\n", quarantineRow(&r.Quarantine))
 	fmt.Fprintf(table, "mistake book\t%d tests\n", r.Tests)
 	for _, v := range newest {
 		fmt.Fprintf(table, "%s v%d\t%s\n\tsha256 %s\n", v.Role, v.Version, v.URI, v.SHA256)

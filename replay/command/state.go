@@ -34,6 +34,8 @@ type stateJSON struct {
 	Metrics     state.Metrics     `json:"metrics"`
 	Checkpoints state.Checkpoints `json:"checkpoints"`
 	Tests       int               `json:"tests"` // in the Mistake Book
+	// Quarantine counts the messages at the end of the log that are no events.
+	Quarantine eventlog.Quarantine `json:"quarantine"`
 }
 
 // Run prints the state of a run.
@@ -65,7 +67,7 @@ func (c *StateCommand) report(ctx context.Context, l *eventlog.Log) (*stateJSON,
 	if err != nil {
 		return nil, err
 	}
-	return &stateJSON{l.Dir(), seq, s.Cursor.Trained(), s.Cursor, s.Metrics, s.Checkpoints, book.Size()}, nil
+	return &stateJSON{l.Dir(), seq, s.Cursor.Trained(), s.Cursor, s.Metrics, s.Checkpoints, book.Size(), l.Quarantine()}, nil
 }
 
 func (r *stateJSON) print(out io.Writer, steps int) error {
@@ -84,6 +86,7 @@ func (r *stateJSON) print(out io.Writer, steps int) error {
 			tag, x.Posed, x.Scored, x.Dropped, x.Correct, x.Answers, x.Right, x.Stated, x.Found, x.Defective)
 	}
 	fmt.Fprintf(table, "mistake book\t%d tests\n", r.Tests)
+	fmt.Fprintf(table, "quarantine\t%s\n", quarantineRow(&r.Quarantine))
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
 		if v := r.Checkpoints.Newest(role); v != nil {
 			fmt.Fprintf(table, "%s v%d\t%s (event %d)\n\tsha256 %s\n", role, v.Version, v.URI, v.Seq, v.SHA256)

@@ -22,6 +22,9 @@ type VerifyCommand struct {
 	JSON bool `name:"json" help:"Print the report as one JSON object."`
 }
 
+// namedQuarantine is the number of quarantined messages that verify names.
+const namedQuarantine = 10
+
 // verified is a report as --json prints it.
 type verified struct {
 	Log string `json:"log"`
@@ -59,6 +62,13 @@ func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 		audited, err = audit.Check(ctx, l, parent.Recipes, meter.at)
 		meter.finish()
 	}
+	var some []eventlog.Quarantined
+	for q, qErr := range l.Quarantined(ctx) {
+		if err = errors.Join(err, qErr); err != nil || len(some) == namedQuarantine {
+			break
+		}
+		some = append(some, q)
+	}
 	var origins []events.Origin
 	if err == nil {
 		origins, err = fork.CheckOrigins(ctx, l)
@@ -66,7 +76,7 @@ func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 	if err := errors.Join(err, l.Close()); err != nil {
 		return err
 	}
-	if err := c.print(out, l.Dir(), &report, &audited, origins); err != nil {
+	if err := c.print(out, l.Dir(), &report, some, &audited, origins); err != nil {
 		return err
 	}
 	if audited.Found > 0 {
@@ -75,7 +85,7 @@ func (c *VerifyCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 	return nil
 }
 
-func (c *VerifyCommand) print(out io.Writer, dir string, r *eventlog.Report, h *audit.Report, origins []events.Origin) error {
+func (c *VerifyCommand) print(out io.Writer, dir string, r *eventlog.Report, some []eventlog.Quarantined, h *audit.Report, origins []events.Origin) error {
 	if c.JSON {
 		v := verified{Log: dir, Report: *r, Audit: h}
 		for _, o := range origins {
@@ -90,6 +100,11 @@ func (c *VerifyCommand) print(out io.Writer, dir string, r *eventlog.Report, h *
 		fmt.Fprintf(table, "  %s\t%d\n", t, r.ByType[t])
 	}
 	fmt.Fprintf(table, "left out\t%d descend from a payload that does not stand\n", r.Refused)
+	fmt.Fprintf(table, "quarantine\t%s\n", quarantineRow(&r.Quarantine))
+	for i := range some {
+		q := &some[i]
+		fmt.Fprintf(table, "\tmessage %d after event %d: %s %s: %s\n", q.Number, q.After, harmless(string(q.Type)), harmless(q.Group+q.Place), harmless(q.Reason))
+	}
 	if r.Compacted > 0 {
 		fmt.Fprintf(table, "compacted\t%d payloads are without their token ids and log-probs\n", r.Compacted)
 	}

@@ -20,11 +20,11 @@ import (
 type outcome int
 
 const (
-	admitted  outcome = iota // it gets the next sequence number
-	duplicate                // it is in the log
-	replaced                 // another payload stands under its ID
-	refused                  // it descends from a payload that does not stand
-	rejected                 // its payload cannot be read
+	admitted    outcome = iota // it gets the next sequence number
+	duplicate                  // it is in the log
+	replaced                   // another payload stands under its ID
+	refused                    // it descends from a payload that does not stand
+	quarantined                // it is no event of the run
 )
 
 // candidate is a message of a batch.
@@ -35,7 +35,6 @@ type candidate struct {
 	bare     *Hash                 // of the payload without tokens
 	decoded  events.Payload        // of the types that package state reads; nil if it cannot be read
 	rewarded *events.GroupRewarded // changes the Mistake Book, or nil
-	err      error                 // reason of a rejection
 
 	outcome  outcome
 	standing eventID // if replaced or refused: the standing event
@@ -43,6 +42,9 @@ type candidate struct {
 	chained  int     // length of the part of the record that the chain covers
 	seq      uint64  // if admitted
 	chain    Hash
+
+	quarantined *Quarantined
+	counted     Quarantine // after it
 }
 
 // batch holds the messages of one append.
@@ -101,7 +103,7 @@ func prepare(ctx context.Context, incoming []Incoming) (*batch, error) {
 				if err := c.read(); err != nil {
 					return err
 				}
-				if c.outcome != rejected {
+				if c.outcome != quarantined {
 					c.value, c.chained = layOut(memory[starts[i]:starts[i]:starts[i+1]], c.record())
 				}
 			}
@@ -115,30 +117,50 @@ func prepare(ctx context.Context, incoming []Incoming) (*batch, error) {
 	return b, nil
 }
 
-// read sets the fields that follow from the message alone. An unreadable payload
-// sets c.err; an error means that this build must not continue.
+// read sets the fields that follow from the message alone. An error means that
+// this build must not continue.
 func (c *candidate) read() error {
+	m := &c.in.Message
+	if c.in.from != nil {
+		return c.readRecorded()
+	}
+	if c.in.Malformed != nil {
+		c.quarantine(nil)
+		return nil
+	}
+	e, err := m.AdmitRaw(c.hash)
+	if err != nil {
+		c.quarantine(err)
+		return nil
+	}
+	c.id = parseID(m.ID)
+	if state.ReadsPayload(m.Type) {
+		c.decoded = e.Payload
+		c.rewarded, _ = e.Payload.(*events.GroupRewarded)
+	}
+	return nil
+}
+
+// readRecorded is read for the record of another log, which may have an event that
+// this build would quarantine.
+func (c *candidate) readRecorded() error {
 	m := &c.in.Message
 	if err := m.Validate(); err != nil {
 		return fmt.Errorf("event %q: %w", m.ID, err)
 	}
 	c.id = parseID(m.ID)
 	if state.ReadsPayload(m.Type) {
-		e, err := m.Decode()
-		switch {
-		case errors.Is(err, events.ErrNewerSchema):
+		payload, err := m.Payload()
+		if errors.Is(err, events.ErrNewerSchema) {
 			return err // without it book and state would be wrong
-		case err == nil:
-			c.payload, c.decoded = parseHash(e.Hash()), e.Payload
-			c.rewarded, _ = e.Payload.(*events.GroupRewarded)
-			return nil
-		case m.Type == events.TypeGroupRewarded:
-			c.outcome, c.err = rejected, err
-			return nil
+		}
+		if err == nil {
+			c.decoded = payload
+			c.rewarded, _ = payload.(*events.GroupRewarded)
 		}
 	}
 	if err := m.WithRaw(c.hash); err != nil {
-		c.outcome, c.err = rejected, err
+		c.quarantine(err) // the chain hash of the new log then differs
 	}
 	return nil
 }
@@ -168,10 +190,12 @@ func (c *candidate) record() *Record {
 
 // tail is the end of the log, including the batch that is being committed.
 type tail struct {
-	seq     uint64 // last event, with its chain hash
-	chain   Hash
-	events  map[eventID]known   // of the batch being committed
-	refused map[refusal]eventID // likewise
+	seq        uint64 // last event, with its chain hash
+	chain      Hash
+	course     course
+	quarantine Quarantine
+	events     map[eventID]known   // of the batch being committed
+	refused    map[refusal]eventID // likewise
 }
 
 // admission decides about the messages of a batch, one by one. It knows the log,
@@ -192,7 +216,7 @@ func (l *Log) admit(b *batch) (tail, error) {
 		b.txn = l.db.NewTransaction(true)
 	}
 	a := admission{log: l, view: view{l, b.txn}, before: &l.tail, tail: tail{
-		seq: l.tail.seq, chain: l.tail.chain,
+		seq: l.tail.seq, chain: l.tail.chain, course: l.tail.course.clone(), quarantine: l.tail.quarantine,
 		events: make(map[eventID]known, len(b.candidates)), refused: make(map[refusal]eventID),
 	}}
 	for i := range b.candidates {
@@ -209,8 +233,8 @@ func (l *Log) admit(b *batch) (tail, error) {
 }
 
 func (a *admission) decide(c *candidate) error {
-	if c.outcome == rejected {
-		return nil
+	if c.outcome == quarantined {
+		return a.quarantine.number(c, a.seq)
 	}
 	k, ok, err := a.find(c.id)
 	switch {
@@ -223,49 +247,60 @@ func (a *admission) decide(c *candidate) error {
 		c.outcome, c.standing = replaced, c.id
 		return nil
 	}
-	standing, stands, err := a.causeStands(&c.in.Message)
+	standing, fate, err := a.causeStands(&c.in.Message)
 	if err != nil {
 		return err
 	}
-	if !stands {
+	if fate == refused {
 		c.outcome, c.standing = refused, standing
 		a.refused[refusal{c.id, c.payload}] = standing
 		a.log.refuses = true
 		return nil
 	}
+	if c.in.from == nil {
+		err := a.course.next(c.decoded)
+		if fate == quarantined {
+			err = fmt.Errorf("its cause %s is not in the log before it", c.in.Message.CausationID)
+		}
+		if err != nil {
+			c.quarantine(err)
+			return a.quarantine.number(c, a.seq)
+		}
+	}
 	c.seq = a.seq + 1
 	c.chain = link(a.chain, c.seq, c.value, c.chained)
 	a.seq, a.chain = c.seq, c.chain
+	a.course.apply(c.decoded)
 	a.events[c.id] = known{c.seq, c.payload}
 	a.log.filter.add(c.id)
 	return nil
 }
 
-// causeStands reports whether the cause of a message allows it to enter: it has
-// no cause, the log has the cause with the same payload, or the log does not know
-// the cause. Otherwise it returns the standing event.
-func (a *admission) causeStands(m *events.Message) (standing eventID, stands bool, err error) {
+// causeStands returns what follows from the cause of a message: it is admitted if
+// it has no cause, or the log has the cause with the same payload; quarantined if
+// the log does not know the cause; and refused otherwise, with the standing event.
+func (a *admission) causeStands(m *events.Message) (standing eventID, fate outcome, err error) {
 	if m.CausationID == "" {
-		return eventID{}, true, nil
+		return eventID{}, admitted, nil
 	}
 	cause := refusal{parseID(m.CausationID), parseHash(m.CausationHash)}
 	k, ok, err := a.find(cause.id)
 	if err != nil {
-		return eventID{}, false, err
+		return eventID{}, refused, err
 	}
 	if ok && k.payload == cause.payload {
-		return eventID{}, true, nil
+		return eventID{}, admitted, nil
 	}
 	// A refused cause has the event for which it was refused. A cause with
 	// another payload is that event itself.
 	standing, wasRefused, err := a.findRefused(cause)
-	if err != nil {
-		return eventID{}, false, err
+	if err != nil || wasRefused {
+		return standing, refused, err
 	}
-	if wasRefused {
-		return standing, false, nil
+	if ok {
+		return cause.id, refused, nil
 	}
-	return cause.id, !ok, nil
+	return eventID{}, quarantined, nil
 }
 
 func (a *admission) find(id eventID) (known, bool, error) {

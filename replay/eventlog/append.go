@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"syscall"
@@ -17,8 +18,19 @@ import (
 type Incoming struct {
 	Message  events.Message
 	Position events.Position
+	// Malformed describes a message whose headers are those of no event, instead
+	// of Message.
+	Malformed *events.MalformedError
 
 	from *Record // in another log, or nil
+}
+
+// size returns the size of the payload.
+func (in *Incoming) size() int {
+	if in.Malformed != nil {
+		return len(in.Malformed.Data)
+	}
+	return len(in.Message.Data)
 }
 
 // Appended is the result of an append.
@@ -27,7 +39,7 @@ type Appended struct {
 	Messages    []events.Message // the new events, in order
 	Duplicates  int              // events that were in the log
 	Conflicts   []Conflict
-	Rejected    []Rejection
+	Quarantined []Quarantined // kept or only counted
 }
 
 // Conflict is a message that is not in the log because of another payload under
@@ -43,12 +55,6 @@ type Conflict struct {
 // Descends reports whether the message descends from a payload that does not
 // stand. Its group can then not end.
 func (c *Conflict) Descends() bool { return c.Standing != c.Message.ID }
-
-// Rejection is a message that is not in the log because it cannot be read.
-type Rejection struct {
-	Message events.Message
-	Err     error
-}
 
 // Append appends the new messages, in order. A message with the ID of an event in
 // the log is a duplicate. Sequence numbers count from 1 without a gap. Events, bus position
@@ -151,7 +157,7 @@ func (l *Log) mayCommit(ctx context.Context, batch []Incoming) error {
 	}
 	var size uint64
 	for i := range batch {
-		size += uint64(len(batch[i].Message.Data))
+		size += uint64(batch[i].size())
 	}
 	return l.checkSpace(size)
 }
@@ -230,6 +236,13 @@ func write(txn *badger.Txn, part []candidate) error {
 			if err := txn.Set(refusedKey(refusal{c.id, c.payload}), c.standing[:]); err != nil {
 				return err
 			}
+		case quarantined:
+			if c.value == nil {
+				continue // it is only counted
+			}
+			if err := txn.Set(quarantineKey(c.quarantined.Number), c.value); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -241,13 +254,16 @@ func write(txn *badger.Txn, part []candidate) error {
 func (l *Log) commit(txn *badger.Txn, part []candidate, withBook bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next, compacted := l.head, l.compacted
+	next, compacted, quarantine := l.head, l.compacted, l.quarantine
 	var changes []mistakes.Change
 	byCandidate := make([][]mistakes.Change, len(part))
 	large := uint64(0) // last event in the value log
 	for i := range part {
 		c := &part[i]
 		next.position = c.in.Position
+		if c.outcome == quarantined {
+			quarantine = c.counted
+		}
 		if c.outcome != admitted {
 			continue
 		}
@@ -263,7 +279,7 @@ func (l *Log) commit(txn *badger.Txn, part []candidate, withBook bool) error {
 			changes = append(changes, byCandidate[i]...)
 		}
 	}
-	err := l.writeEnds(txn, &next, compacted, large)
+	err := l.writeEnds(txn, &next, compacted, quarantine, large)
 	if err == nil {
 		err = l.writeBook(txn, next.seq, changes, withBook)
 	}
@@ -274,19 +290,28 @@ func (l *Log) commit(txn *badger.Txn, part []candidate, withBook bool) error {
 		l.book.Revert(changes)
 		return err
 	}
-	l.head, l.compacted = next, compacted
+	l.head, l.compacted, l.quarantine = next, compacted, quarantine
 	l.recent.addAll(part)
 	l.applyToState(part, byCandidate)
 	return nil
 }
 
 // writeEnds adds the new ends of the log to txn.
-func (l *Log) writeEnds(txn *badger.Txn, next *head, compacted compacted, large uint64) error {
+func (l *Log) writeEnds(txn *badger.Txn, next *head, compacted compacted, quarantine Quarantine, large uint64) error {
 	if err := txn.Set(keyHead, next.encode()); err != nil {
 		return err
 	}
 	if large != 0 {
 		if err := txn.Set(keyLarge, encodeSeq(large)); err != nil {
+			return err
+		}
+	}
+	if quarantine != l.quarantine {
+		value, err := json.Marshal(quarantine)
+		if err == nil {
+			err = txn.Set(keyQuarantine, value)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -323,8 +348,8 @@ func (a *Appended) add(part []candidate) {
 			a.Duplicates++
 		case replaced, refused:
 			a.Conflicts = append(a.Conflicts, Conflict{Message: m, Standing: c.standing.String()})
-		case rejected:
-			a.Rejected = append(a.Rejected, Rejection{Message: m, Err: c.err})
+		case quarantined:
+			a.Quarantined = append(a.Quarantined, *c.quarantined)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestBeginSeesTheBatchBefore(t *testing.T) {
 	batches := []*Pending{
 		mustBegin(t, l, at(0, first, standing)),
 		mustBegin(t, l, at(2, first, other, orphan)),
-		mustBegin(t, l, at(5, orphan, grandchild, standing)),
+		mustBegin(t, l, recorded(5, orphan, grandchild, standing)),
 	}
 	for i, want := range []struct{ fresh, duplicates, conflicts int }{{2, 0, 0}, {0, 1, 2}, {0, 1, 2}} {
 		appended, err := batches[i].Wait()

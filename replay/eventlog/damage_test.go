@@ -275,7 +275,7 @@ func appendLarge(t *testing.T, l *Log, n int) {
 		replaytest.Encode(t, p)
 		messages = append(messages, replaytest.Encode(t, replaytest.Sampled(p, replaytest.Noise(slot, 4000))))
 	}
-	mustAppend(t, l, at(0, messages...))
+	mustAppend(t, l, recorded(0, messages...)) // without their causes
 }
 
 // newestValueLog returns the value log that Badger repairs at the next opening.

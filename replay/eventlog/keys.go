@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 
 	"codea1/events"
 )
@@ -15,6 +16,8 @@ const (
 	spaceBook    = 'b' // problem, order: entry of the Mistake Book
 	spaceDeltas  = 'd' // sequence number: changes of the Mistake Book by that event
 	spaceRefused = 'r' // event ID, payload hash: the standing event
+
+	spaceQuarantine = 'q' // number: a message that is no event
 )
 
 var (
@@ -25,6 +28,8 @@ var (
 	keyState  = []byte("m/state")  // snapshot of the run's state
 	keyTokens = []byte("m/tokens") // end of compaction
 	keyIndex  = []byte("m/index")  // last event in a chunk of the index
+
+	keyQuarantine = []byte("m/quarantine") // counts of the messages that are no events
 )
 
 // FormatVersion is the version of the layout this build writes.
@@ -64,6 +69,15 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (h *Hash) UnmarshalText(text []byte) error {
+	if hex.DecodedLen(len(text)) != len(h) {
+		return fmt.Errorf("a hash of %d digits, want %d", len(text), hex.EncodedLen(len(h)))
+	}
+	_, err := hex.Decode(h[:], text)
+	return err
+}
 
 func hashOf(b []byte) Hash { return sha256.Sum256(b) }
 

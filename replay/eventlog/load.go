@@ -23,6 +23,9 @@ func (l *Log) load() error {
 	if l.compacted, err = v.compaction(); err != nil {
 		return err
 	}
+	if l.quarantine, err = v.quarantine(); err != nil {
+		return err
+	}
 	if err := v.checkTail(l.head); err != nil {
 		return err
 	}
@@ -40,8 +43,13 @@ func (l *Log) load() error {
 		return err
 	}
 	l.tail.seq, l.tail.chain = l.head.seq, l.head.chain
+	l.tail.quarantine = l.quarantine
 	l.refuses = v.has(spaceRefused)
-	return l.loadState(v)
+	if err := l.loadState(v); err != nil {
+		return err
+	}
+	l.tail.course = courseOf(l.state)
+	return nil
 }
 
 func (l *Log) checkFormat() error {

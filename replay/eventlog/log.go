@@ -79,6 +79,7 @@ type Log struct {
 	mu          sync.RWMutex
 	head        head
 	compacted   compacted
+	quarantine  Quarantine
 	book        *mistakes.Book
 	state       *state.State // nil in a log that is open for reading; committing guards it, too
 	stored      uint64       // event at which the last snapshot of the state was due

@@ -156,7 +156,7 @@ func TestAppendEqualsModel(t *testing.T) {
 					book.Apply(e.Payload.(*events.GroupRewarded))
 				}
 			}
-			if b.pending, err = l.Begin(t.Context(), at(position, batch...)); err != nil {
+			if b.pending, err = l.Begin(t.Context(), recorded(position, batch...)); err != nil {
 				rt.Fatal(err)
 			}
 			position += len(batch)
@@ -351,37 +351,4 @@ func TestFailedCommit(t *testing.T) {
 	if report := mustVerify(t, l); report.Events != 6 {
 		t.Errorf("%d events", report.Events)
 	}
-}
-
-func TestRejected(t *testing.T) {
-	l := openLog(t, t.TempDir(), Options{})
-	good := replaytest.Group(t, 299)
-	cut := good[1]
-	cut.Data = cut.Data[:len(cut.Data)-3]
-	empty := good[2]
-	empty.Data = []byte{0x80}
-	appended := mustAppend(t, l, at(0, good[0], cut, empty))
-	if len(appended.Rejected) != 2 || appended.Last != 1 || l.Position() != "p2" {
-		t.Fatalf("appended %+v, position %q", appended, l.Position())
-	}
-	for _, r := range appended.Rejected {
-		if r.Err == nil {
-			t.Errorf("%s is rejected without a reason", r.Message.Type)
-		}
-	}
-	// A later copy with a readable payload is appended.
-	if appended := mustAppend(t, l, at(3, good[1:]...)); appended.Last != 3 {
-		t.Fatalf("appended %+v", appended)
-	}
-	newer := replaytest.Group(t, 5)[2]
-	newer.SchemaVersion = 99
-	if _, err := l.Append(t.Context(), at(5, newer)); !errors.Is(err, events.ErrNewerSchema) {
-		t.Errorf("a newer schema: %v", err)
-	}
-	nameless := replaytest.Group(t, 5)[0]
-	nameless.ID = "x"
-	if _, err := l.Append(t.Context(), at(5, nameless)); err == nil {
-		t.Error("an envelope without an ID is taken")
-	}
-	mustVerify(t, l)
 }

@@ -74,6 +74,15 @@ func at(first int, messages ...events.Message) []Incoming {
 	return entries
 }
 
+// recorded is at for the records of another log, which the log does not quarantine.
+func recorded(first int, messages ...events.Message) []Incoming {
+	entries := at(first, messages...)
+	for i := range entries {
+		entries[i].from = &Record{Message: entries[i].Message}
+	}
+	return entries
+}
+
 func openLog(t testing.TB, dir string, options Options) *Log {
 	t.Helper()
 	l, err := Open(dir, options)

@@ -39,13 +39,16 @@ func RunName(ctx context.Context, log Reader) (string, error) {
 }
 
 // Decoded calls visit for every event of the types with its decoded form, in
-// order. An event that cannot be decoded is an error.
+// order. It leaves out an event that IsUnreadable.
 func Decoded(ctx context.Context, log Reader, types []events.Type, visit func(*Record, *events.Event) error) error {
 	for r, err := range log.Read(ctx, ReadOptions{Types: types}) {
 		if err != nil {
 			return err
 		}
 		e, err := r.Decode()
+		if IsUnreadable(err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -57,12 +57,10 @@ func (r *Record) Decode() (*events.Event, error) {
 	return e, nil
 }
 
-// IsUnreadable reports whether Record.Decode failed because the published payload
-// cannot be decoded. The log keeps such an event: it is neither damaged nor of a
-// newer schema.
-func IsUnreadable(err error) bool {
-	return err != nil && !errors.Is(err, errPayloadHash) && !errors.Is(err, events.ErrNewerSchema)
-}
+// IsUnreadable reports whether Record.Decode failed because this build cannot
+// decode the published payload. The log is not damaged. A recorder quarantines
+// such a message; logs of earlier builds may have it as an event.
+func IsUnreadable(err error) bool { return err != nil && !errors.Is(err, errPayloadHash) }
 
 // checkHash compares the hash of the stored payload with the hash that the chain
 // covers.

@@ -85,7 +85,7 @@ func NewRecorder(bus Bus, log *Log, config RecorderConfig) (*Recorder, error) {
 // Messages that have been read are still committed. Any other end is an error;
 // another call continues at the log's position.
 func (r *Recorder) Run(ctx context.Context) error {
-	reader, err := r.bus.Read(ctx, events.ReadConfig{Run: r.config.Run, From: r.log.Position()})
+	reader, err := r.bus.Read(ctx, events.ReadConfig{Run: r.config.Run, From: r.log.Position(), Malformed: true})
 	if err != nil {
 		return fmt.Errorf("recorder: read run %s: %w", r.config.Run, err)
 	}
@@ -115,12 +115,12 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 	group.Go(func() error {
 		defer close(entries)
 		for {
-			m, position, err := reader.Next(ctx)
+			next, err := Next(ctx, reader)
 			if err != nil {
 				return fmt.Errorf("recorder: read run %s: %w", r.config.Run, err)
 			}
 			select {
-			case entries <- Incoming{Message: m, Position: position}:
+			case entries <- next:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -159,6 +159,20 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 	return group.Wait()
 }
 
+// Next returns the next message of a reader with ReadConfig.Malformed.
+func Next(ctx context.Context, reader events.Reader) (Incoming, error) {
+	m, position, err := reader.Next(ctx)
+	var malformed *events.MalformedError
+	if errors.As(err, &malformed) {
+		err = nil
+	}
+	return Incoming{Message: m, Position: position, Malformed: malformed}, err
+}
+
+// loggedQuarantine is the number of quarantined messages that are logged one by
+// one. Of later ones, one in so many is logged: the publisher may make millions.
+const loggedQuarantine = 100
+
 // stopGrace is the time that a stopping recorder has to commit its messages.
 const stopGrace = 10 * time.Second
 
@@ -168,7 +182,7 @@ func (r *Recorder) collect(entries <-chan Incoming) []Incoming {
 	if !ok {
 		return nil
 	}
-	batch, size := []Incoming{first}, len(first.Message.Data)
+	batch, size := []Incoming{first}, first.size()
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
 	for len(batch) < r.maxBatch && size < maxBatchBytes {
@@ -178,7 +192,7 @@ func (r *Recorder) collect(entries <-chan Incoming) []Incoming {
 				return batch
 			}
 			batch = append(batch, e)
-			size += len(e.Message.Data)
+			size += e.size()
 		case <-timer.C:
 			return batch
 		}
@@ -192,9 +206,13 @@ func (r *Recorder) record(ctx context.Context, pending *Pending) error {
 	if err != nil {
 		return err
 	}
-	for _, rejection := range appended.Rejected {
-		r.config.Logger.Warn("message left out of the log: it cannot be read",
-			"event", rejection.Message.ID, "type", rejection.Message.Type, "group", rejection.Message.Group, "err", rejection.Err)
+	for i := range appended.Quarantined {
+		q := &appended.Quarantined[i]
+		if q.Number > loggedQuarantine && q.Number%loggedQuarantine != 0 {
+			continue
+		}
+		r.config.Logger.Warn("message quarantined: it is no event of the run", "number", q.Number, "position", q.Position,
+			"type", q.Type, "group", q.Group, "source", q.Source, "place", q.Place, "reason", q.Reason)
 	}
 	dropped := make(map[string]bool)
 	for _, c := range appended.Conflicts {

@@ -27,7 +27,7 @@ func TestFirstPayloadStands(t *testing.T) {
 	farFromLost := events.Caused(fromLost, "x", replaytest.Time, &events.StageHeartbeat{Stage: "x"})
 	mFarFromLost := replaytest.Encode(t, farFromLost)
 
-	appended := mustAppend(t, l, at(0, mp, mStands, mLost, mFromLost, mFarFromLost))
+	appended := mustAppend(t, l, recorded(0, mp, mStands, mLost, mFromLost, mFarFromLost))
 	want := []Conflict{
 		{Message: mLost, Standing: mStands.ID},
 		{Message: mFromLost, Standing: mStands.ID},
@@ -45,7 +45,7 @@ func TestFirstPayloadStands(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = openLog(t, dir, Options{})
-	appended = mustAppend(t, l, at(5, mFarFromLost, mFromLost, mLost, mStands))
+	appended = mustAppend(t, l, recorded(5, mFarFromLost, mFromLost, mLost, mStands))
 	if len(appended.Conflicts) != 3 || appended.Duplicates != 1 || len(appended.Messages) != 0 {
 		t.Fatalf("appended %+v", appended)
 	}
@@ -56,7 +56,7 @@ func TestFirstPayloadStands(t *testing.T) {
 
 	// The descendant of the standing payload has the ID of the refused one, and enters. The
 	// refused one is then a conflict with it.
-	appended = mustAppend(t, l, at(9, mFromStands, mFromLost, mFarFromLost))
+	appended = mustAppend(t, l, recorded(9, mFromStands, mFromLost, mFarFromLost))
 	want = []Conflict{
 		{Message: mFromLost, Standing: mFromStands.ID},
 		{Message: mFarFromLost, Standing: mStands.ID},
@@ -78,10 +78,15 @@ func TestFirstPayloadStands(t *testing.T) {
 	}
 }
 
-// An event with an unknown cause is appended: the cause may be older than the log.
-func TestUnknownCauseIsKept(t *testing.T) {
+// An event with an unknown cause is quarantined. A record of another log is
+// appended, because that log has it.
+func TestUnknownCause(t *testing.T) {
 	l := openLog(t, t.TempDir(), Options{})
-	if appended := mustAppend(t, l, at(0, replaytest.Group(t, 1)[1:]...)); appended.Last != 2 || appended.Conflicts != nil {
+	orphans := replaytest.Group(t, 1)[1:]
+	if appended := mustAppend(t, l, at(0, orphans...)); appended.Last != 0 || len(appended.Quarantined) != 2 {
+		t.Errorf("appended %+v", appended)
+	}
+	if appended := mustAppend(t, l, recorded(2, orphans...)); appended.Last != 2 || appended.Conflicts != nil {
 		t.Errorf("appended %+v", appended)
 	}
 }

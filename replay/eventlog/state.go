@@ -81,8 +81,8 @@ func (v view) fold(ctx context.Context, s *state.State, from, to uint64) error {
 			decoded, err := r.Decode()
 			if err == nil {
 				e.Payload = decoded.Payload
-			} else if !IsUnreadable(err) {
-				return false, err
+			} else if !IsUnreadable(err) || errors.Is(err, events.ErrNewerSchema) {
+				return false, err // without a newer payload the state would be wrong
 			}
 		}
 		if rewarded, ok := e.Payload.(*events.GroupRewarded); ok {

@@ -15,13 +15,15 @@ import (
 
 // Report describes a log without damage.
 type Report struct {
-	Events    uint64                 `json:"events"`
-	Chain     Hash                   `json:"chain"` // of the last event
-	ByType    map[events.Type]uint64 `json:"by_type"`
-	Refused   uint64                 `json:"refused"`   // messages left out because they descend from a payload that does not stand
-	Compacted uint64                 `json:"compacted"` // payloads without token ids and log-probs
-	Tests     int                    `json:"tests"`     // in the Mistake Book
-	Problems  int                    `json:"problems"`  // that have tests there
+	Events  uint64                 `json:"events"`
+	Chain   Hash                   `json:"chain"` // of the last event
+	ByType  map[events.Type]uint64 `json:"by_type"`
+	Refused uint64                 `json:"refused"` // messages left out because they descend from a payload that does not stand
+	// Quarantine counts the messages that are no events of the run.
+	Quarantine Quarantine `json:"quarantine"`
+	Compacted  uint64     `json:"compacted"` // payloads without token ids and log-probs
+	Tests      int        `json:"tests"`     // in the Mistake Book
+	Problems   int        `json:"problems"`  // that have tests there
 }
 
 // Verify reads the whole log. It checks that the sequence numbers have no gap,
@@ -95,6 +97,9 @@ func (c *verifier) verify(ctx context.Context, progress func(done uint64)) error
 		return err
 	}
 	if err := c.checkKeys(ctx); err != nil {
+		return err
+	}
+	if err := c.checkQuarantine(ctx); err != nil {
 		return err
 	}
 	return c.checkBook(end.seq)

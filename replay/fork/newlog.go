@@ -14,11 +14,13 @@ import (
 
 // NewLog describes a log that Copy, Rebuild or RebuildFromBus made.
 type NewLog struct {
-	Events   uint64
-	Chain    eventlog.Hash // chain hash of the last event
-	Tests    int           // tests in the Mistake Book
-	Attempts int           // run.started events
-	Config   string        // configuration in the last run.started event
+	Events uint64
+	Chain  eventlog.Hash // chain hash of the last event
+	Tests  int           // tests in the Mistake Book
+	// Quarantine counts the messages that are no events of the run.
+	Quarantine eventlog.Quarantine
+	Attempts   int    // run.started events
+	Config     string // configuration in the last run.started event
 	// Newest holds the newest policy version of each role in the log. Its
 	// checkpoint may be gone.
 	Newest map[events.Role]*events.PolicyUpdated
@@ -32,6 +34,9 @@ func (l *NewLog) note(m *events.Message, decode func() (*events.Event, error)) e
 		return nil
 	}
 	e, err := decode()
+	if eventlog.IsUnreadable(err) {
+		return nil // logs of earlier builds may have such an event
+	}
 	if err != nil {
 		return err
 	}
@@ -82,7 +87,7 @@ func (l *NewLog) makeLog(dir string, options eventlog.Options, fill func(target 
 		}
 		err = fill(target)
 		l.Events, l.Chain = target.Last()
-		l.Tests = target.Book().Size()
+		l.Tests, l.Quarantine = target.Book().Size(), target.Quarantine()
 		return errors.Join(err, target.Close())
 	})
 }

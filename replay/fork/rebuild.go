@@ -36,8 +36,10 @@ func Rebuild(ctx context.Context, source *eventlog.Log, dir string, options even
 		if got, gotChain := target.Last(); got != last || gotChain != chain {
 			return &eventlog.CorruptError{Dir: source.Dir(), Seq: got, Reason: "its events do not give the chain hash of its end"}
 		}
-		report.Refused, err = eventlog.CopyRefusals(ctx, source, target)
-		return err
+		if report.Refused, err = eventlog.CopyRefusals(ctx, source, target); err != nil {
+			return err
+		}
+		return eventlog.CopyQuarantine(ctx, source, target)
 	})
 	return report, err
 }

@@ -52,7 +52,7 @@ func RebuildFromBus(ctx context.Context, bus StoredBus, run, dir string, quiet t
 
 // read appends the events of a run until none comes for the time quiet.
 func (report *Rebuilt) read(ctx context.Context, bus StoredBus, run string, target *eventlog.Log, quiet time.Duration) (err error) {
-	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, From: events.Start})
+	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, From: events.Start, Malformed: true})
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (report *Rebuilt) read(ctx context.Context, bus StoredBus, run string, targ
 	}}
 	for {
 		waiting, cancel := context.WithTimeout(ctx, quiet)
-		m, position, err := reader.Next(waiting)
+		next, err := eventlog.Next(waiting, reader)
 		cancel()
 		if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			return batch.flush(ctx)
@@ -74,7 +74,7 @@ func (report *Rebuilt) read(ctx context.Context, bus StoredBus, run string, targ
 		if err != nil {
 			return err
 		}
-		if err := batch.add(ctx, eventlog.Incoming{Message: m, Position: position}, len(m.Data)); err != nil {
+		if err := batch.add(ctx, next, len(next.Message.Data)); err != nil {
 			return err
 		}
 	}

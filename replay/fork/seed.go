@@ -143,12 +143,9 @@ func (s *seeding) readBack(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		m, position, err := reader.Next(ctx)
+		position, err := s.find(ctx, reader, &r)
 		if err != nil {
-			return fmt.Errorf("read back event %d: %w", r.Seq, err)
-		}
-		if m.ID != r.Message.ID || m.Encoding != r.Message.Encoding || !bytes.Equal(m.Data, r.Message.Data) {
-			return &ForeignEventError{s.run, r.Seq, m.ID}
+			return err
 		}
 		if _, wanted := s.seeded.Positions[r.Seq]; wanted {
 			s.seeded.Positions[r.Seq] = position
@@ -156,6 +153,23 @@ func (s *seeding) readBack(ctx context.Context) (err error) {
 		s.seeded.End = position
 	}
 	return nil
+}
+
+// find reads up to the event of a record. It leaves out messages that are no
+// events: another publisher may use the bus.
+func (s *seeding) find(ctx context.Context, reader events.Reader, r *eventlog.Record) (events.Position, error) {
+	for {
+		m, position, err := reader.Next(ctx)
+		if err != nil {
+			return "", fmt.Errorf("read back event %d: %w", r.Seq, err)
+		}
+		if m.ID == r.Message.ID && m.Encoding == r.Message.Encoding && bytes.Equal(m.Data, r.Message.Data) {
+			return position, nil
+		}
+		if _, err := m.Admit(); err == nil {
+			return "", &ForeignEventError{s.run, r.Seq, m.ID}
+		}
+	}
 }
 
 const (

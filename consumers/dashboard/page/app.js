@@ -106,7 +106,7 @@ function show(s) {
   const meta = [];
   if (s.problem_set) meta.push(`${whole(s.problems)} problems of ${s.problem_set}`);
   if (s.attempt > 1) meta.push(`attempt ${s.attempt}`);
-  if (s.unreadable > 0) meta.push(`${whole(s.unreadable)} events could not be read`);
+  if (s.quarantined > 0) meta.push(`${whole(s.quarantined)} messages are quarantined: they are no events of the run`);
   if (s.series.stride > 1) meta.push(`each point of a chart holds ${s.series.stride} steps`);
   setText("meta", meta.length ? meta.join(" · ") + " ·" : "");
   setText("updates", String(++updates));

@@ -40,8 +40,18 @@ func Run(t testing.TB, messages []events.Message) (run string, l *eventlog.Log) 
 	t.Helper()
 	run = t.TempDir()
 	l = Open(t, eventlog.Dir(run), Scratch)
-	Append(t, l, At(0, messages...))
+	Append(t, l, Recorded(0, messages...))
 	return run, l
+}
+
+// Recorded is At for the records of another log. The log does not check whether
+// they follow from each other.
+func Recorded(first int, messages ...events.Message) []eventlog.Incoming {
+	entries := At(first, messages...)
+	for i := range entries {
+		entries[i] = (&eventlog.Record{Message: entries[i].Message}).Incoming(entries[i].Position)
+	}
+	return entries
 }
 
 // At gives each message the position "p" and its number, counted from first.
