@@ -74,12 +74,18 @@ func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, started *ev
 		return err
 	}
 	r.problems = started.Problems
+	name := flags.Selected().Name
+	err = r.settings.checkModels(r.settings.stageModels(name, r.dir), func(role events.Role, demand string) {
+		logger.Info("the model", "role", role, "demand", demand)
+	})
+	if err != nil {
+		return err
+	}
 	g, stop := services.NewGroup(ctx)
 	defer func() { err = errors.Join(err, stop()) }()
 	if err := w.openProbe(ctx, r, g); err != nil {
 		return err
 	}
-	name := flags.Selected().Name
 	logger.Info("the stage starts", "stage", name, "run", w.RunName, "attempt", started.Attempt, "instance", r.instance)
 	g.Go(func(ctx context.Context) error { return stages[name].start(ctx, r, g) })
 	return services.UnlessCanceled(g.Context(), attempts.Wait(g.Context(), started))

@@ -95,6 +95,16 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 	if err != nil {
 		return err
 	}
+	run := ""
+	if t.begun != nil {
+		run = t.begun.dir
+	}
+	err = t.checkModels(t.modelUses(run), func(role events.Role, demand string) {
+		fmt.Fprintf(flags.Stderr, "%s  %s\n", role, demand)
+	})
+	if err != nil {
+		return err
+	}
 	r, err := openTraining(ctx, t, config, logger)
 	if err != nil {
 		return err

@@ -189,3 +189,18 @@ func (n *Network) positionRow(row, bias []float32, position int) {
 func (n *Network) queryScale() float32 {
 	return float32(1 / math.Sqrt(float64(n.Weights.Config.HeadSize)))
 }
+
+// PassBytes returns the size of the buffers of a pass over rows tokens. With keep
+// they hold the activations of every layer and the scratch of the backward pass.
+func (c Config) PassBytes(rows int, keep bool) int {
+	layer := 4*c.Hidden + 2 + c.qkvWidth() + c.queryWidth() + 3*c.MLP + c.Heads*rows
+	floats := rows*(layer+c.Hidden) + headRows*(c.Vocabulary+c.Hidden)
+	if keep {
+		floats += rows * layer * (c.Layers - 1)
+		floats += rows*(2*c.Hidden+c.qkvWidth()+c.queryWidth()+3*c.MLP) + rows*rows + headRows*c.Hidden + c.Vocabulary
+	}
+	return 4 * (floats + floats/4) // resize adds a quarter
+}
+
+// CacheBytes returns the size of the keys and values of tokens positions.
+func (c Config) CacheBytes(tokens int) int { return 4 * 2 * c.Layers * c.kvWidth() * tokens }

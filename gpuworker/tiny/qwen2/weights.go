@@ -45,10 +45,27 @@ type layerWeights struct {
 
 // NewWeights returns weights of 0 for a valid configuration.
 func NewWeights(c Config) *Weights {
-	w := &Weights{Config: c}
+	w := &Weights{Config: c, Tensors: c.tensors()}
+	w.allocate()
+	return w
+}
+
+// Parameters returns the number of parameters of a model.
+func (c Config) Parameters() int {
+	n := 0
+	for _, t := range c.tensors() {
+		n += elements(t.Shape)
+	}
+	return n
+}
+
+// tensors returns the names and shapes of all parameters, in the order of
+// Weights.Data.
+func (c Config) tensors() []Tensor {
+	var all []Tensor
 	h, q, kv := c.Hidden, c.queryWidth(), c.kvWidth()
 	add := func(name string, shape ...int) {
-		w.Tensors = append(w.Tensors, Tensor{Name: name, Shape: shape})
+		all = append(all, Tensor{Name: name, Shape: shape})
 	}
 	add("model.embed_tokens.weight", c.Vocabulary, h)
 	for l := range c.Layers {
@@ -70,8 +87,7 @@ func NewWeights(c Config) *Weights {
 	if !c.TieEmbeddings {
 		add("lm_head.weight", c.Vocabulary, h)
 	}
-	w.allocate()
-	return w
+	return all
 }
 
 // allocate allocates Data and sets the tensors and the fused views.

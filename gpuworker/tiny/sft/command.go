@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"golang.org/x/term"
 
@@ -121,7 +122,15 @@ func (c *Command) check() error {
 
 // engine opens --from or creates a model of the requested shape.
 func (c *Command) engine(rows []row) (*tiny.Engine, error) {
+	work := tiny.Work{Prompts: 1, Samples: 1, Trained: len(rows)}
 	if c.From != "" {
+		demand, err := tiny.ReadDemand(c.From, work)
+		if err == nil {
+			err = fits(demand)
+		}
+		if err != nil {
+			return nil, err
+		}
 		e, err := tiny.Open(c.From)
 		if err != nil {
 			return nil, err
@@ -136,11 +145,27 @@ func (c *Command) engine(rows []row) (*tiny.Engine, error) {
 	if c.Heads < 1 || c.Hidden%c.Heads != 0 {
 		return nil, fmt.Errorf("--hidden %d is not a multiple of --heads %d", c.Hidden, c.Heads)
 	}
-	return tiny.New(qwen2.Config{
-		Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,
+	shape := qwen2.Config{
+		Vocabulary: t.Size(), Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,
 		HeadSize: c.Hidden / c.Heads, MLP: c.MLP, Positions: c.Positions,
 		RopeTheta: 10000, NormEpsilon: 1e-6, TieEmbeddings: !c.Untied, InitStd: 0.02,
-	}, t, c.Seed)
+	}
+	if err := shape.Validate(); err != nil {
+		return nil, err
+	}
+	if err := fits(tiny.NewDemand(shape, work, runtime.GOMAXPROCS(0))); err != nil {
+		return nil, err
+	}
+	return tiny.New(shape, t, c.Seed)
+}
+
+// fits returns an error if this machine has too little memory to train a model.
+func fits(d tiny.Demand) error {
+	if available, known := tiny.AvailableMemory(os.DirFS("/")); known && d.Training > available {
+		return fmt.Errorf("training %.1f million parameters takes about %s of memory, but this machine has %s available: take a smaller model",
+			float64(d.Parameters)/1e6, tiny.Bytes(d.Training), tiny.Bytes(available))
+	}
+	return nil
 }
 
 func (c *Command) tokenizer(rows []row) (*tokenizer.Tokenizer, error) {

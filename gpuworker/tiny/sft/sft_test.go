@@ -153,6 +153,22 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// A model that needs more memory than the machine has is refused before it is made.
+func TestModelDoesNotFit(t *testing.T) {
+	if available, known := tiny.AvailableMemory(os.DirFS("/")); !known || available > 40<<30 {
+		t.Skipf("%d bytes are available, known: %v", available, known)
+	}
+	c := command(t, `{"prompt":"a","response":"b"}`)
+	c.Hidden, c.Layers, c.Heads, c.KVHeads, c.MLP = 4096, 20, 32, 8, 4096
+	_, err := c.Train(t.Context(), io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "million parameters takes about ") || !strings.Contains(err.Error(), "take a smaller model") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(c.Out); err == nil {
+		t.Error("there is a checkpoint")
+	}
+}
+
 func TestLearningRate(t *testing.T) {
 	c := &Command{LearningRate: 1, FinalRate: 0.1, Warmup: 4}
 	for step, want := range map[int]float64{0: 0.25, 3: 1, 4: 1, 12: 0.55, 20: 0.1} {

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"codea1/events"
+	"codea1/events/rundir"
+	"codea1/gpuworker/tiny"
+)
+
+// modelUse is a model of a user in a process.
+type modelUse struct {
+	role            events.Role
+	dir             string // with the checkpoint
+	samples, trains bool
+}
+
+// modelUses returns the models of a process that samples and trains both roles,
+// without those that come with the program. run is the directory of a run that has
+// begun; empty for none.
+func (s *RunSettings) modelUses(run string) []modelUse {
+	var uses []modelUse
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		dir := s.model(role)
+		if dir == "" {
+			continue
+		}
+		if run != "" {
+			if start := rundir.Start(run, role); exists(start) {
+				dir = start
+			}
+		}
+		uses = append(uses, modelUse{role: role, dir: dir, samples: true, trains: true})
+	}
+	return uses
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// stageModels returns the models of a user in a process of one stage.
+func (s *RunSettings) stageModels(stage, run string) []modelUse {
+	for _, use := range s.modelUses(run) {
+		use.samples, use.trains = stage == events.RolloutStage(use.role).Name, stage == events.TrainerStage(use.role).Name
+		if use.samples || use.trains {
+			return []modelUse{use}
+		}
+	}
+	return nil
+}
+
+// model returns the checkpoint directory that a role starts from; empty for the one
+// that comes with the program.
+func (s *RunSettings) model(role events.Role) string {
+	if role == events.RoleCode {
+		return s.Models.CodeModel
+	}
+	return s.Models.TestModel
+}
+
+// work returns the work of a role's model in one step.
+func (s *RunSettings) work(role events.Role) tiny.Work {
+	c := &s.Curriculum
+	work := tiny.Work{Prompts: c.ProblemsPerStep, Samples: c.Answers, Trained: c.ProblemsPerStep * c.Answers, Tokens: c.CodeTokens, Reference: s.Training.KL > 0}
+	if role == events.RoleTest {
+		work.Prompts, work.Samples, work.Trained, work.Tokens = c.ProblemsPerStep*c.Answers, c.Suites, c.ProblemsPerStep*c.Suites, c.TestTokens
+	}
+	return work
+}
+
+// checkModels says what models need of this machine before they are loaded. It
+// returns an error if they need more memory than the machine has available.
+func (s *RunSettings) checkModels(uses []modelUse, say func(role events.Role, demand string)) error {
+	var needed uint64
+	var demands []string
+	for _, use := range uses {
+		flag := fmt.Sprintf("--%s-model", use.role)
+		demand, err := tiny.ReadDemand(use.dir, s.work(use.role))
+		if err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+		if !use.samples {
+			demand.Sampling = 0
+		}
+		if !use.trains {
+			demand.Training = 0
+		}
+		say(use.role, demand.String())
+		needed += demand.Sampling + demand.Training
+		demands = append(demands, fmt.Sprintf("%s %s: %s", flag, use.dir, demand))
+	}
+	available, known := tiny.AvailableMemory(os.DirFS("/"))
+	if !known || needed <= available {
+		return nil
+	}
+	return fmt.Errorf("%s; this machine has %s of memory available: take a smaller model, or give each stage a machine of its own",
+		strings.Join(demands, "; "), tiny.Bytes(available))
+}
