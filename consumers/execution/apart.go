@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"codea1/consumers/execution/literal"
 	"codea1/consumers/execution/sandbox"
@@ -20,12 +22,14 @@ type scriptPass struct {
 	Asked  []string `json:"asked"` // calls with unknown outcomes
 	End    string   `json:"end"`   // if it asked for none: pass, fail, raised, unfit or how a call ended
 	Detail string   `json:"detail"`
+
+	took time.Duration
 }
 
 // tryScripts finds out which scripts can run apart from the program and which
 // calls they make first. No program is involved, so no program can move its tests
 // into its own process.
-func (x *Executor) tryScripts(ctx context.Context, entry string, scripts []goldenScript) error {
+func (x *Executor) tryScripts(ctx context.Context, entry string, scripts []goldenScript, own limits) error {
 	if len(scripts) == 0 || entry == "" {
 		return nil
 	}
@@ -33,7 +37,7 @@ func (x *Executor) tryScripts(ctx context.Context, entry string, scripts []golde
 	for i := range scripts {
 		all[i] = i
 	}
-	passes, err := x.passScripts(ctx, entry, scripts, all, nil)
+	passes, err := x.passScripts(ctx, entry, scripts, all, nil, own)
 	if err != nil {
 		return err
 	}
@@ -57,11 +61,11 @@ const (
 
 // passScripts runs the scripts with the given indices once, with the known
 // outcomes of their calls.
-func (x *Executor) passScripts(ctx context.Context, entry string, scripts []goldenScript, indices []int, known map[string]sandbox.Outcome) ([]scriptPass, error) {
+func (x *Executor) passScripts(ctx context.Context, entry string, scripts []goldenScript, indices []int, known map[string]sandbox.Outcome, own limits) ([]scriptPass, error) {
 	passes, items, bytes := make([]scriptPass, len(indices)), []string(nil), 0
 	first := 0 // the script of the first item
 	flush := func(next int) error {
-		err := x.passItems(ctx, entry, items, passes[first:next])
+		err := x.passItems(ctx, entry, items, passes[first:next], own)
 		first, items, bytes = next, nil, 0
 		return err
 	}
@@ -108,11 +112,11 @@ func (s *goldenScript) item(known map[string]sandbox.Outcome) (string, error) {
 }
 
 // passItems runs some scripts in one process and stores their results in passes.
-func (x *Executor) passItems(ctx context.Context, entry string, items []string, passes []scriptPass) error {
+func (x *Executor) passItems(ctx context.Context, entry string, items []string, passes []scriptPass, own limits) error {
 	if len(items) == 0 {
 		return nil
 	}
-	s, err := x.pool.Do(ctx, sandbox.Job{Kind: sandbox.JobProxies, Entry: entry, Items: items})
+	s, err := x.pool.Do(ctx, own.job(sandbox.JobProxies, sandbox.Program{EntryPoint: entry}, items))
 	if err != nil {
 		return err
 	}
@@ -127,6 +131,9 @@ func (x *Executor) passItems(ctx context.Context, entry string, items []string, 
 		default:
 			passes[i] = scriptPass{End: saidTimeout, Detail: "the script itself: " + x.pool.Outcome(s.Replies[i]).Detail}
 		}
+		if i < len(s.Replies) {
+			passes[i].took = s.Replies[i].Took
+		}
 	}
 	return nil
 }
@@ -136,6 +143,8 @@ func describeOutcome(o sandbox.Outcome) [2]string {
 	switch {
 	case o.Kind == sandbox.Returned && o.Value != nil:
 		return [2]string{"value", literal.Text(o.Value)}
+	case o.Kind == sandbox.Returned && strings.Contains(o.Detail, sandbox.OverLimit):
+		return [2]string{"large", o.Detail}
 	case o.Kind == sandbox.Returned:
 		return [2]string{"opaque", o.Detail}
 	case o.Kind == sandbox.Raised:
@@ -148,22 +157,23 @@ func describeOutcome(o sandbox.Outcome) [2]string {
 	return [2]string{saidNotRun, o.Detail}
 }
 
-// runApart runs the scripts that can run apart from the program until none asks for
-// a call that has not run on the program.
-func (x *Executor) runApart(ctx context.Context, program sandbox.Program, all []goldenScript, report sandbox.Report, known map[string]sandbox.Outcome, verdicts []events.GoldenVerdict) error {
-	scripts := slices.Clone(all) // their calls grow for this program only
+// apart runs the scripts that can run apart from the program until none asks for a call
+// that has not run on the program.
+func (r *goldenRun) apart(ctx context.Context, report sandbox.Report) error {
+	scripts := slices.Clone(r.plan.scripts) // their calls grow for this program only
 	var open []int
 	for i, s := range scripts {
 		switch {
 		case !s.fit:
 		case !report.Loads:
-			verdicts[s.test] = events.GoldenVerdict{Verdict: events.VerdictNotRun, Detail: report.LoadError}
+			r.verdicts[s.test] = events.GoldenVerdict{Verdict: events.VerdictNotRun, Detail: report.LoadError}
 		default:
 			open = append(open, i)
 		}
 	}
+	own := r.allowScripts(scripts)
 	for pass := 0; len(open) > 0; pass++ {
-		passes, err := x.passScripts(ctx, program.EntryPoint, scripts, open, known)
+		passes, err := r.x.passScripts(ctx, r.program.EntryPoint, scripts, open, r.known, own)
 		if err != nil {
 			return err
 		}
@@ -171,14 +181,16 @@ func (x *Executor) runApart(ctx context.Context, program sandbox.Program, all []
 		asked := newCalls()
 		for i, index := range open {
 			script, said := &scripts[index], passes[i]
+			took := r.took[script.test]
+			r.took[script.test] = timed{sum: took.sum + said.took, most: max(took.most, said.took)}
 			if len(said.Asked) == 0 || pass == maxPasses {
-				verdicts[script.test] = said.verdict()
+				r.verdicts[script.test] = said.verdict()
 				continue
 			}
 			again = append(again, index)
 			script.calls = slices.Concat(script.calls, said.Asked)
 			for _, call := range said.Asked {
-				if _, ok := known[call]; !ok {
+				if _, ok := r.known[call]; !ok {
 					asked.add(call)
 				}
 			}
@@ -187,12 +199,12 @@ func (x *Executor) runApart(ctx context.Context, program sandbox.Program, all []
 		if len(asked.list) == 0 {
 			continue
 		}
-		more, err := x.pool.Run(ctx, program, asked.list)
+		more, err := r.x.pool.RunCalls(ctx, r.allow(asked.list).job(sandbox.JobCalls, r.program, asked.list))
 		if err != nil {
 			return err
 		}
 		for i, call := range asked.list {
-			known[call] = more.Outcomes[i]
+			r.known[call] = more.Outcomes[i]
 		}
 	}
 	return nil

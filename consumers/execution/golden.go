@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"slices"
+	"time"
 
 	"codea1/consumers/execution/literal"
 	"codea1/consumers/execution/sandbox"
@@ -15,11 +16,13 @@ type GoldenPlan struct {
 	tests   int
 	checks  []goldenCheck
 	scripts []goldenScript
+	took    map[string]time.Duration // by the ground truth, for each call that it made
 }
 
 // goldenCheck is a test of the form `assert entry(...) == value`.
 type goldenCheck struct {
-	test int // index among the golden tests
+	test   int // index among the golden tests
+	source string
 	expectation
 }
 
@@ -29,6 +32,7 @@ type goldenScript struct {
 	source string
 	fit    bool     // it can run apart from the program
 	calls  []string // its known calls, if it is fit
+	took   timed    // the script itself, with the ground truth
 }
 
 // PlanGolden parses golden tests; each is one assert or one stand-alone script.
@@ -38,9 +42,10 @@ type goldenScript struct {
 // program than calls of the entry point with literals, it runs inside the program's
 // process, and its verdicts say so.
 //
-// truth is the ground truth. Its Code may be empty. If it is not, a script that the
+// truth is the ground truth. Its Code may be empty. If it is not, a test that the
 // ground truth passes only inside its process, for example because a value is too
-// large to be transferred, runs inside for every program.
+// large to be transferred, runs inside for every program. The limits of the other
+// programs follow from its time.
 func (x *Executor) PlanGolden(ctx context.Context, truth sandbox.Program, tests []string) (*GoldenPlan, error) {
 	entry, plan := truth.EntryPoint, &GoldenPlan{tests: len(tests)}
 	if len(tests) == 0 {
@@ -56,41 +61,63 @@ func (x *Executor) PlanGolden(ctx context.Context, truth sandbox.Program, tests 
 			continue
 		}
 		st := statements[0]
-		plan.checks = append(plan.checks, goldenCheck{i, expectation{st.Call, st.stated}})
+		plan.checks = append(plan.checks, goldenCheck{i, tests[i], expectation{st.Call, st.stated}})
 	}
-	if err := x.tryScripts(ctx, entry, plan.scripts); err != nil {
+	own := x.allow(timed{})
+	if truth.Code != "" {
+		own = x.allowTruth()
+	}
+	if err := x.tryScripts(ctx, entry, plan.scripts, own); err != nil {
 		return nil, err
 	}
 	return plan, x.settle(ctx, truth, plan)
 }
 
-// settle marks the scripts that the ground truth passes only inside its process.
+// settle runs the tests on the ground truth. It marks those that the ground truth passes
+// only inside its process, and notes how long each takes. A check that it does not pass
+// outside, such as one of a Fraction or of a dict's keys, becomes a script inside, if it
+// passes there.
 func (x *Executor) settle(ctx context.Context, truth sandbox.Program, plan *GoldenPlan) error {
-	isFit := func(s goldenScript) bool { return s.fit }
-	if truth.Code == "" || !slices.ContainsFunc(plan.scripts, isFit) {
+	if truth.Code == "" || plan.tests == 0 {
 		return nil
 	}
-	apart, err := x.Grade(ctx, truth, plan)
-	if err != nil {
+	run := goldenRun{x: x, program: truth, plan: plan, fixed: x.allowTruth(), known: map[string]sandbox.Outcome{}}
+	if _, err := run.grade(ctx); err != nil {
 		return err
+	}
+	plan.took = make(map[string]time.Duration, len(run.known))
+	for call, outcome := range run.known {
+		plan.took[call] = outcome.Took
 	}
 	var doubtful []goldenScript
-	for _, s := range plan.scripts {
-		if s.fit && apart[s.test].Verdict != events.VerdictPass {
-			s.fit = false
-			doubtful = append(doubtful, s)
+	for i, s := range plan.scripts {
+		plan.scripts[i].took = run.took[s.test]
+		if s.fit && run.verdicts[s.test].Verdict != events.VerdictPass {
+			doubtful = append(doubtful, goldenScript{test: s.test, source: s.source})
 		}
 	}
-	inside := make([]events.GoldenVerdict, plan.tests)
-	if err := x.runInside(ctx, truth, doubtful, inside); err != nil {
+	for _, c := range plan.checks {
+		if run.verdicts[c.test].Verdict != events.VerdictPass {
+			doubtful = append(doubtful, goldenScript{test: c.test, source: c.source})
+		}
+	}
+	if err := run.inside(ctx, doubtful); err != nil {
 		return err
 	}
-	for i, s := range plan.scripts {
-		if s.fit && inside[s.test].Verdict == events.VerdictPass {
-			plan.scripts[i].fit, plan.scripts[i].calls = false, nil
+	for _, s := range doubtful {
+		if run.verdicts[s.test].Verdict == events.VerdictPass {
+			s.took = run.took[s.test]
+			plan.moveInside(s)
 		}
 	}
 	return nil
+}
+
+// moveInside replaces a check or script by a script inside.
+func (g *GoldenPlan) moveInside(s goldenScript) {
+	g.checks = slices.DeleteFunc(g.checks, func(c goldenCheck) bool { return c.test == s.test })
+	g.scripts = slices.DeleteFunc(g.scripts, func(old goldenScript) bool { return old.test == s.test })
+	g.scripts = append(g.scripts, s)
 }
 
 // Grade runs golden tests on a program and returns one verdict per test. The
@@ -102,14 +129,9 @@ func (x *Executor) Grade(ctx context.Context, program sandbox.Program, plan *Gol
 
 // GradeWithReport is Grade with the report on the program.
 func (x *Executor) GradeWithReport(ctx context.Context, program sandbox.Program, plan *GoldenPlan) (sandbox.Report, []events.GoldenVerdict, error) {
-	asked := newCalls()
-	plan.ask(asked)
-	report, err := x.pool.Run(ctx, program, asked.list)
-	if err != nil {
-		return sandbox.Report{}, nil, err
-	}
-	verdicts, err := x.judgeReport(ctx, program, plan, asked, report)
-	return report, verdicts, err
+	run := goldenRun{x: x, program: program, plan: plan, known: map[string]sandbox.Outcome{}}
+	report, err := run.grade(ctx)
+	return report, run.verdicts, err
 }
 
 // ask adds the calls of the plan's checks and the known calls of its scripts.
@@ -124,30 +146,77 @@ func (g *GoldenPlan) ask(asked *calls) {
 	}
 }
 
-// judgeReport judges the checks by a report on the asked calls, and runs the
-// scripts.
-func (x *Executor) judgeReport(ctx context.Context, program sandbox.Program, plan *GoldenPlan, asked *calls, report sandbox.Report) ([]events.GoldenVerdict, error) {
-	if plan.tests == 0 {
-		return nil, nil
-	}
-	verdicts := make([]events.GoldenVerdict, plan.tests)
-	for _, c := range plan.checks {
-		v := &verdicts[c.test]
-		v.Verdict, v.Detail = judge(report.Outcomes[asked.index[c.call]], c.want)
-	}
-	known := make(map[string]sandbox.Outcome, len(asked.list))
-	for i, call := range asked.list {
-		known[call] = report.Outcomes[i]
-	}
-	if err := x.runApart(ctx, program, plan.scripts, report, known, verdicts); err != nil {
-		return nil, err
-	}
-	return verdicts, x.runInside(ctx, program, plan.scripts, verdicts)
+// goldenRun is a run of a plan on a program.
+type goldenRun struct {
+	x       *Executor
+	program sandbox.Program
+	plan    *GoldenPlan
+	fixed   limits // zero: those of an answer
+
+	known    map[string]sandbox.Outcome // by call
+	verdicts []events.GoldenVerdict     // by test
+	took     map[int]timed              // by the script of a test
 }
 
-// runInside runs the scripts that cannot run apart from the program in its
-// process. They have a child of their own, because a script holds expectations.
-func (x *Executor) runInside(ctx context.Context, program sandbox.Program, scripts []goldenScript, verdicts []events.GoldenVerdict) error {
+// allow returns the limits of some calls.
+func (r *goldenRun) allow(calls []string) limits {
+	if r.fixed.each != 0 {
+		return r.fixed
+	}
+	var t timed
+	for _, call := range calls {
+		took, ok := r.plan.took[call]
+		t.add(took, ok)
+	}
+	return r.x.allow(t)
+}
+
+// allowScripts returns the limits of some scripts themselves.
+func (r *goldenRun) allowScripts(scripts []goldenScript) limits {
+	if r.fixed.each != 0 {
+		return r.fixed
+	}
+	var t timed
+	for _, s := range scripts {
+		t.sum += s.took.sum
+		t.most = max(t.most, s.took.most)
+	}
+	return r.x.allow(t)
+}
+
+// grade makes the plan's calls and judges the tests.
+func (r *goldenRun) grade(ctx context.Context) (sandbox.Report, error) {
+	asked := newCalls()
+	r.plan.ask(asked)
+	report, err := r.x.pool.RunCalls(ctx, r.allow(asked.list).job(sandbox.JobCalls, r.program, asked.list))
+	if err != nil {
+		return sandbox.Report{}, err
+	}
+	return report, r.judge(ctx, asked, report)
+}
+
+// judge judges the checks by a report on the asked calls, and runs the scripts.
+func (r *goldenRun) judge(ctx context.Context, asked *calls, report sandbox.Report) error {
+	if r.plan.tests == 0 {
+		return nil
+	}
+	r.verdicts, r.took = make([]events.GoldenVerdict, r.plan.tests), map[int]timed{}
+	for _, c := range r.plan.checks {
+		v := &r.verdicts[c.test]
+		v.Verdict, v.Detail = judge(report.Outcomes[asked.index[c.call]], c.want)
+	}
+	for i, call := range asked.list {
+		r.known[call] = report.Outcomes[i]
+	}
+	if err := r.apart(ctx, report); err != nil {
+		return err
+	}
+	return r.inside(ctx, r.plan.scripts)
+}
+
+// inside runs the scripts that cannot run apart from the program in its process. They
+// have a child of their own, because a script holds expectations.
+func (r *goldenRun) inside(ctx context.Context, scripts []goldenScript) error {
 	var inside []goldenScript
 	var sources []string
 	for _, s := range scripts {
@@ -159,7 +228,7 @@ func (x *Executor) runInside(ctx context.Context, program sandbox.Program, scrip
 	if len(inside) == 0 {
 		return nil
 	}
-	s, err := x.pool.Do(ctx, sandbox.Job{Kind: sandbox.JobScripts, Code: program.Code, Entry: program.EntryPoint, Items: sources})
+	s, err := r.x.pool.Do(ctx, r.allowScripts(inside).job(sandbox.JobScripts, r.program, sources))
 	if err != nil {
 		return err
 	}
@@ -170,9 +239,12 @@ func (x *Executor) runInside(ctx context.Context, program sandbox.Program, scrip
 		case s.Replies[i].Tag == sandbox.TagAssertion:
 			v.Verdict, v.Detail = events.VerdictFail, sandbox.Clip(s.Replies[i].Text)
 		default:
-			v.Verdict, v.Detail = judge(x.pool.Outcome(s.Replies[i]), literal.Bool(true))
+			v.Verdict, v.Detail = judge(r.x.pool.Outcome(s.Replies[i]), literal.Bool(true))
 		}
-		verdicts[script.test] = v
+		r.verdicts[script.test] = v
+		if i < len(s.Replies) {
+			r.took[script.test] = timed{sum: s.Replies[i].Took, most: s.Replies[i].Took}
+		}
 	}
 	return nil
 }

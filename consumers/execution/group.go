@@ -48,7 +48,7 @@ func (x *Executor) Execute(ctx context.Context, in *events.TestsSampled) (*event
 	for i, code := range in.Codes {
 		running.Go(func() error {
 			program := sandbox.Program{Code: code, EntryPoint: problem.EntryPoint}
-			answer, err := x.answer(ctx, program, suites.validate(in.Suites[i]), historical, golden)
+			answer, err := x.answer(ctx, program, suites.validate(in.Suites[i]), suites.truth, historical, golden)
 			var failed *sandbox.Error
 			if errors.As(err, &failed) {
 				out.Answers[i] = events.ExecutedAnswer{Failure: sandbox.Clip(err.Error())}
@@ -137,7 +137,7 @@ func (x *Executor) readSuites(ctx context.Context, in *events.TestsSampled) (*gr
 		}
 	}
 	if len(texts.list) == 0 {
-		return &groupSuites{}, nil
+		return &groupSuites{truth: &truthRun{}}, nil
 	}
 	// As much time as the answers have together. The calls of all suites run in
 	// turn, so that one answer's suites with calls that hang leave time for the
@@ -221,15 +221,19 @@ func (x *Executor) vary(ctx context.Context, part sandbox.Job, outcomes []sandbo
 	var returned []int
 	calls := part.Items
 	part.Items, part.Varied = nil, true
+	var took timed
 	for i, o := range outcomes {
 		if o.Kind == sandbox.Returned || o.Kind == sandbox.Raised {
 			returned = append(returned, i)
 			part.Items = append(part.Items, calls[i])
+			took.add(o.Took, true)
 		}
 	}
 	if len(returned) == 0 {
 		return nil
 	}
+	own := x.allow(took)
+	part.Each, part.Budget = own.each, max(part.Budget, own.budget)
 	report, err := x.pool.RunCalls(ctx, part)
 	if err != nil {
 		return err
@@ -252,7 +256,7 @@ const unsteady = "addresses, the hash seed, the time or chance"
 
 // answer runs one answer on its suites, the historical and the golden tests. A call
 // that several tests share runs once.
-func (x *Executor) answer(ctx context.Context, program sandbox.Program, suites [][]checkedTest, historical []expectation, golden *GoldenPlan) (events.ExecutedAnswer, error) {
+func (x *Executor) answer(ctx context.Context, program sandbox.Program, suites [][]checkedTest, truth *truthRun, historical []expectation, golden *GoldenPlan) (events.ExecutedAnswer, error) {
 	asked := newCalls()
 	for _, h := range historical {
 		asked.add(h.call)
@@ -263,7 +267,15 @@ func (x *Executor) answer(ctx context.Context, program sandbox.Program, suites [
 			asked.add(t.Call)
 		}
 	})
-	report, err := x.pool.Run(ctx, program, asked.list)
+	var took timed
+	for _, call := range asked.list {
+		o, ok := truth.outcomes[call]
+		if !ok {
+			o.Took, ok = golden.took[call]
+		}
+		took.add(o.Took, ok)
+	}
+	report, err := x.pool.RunCalls(ctx, x.allow(took).job(sandbox.JobCalls, program, asked.list))
 	if err != nil {
 		return events.ExecutedAnswer{}, err
 	}
@@ -282,7 +294,9 @@ func (x *Executor) answer(ctx context.Context, program sandbox.Program, suites [
 		}
 		answer.Suites = append(answer.Suites, events.ExecutedSuite{Tests: tests})
 	}
-	answer.Golden, err = x.judgeReport(ctx, program, golden, asked, report)
+	run := goldenRun{x: x, program: program, plan: golden, known: map[string]sandbox.Outcome{}}
+	err = run.judge(ctx, asked, report)
+	answer.Golden = run.verdicts
 	return answer, err
 }
 

@@ -64,6 +64,7 @@ func (c *conversation) nextInTime() (Reply, error) {
 	for {
 		r, err := c.next(c.time.limit())
 		if err != nil || r.Tag != TagOvertime || !c.time.extend() {
+			r.Took = c.time.took()
 			return r, err
 		}
 	}
@@ -86,7 +87,7 @@ func (c *conversation) frame() (Reply, error) {
 			if err != nil {
 				return Reply{}, err
 			}
-			r := Reply{tag, string(frame[frameHeader:])}
+			r := Reply{Tag: tag, Text: string(frame[frameHeader:])}
 			_, err = c.in.Discard(whole)
 			return r, err
 		}
@@ -96,7 +97,7 @@ func (c *conversation) frame() (Reply, error) {
 	if c.have += n; err != nil {
 		return Reply{}, err
 	}
-	r := Reply{c.large[0], string(c.large[frameHeader:])}
+	r := Reply{Tag: c.large[0], Text: string(c.large[frameHeader:])}
 	c.large = nil
 	return r, nil
 }

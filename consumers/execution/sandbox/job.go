@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -98,6 +99,7 @@ func FrameBytes(valueBytes int) int { return 4*valueBytes + 1<<20 }
 type Reply struct {
 	Tag  byte
 	Text string
+	Took time.Duration // without the time for which the child waited for a core, as far as a limit was extended by it
 }
 
 // Session holds the replies of all children of one job.
@@ -132,15 +134,21 @@ func (s *Session) complete(j *Job, r Reply) {
 // where sixteen of the largest values need more.
 const maxValuesBytes = 16 << 20
 
+// OverLimit is in the description of a value that is too large to be transferred, as
+// harness/values.py has it.
+const OverLimit = "over the size limit"
+
 // Add notes the reply to the next item. A program may send anything; the pool
 // keeps little of it.
 func (s *Session) Add(j *Job, r Reply) {
 	switch {
+	case r.Tag == TagOvertime:
+		r.Text = fmt.Sprintf("no result after %v", j.Each)
 	case r.Tag != TagValue:
 		r.Text = Clip(r.Text)
 	case j.Kind != JobCalls && j.Kind != JobScripts:
 	case s.bytes+len(r.Text) > max(maxValuesBytes, 16*j.ValueBytes):
-		r = Reply{TagUnliteral, "values over the size limit of all together"}
+		r.Tag, r.Text = TagUnliteral, "values "+OverLimit+" of all together"
 	default:
 		s.bytes += len(r.Text)
 	}

@@ -64,6 +64,11 @@ func (t *jobTime) limit() time.Time {
 	return t.until
 }
 
+// took returns the time of the item so far, without its extensions.
+func (t *jobTime) took() time.Duration {
+	return max(0, time.Since(t.began)-t.until.Sub(t.began)+t.each)
+}
+
 // extend adds the time for which the child waited for a core to the limits. It
 // reports whether there was enough of it.
 func (t *jobTime) extend() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"codea1/consumers/execution/literal"
 )
@@ -38,6 +39,7 @@ type Outcome struct {
 	// expresses the value; then Detail describes it, and no literal equals it.
 	Value  literal.Value
 	Detail string
+	Took   time.Duration // 0 if it is not known
 }
 
 // Report holds the results of running calls on a program.
@@ -83,6 +85,7 @@ func (p *Pool) RunUncached(ctx context.Context, j Job) (Report, error) {
 			report.Outcomes[i] = Outcome{Detail: fmt.Sprintf("not reached within the job's %v", j.Budget)}
 		default:
 			report.Outcomes[i] = p.Outcome(s.Replies[i])
+			report.Outcomes[i].Took = s.Replies[i].Took
 		}
 	}
 	return report, nil
@@ -105,7 +108,7 @@ func (p *Pool) Outcome(r Reply) Outcome {
 	case TagRaised, TagAssertion:
 		return Outcome{Kind: Raised, Detail: Clip(r.Text)}
 	case TagOvertime:
-		return Outcome{Kind: TimedOut, Detail: fmt.Sprintf("no result after %v", p.config.CallTimeout)}
+		return Outcome{Kind: TimedOut, Detail: r.Text}
 	case TagMissing:
 		return Outcome{Kind: Crashed, Detail: r.Text}
 	}

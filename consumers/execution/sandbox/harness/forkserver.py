@@ -49,6 +49,16 @@ def preload(names):
             pass  # not every Python has every module
 
 
+def add_interactive():
+    """Adds the built-in functions that the site module makes. It is not imported, but
+    `python file.py` has them."""
+    import _sitebuiltins
+    import builtins
+
+    builtins.exit, builtins.quit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)"), _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
+    builtins.help = _sitebuiltins._Helper()
+
+
 def prefer_for_oom():
     """Makes the kernel choose a sandbox first when memory runs out. A child makes
     itself an even better choice (end_first), so it ends before its fork server.
@@ -96,6 +106,7 @@ def main():
         os._exit(0)
     # After enclose: a child must find the same files when it imports more.
     preload(setup["preload"])
+    add_interactive()
     cold = pages.part(maps)
     load_modules(modules)
     keeper = sys.modules["codea1_children"].make_keeper(setup["level"], held)

@@ -68,7 +68,20 @@ def run(item, entry, max_bytes):
 
 
 def attempt(source, entry, calls, asserts=True):
-    """Runs the script once. Returns its end and the reason."""
+    """Runs the script once. Returns its end and the reason. What ended a call also ends
+    the script, even if the script catches every exception, as unittest does."""
+    calls.stopped = calls.large = None
+    end, detail = play(source, entry, calls, asserts)
+    if type(calls.stopped) is Lost:
+        return calls.stopped.args
+    if calls.stopped is not None:
+        return "unfit", str(calls.stopped)
+    if calls.large is not None and end in ("fail", "raised"):
+        return "not_run", "a call returned " + calls.large
+    return end, detail
+
+
+def play(source, entry, calls, asserts):
     random.seed(0)  # every pass makes the same choices
     known, before = calls.known, calls.made
     try:
@@ -114,26 +127,26 @@ def make_program(entry, calls):
     proxy = lambda *arguments, **keywords: calls.call(entry, arguments, keywords)
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
-    module.__getattr__ = refuse
+    module.__getattr__ = refused = lambda name: refuse(calls, name)
     if owner is None:
         setattr(module, name, proxy)
     else:
-        setattr(module, owner, type(owner, (), {name: staticmethod(proxy), "__init__": start, "__getattr__": lambda _, n: refuse(n)}))
+        setattr(module, owner, type(owner, (), {name: staticmethod(proxy), "__init__": lambda _, *a, **k: start(calls, a, k), "__getattr__": lambda _, n: refused(n)}))
     return module.__dict__
 
 
 HOOKS = ("setUpModule", "tearDownModule", "load_tests")  # unittest looks for these names
 
 
-def refuse(name):
+def refuse(calls, name):
     if name.startswith("__") or name in HOOKS:
         raise AttributeError(name)
-    raise Unfit("the script uses " + name + " of the program")
+    raise calls.stop(Unfit("the script uses " + name + " of the program"))
 
 
-def start(_, *arguments, **keywords):
+def start(calls, arguments, keywords):
     if arguments or keywords:
-        raise Unfit("the script gives the class arguments")
+        raise calls.stop(Unfit("the script gives the class arguments"))
 
 
 class Calls:
@@ -142,6 +155,12 @@ class Calls:
     def __init__(self, known, max_bytes):
         self.known, self.asked, self.max_bytes = known, {}, max_bytes
         self.made = 0  # calls of the entry point
+        self.stopped = None  # the first exception that the script must not survive
+        self.large = None  # the description of a value that was too large
+
+    def stop(self, error):
+        self.stopped = self.stopped or error
+        return error
 
     enough = staticmethod(lambda reason: Enough(reason))
 
@@ -153,7 +172,8 @@ class Calls:
             text = self.write(arguments, keywords)
         except values.Uncomparable as error:
             # Without known outcomes, the script itself is the reason.
-            raise (TypeError if self.known else Unfit)("an argument is " + str(error))
+            reason = "an argument is " + str(error)
+            raise TypeError(reason) if self.known else self.stop(Unfit(reason))
         if not any(type(v) in (list, dict, set) or type(v) is tuple for v in (*arguments, *keywords.values())):
             return self.look_up(entry + "(" + text + ")")
         found = self.look_up(CHANGES % entry + "(" + text + ")")
@@ -186,7 +206,9 @@ class Calls:
         kind, text = self.known[expression]
         if kind == "value":
             return eval(text, dict(LITERALS))
-        if kind == "opaque":
+        if kind == "large":
+            self.large = text
+        if kind in ("opaque", "large"):
             return objects.Opaque(self, expression, text)
         if kind == "raised":
             name, _, message = text.partition(": ")
@@ -194,7 +216,7 @@ class Calls:
             if isinstance(error, type) and issubclass(error, Exception):
                 raise make_error(error, message)
             raise RuntimeError(text)
-        raise Lost(kind, text)
+        raise self.stop(Lost(kind, text))
 
 
 def make_error(error, message):

@@ -49,8 +49,16 @@ def run_in(source, namespace, asserts=True):
         for name, value in defined.items():
             run_test(name, value, fixtures)
     except AssertionError as error:
-        raise Failed(error)
+        raise memory_error(error) or Failed(error)
     return defined
+
+
+def memory_error(error):
+    """Returns the MemoryError that a script made an assertion of, or None: a limit is
+    no other verdict."""
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 class Indifferent(ast.NodeTransformer):
@@ -72,6 +80,8 @@ def run_test(name, value, fixtures):
     if unittest and isinstance(value, type) and issubclass(value, unittest.TestCase):
         result = unittest.TestResult()
         unittest.defaultTestLoader.loadTestsFromTestCase(value).run(result)
+        if result.failures and "MemoryError" in result.failures[0][1]:
+            raise MemoryError
         if result.failures:
             raise Failed(AssertionError(last_line(result.failures[0][1])))
         if result.errors:
