@@ -2,6 +2,7 @@ package gpuworker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
