@@ -41,7 +41,7 @@ func (f *forkServer) do(ctx context.Context, j Job) (Session, error) {
 		}
 		over := limits.over()
 		if failed == MostReloads || over && failed > 1 { // the last one may have lacked the time
-			s.complete(&j, Reply{TagRaised, NotAgain})
+			s.complete(&j, Reply{Tag: TagRaised, Text: NotAgain})
 			return s, nil
 		}
 		if over {

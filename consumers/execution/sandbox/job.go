@@ -117,10 +117,10 @@ func (s *Session) Blame(j *Job) {
 	if !s.Loads && s.LoadError == "" {
 		s.LoadError = reason
 	}
-	if last := len(s.Replies) - 1; last >= 0 && s.Replies[last] == (Reply{Tag: TagMissing}) {
+	if last := len(s.Replies) - 1; last >= 0 && s.Replies[last].Tag == TagMissing && s.Replies[last].Text == "" {
 		s.Replies[last].Text = reason // it ended the fork server, too, which had no time to say how
 	}
-	s.complete(j, Reply{TagMissing, reason})
+	s.complete(j, Reply{Tag: TagMissing, Text: reason})
 }
 
 // complete gives the items without a reply this one, if the program has loaded.
