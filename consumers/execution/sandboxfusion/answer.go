@@ -91,11 +91,13 @@ func (a *serverAnswer) read(j sandbox.Job, nonce, text string) error {
 		if !ours {
 			continue
 		}
-		var said [2]string
-		if err := json.Unmarshal([]byte(rest), &said); err != nil || len(said[0]) != 1 || len(said[1]) > sandbox.FrameBytes(j.ValueBytes) {
+		var letter, detail string
+		var seconds float64
+		said := []any{&letter, &detail, &seconds}
+		if err := json.Unmarshal([]byte(rest), &said); err != nil || len(letter) != 1 || len(detail) > sandbox.FrameBytes(j.ValueBytes) {
 			return errors.New("a line is cut off or too long")
 		}
-		tag, detail := said[0][0], said[1]
+		tag := letter[0]
 		switch {
 		case !begun:
 			if tag != sandbox.TagBegun {
@@ -111,7 +113,9 @@ func (a *serverAnswer) read(j sandbox.Job, nonce, text string) error {
 		case len(a.Replies) == len(j.Items):
 			return errors.New("there are more lines than the job has items")
 		default:
-			a.Add(&j, itemReply(tag, detail))
+			r := itemReply(tag, detail)
+			r.Took = min(max(0, time.Duration(seconds*float64(time.Second))), j.Each)
+			a.Add(&j, r)
 		}
 	}
 	return errors.New("a line is missing")

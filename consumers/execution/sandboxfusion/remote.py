@@ -5,8 +5,8 @@ codea1_child runs in a child of this process, which does the pool's part: it end
 child that hangs or dies, and a fresh child does the rest. main's argument is the
 base64 of a JSON object; answer.go writes it.
 
-The output is lines of a nonce, a blank and a JSON list of a tag and a text, in
-ASCII. They go to standard output up to a limit, and the rest to a file that is
+The output is lines of a nonce, a blank and a JSON list of a tag, a text and the
+seconds that an item took, in ASCII. They go to standard output up to a limit, and the rest to a file that is
 fetched. The nonce tells them from other output.
 
     B  begun
@@ -93,8 +93,8 @@ class Answer:
         self.stdout_left, self.left = setup["stdout_bytes"], setup["most_bytes"]
         self.stdout, self.file = os.dup(1), None
 
-    def say(self, tag, text=""):
-        line = (self.nonce + " " + json.dumps([tag, text]) + "\n").encode("ascii")
+    def say(self, tag, text="", seconds=0):
+        line = (self.nonce + " " + json.dumps([tag, text, seconds]) + "\n").encode("ascii")
         self.left -= len(line)
         if self.file is None and len(line) > self.stdout_left:
             self.file = os.open(self.file_name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -131,10 +131,12 @@ def run(setup, answer):
             failed = 0 if tag == "L" else failed + 1
             while not failed and done < len(items) and time.monotonic() < deadline:
                 until = soon()
+                began = time.monotonic()
                 tag, text = child.frame(until)
                 if tag == "O" and until == deadline:
                     break  # the job ran out of time, not the item
-                answer.say(*(tag, text) if tag in ITEM_TAGS else ("M", "it sent a frame of an unknown kind"))
+                known = tag in ITEM_TAGS
+                answer.say(tag if known else "M", text if known else "it sent a frame of an unknown kind", time.monotonic() - began)
                 done += 1
                 if answer.left <= 0 and done < len(items):
                     answer.say("E", "more")

@@ -49,6 +49,11 @@ def preload(names):
             pass  # not every Python has every module
 
 
+def address_space(maps):
+    """Returns the bytes that this process's mappings take, or 0 if they are not known."""
+    return sum(end - start for start, end, _, _ in sys.modules["codea1_pages"].mappings(maps)) if maps else 0
+
+
 def add_interactive():
     """Adds the built-in functions that the site module makes. It is not imported, but
     `python file.py` has them."""
@@ -106,6 +111,9 @@ def main():
         os._exit(0)
     # After enclose: a child must find the same files when it imports more.
     preload(setup["preload"])
+    before = address_space(maps)
+    preload(["numpy"])
+    setup["limits"]["RLIMIT_AS"] += address_space(maps) - before  # a program that does without it loses nothing
     add_interactive()
     cold = pages.part(maps)
     load_modules(modules)
