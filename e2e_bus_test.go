@@ -7,20 +7,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"codea1/events"
+	"codea1/events/natsbus"
 	"codea1/events/rundir"
 )
 
 // broker is a server of a bus that a test can kill and start again without loss
 // of messages.
 type broker interface {
-	// flags returns the flags of a process that joins the server.
-	flags(t *testing.T) []string
+	// flags returns the flags of a process that joins the server as a stage or as
+	// the operator.
+	flags(t *testing.T, user string) []string
 	// kill ends the server as a power cut would.
 	kill(t *testing.T)
 	// start starts the server again.
@@ -42,6 +45,8 @@ func restart(t *testing.T, b broker, outage time.Duration) {
 type natsBroker struct {
 	args    []string
 	port    string
+	env     []string
+	logins  string // the directory of the users' passwords; empty for a token
 	command *exec.Cmd
 }
 
@@ -49,7 +54,7 @@ type natsBroker struct {
 func natsServer() {
 	fail := func() { os.Exit(2) }
 	options, err := natsserver.ConfigureOptions(flag.NewFlagSet("nats-server", flag.ContinueOnError), os.Args[1:], fail, fail, fail)
-	if err != nil || options.Authorization != busToken {
+	if err != nil || options.Authorization != busToken && len(options.Users) == 0 {
 		panic(fmt.Sprintf("the server wants token %q: %v", options.Authorization, err))
 	}
 	options.HTTPPort, options.NoLog = 0, true
@@ -80,6 +85,37 @@ func newNATS(t *testing.T) *natsBroker {
 	return b
 }
 
+// operator is the user that is no stage.
+const operator = "operator"
+
+// startGuardedNATS starts a server with the configuration permissions.conf, in
+// which every stage has a login of its own.
+func startGuardedNATS(t *testing.T) *natsBroker {
+	t.Helper()
+	_, port, err := net.SplitHostPort(freeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &natsBroker{
+		args: []string{"-c", "events/natsbus/permissions.conf", "-sd", t.TempDir(), "--addr", "127.0.0.1", "--port", port},
+		port: port, logins: t.TempDir(),
+	}
+	users := []string{operator, natsbus.TapUser}
+	for _, s := range events.Stages {
+		users = append(users, s.Name)
+	}
+	for _, user := range users {
+		variable := "BUS_PASSWORD_" + strings.ToUpper(strings.ReplaceAll(user, "-", "_"))
+		b.env = append(b.env, variable+"=secret-of-"+user)
+		if err := os.WriteFile(filepath.Join(b.logins, user), []byte("secret-of-"+user+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { b.kill(t) })
+	b.start(t)
+	return b
+}
+
 func (b *natsBroker) url() string { return "nats://127.0.0.1:" + b.port }
 
 // start implements broker.
@@ -87,6 +123,7 @@ func (b *natsBroker) start(t *testing.T) {
 	t.Helper()
 	b.command = exec.Command("nats-server", b.args...)
 	b.command.Stderr = os.Stderr
+	b.command.Env = append(os.Environ(), b.env...)
 	if err := b.command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +160,15 @@ func (b *natsBroker) tokenFile(t *testing.T) string {
 }
 
 // flags implements broker.
-func (b *natsBroker) flags(t *testing.T) []string {
+func (b *natsBroker) flags(t *testing.T, user string) []string {
 	t.Helper()
+	if b.logins != "" {
+		flags := []string{"--bus", b.url(), "--bus-user", user, "--bus-password-file", filepath.Join(b.logins, user)}
+		if user != operator {
+			flags = append(flags, "--bus-api-prefix", "CODEA1.API")
+		}
+		return flags
+	}
 	return []string{"--bus", b.url(), "--bus-token-file", b.tokenFile(t)}
 }
 
@@ -133,7 +177,7 @@ func TestTrainingOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := startNATS(t)
-	must(t, dir, append(train("--steps", "2", "--name", "r"), b.flags(t)...)...)
+	must(t, dir, append(train("--steps", "2", "--name", "r"), b.flags(t, operator)...)...)
 	if h := read(t, runPath(dir, "r"), 2); h.ended() != events.RunCompleted {
 		t.Errorf("ended with %q", h.ended())
 	}

@@ -47,7 +47,7 @@ func TestStagesInProcessesOfTheirOwn(t *testing.T) {
 	want := read(t, runPath(dir, "r"), steps)
 
 	for name, start := range map[string]func(*testing.T) broker{
-		"NATS":  func(t *testing.T) broker { return startNATS(t) },
+		"NATS":  func(t *testing.T) broker { return startGuardedNATS(t) },
 		"Kafka": func(t *testing.T) broker { return startKafka(t) },
 	} {
 		t.Run(name+"/undisturbed", func(t *testing.T) {

@@ -20,7 +20,7 @@ type crew struct {
 	t       *testing.T
 	dir     string
 	run     string
-	bus     []string // flags
+	bus     func(user string) []string // flags
 	members []*member
 	work    sync.WaitGroup
 	// steady says that no process may end before the run does.
@@ -51,7 +51,7 @@ var workers = []string{
 // training.
 func newCrew(t *testing.T, dir string, on broker, args []string) *crew {
 	t.Helper()
-	c := &crew{t: t, dir: dir, run: crewRun(t), bus: on.flags(t)}
+	c := &crew{t: t, dir: dir, run: crewRun(t), bus: func(user string) []string { return on.flags(t, user) }}
 	c.endWithTest()
 	c.recorder(args)
 	for _, stage := range workers {
@@ -84,7 +84,7 @@ func crewRun(t *testing.T) string {
 
 // add starts a member and replaces its process when that dies.
 func (c *crew) add(stage string, args ...string) *member {
-	args = append(append([]string{"stage", stage, "--run", c.run, "--lease-ttl", "1s"}, c.bus...), args...)
+	args = append(append([]string{"stage", stage, "--run", c.run, "--lease-ttl", "1s"}, c.bus(stage)...), args...)
 	m := &member{args: args}
 	c.members = append(c.members, m)
 	m.next(c)
@@ -172,7 +172,7 @@ func (c *crew) tap(see func(n int, m *events.Message)) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	flags, err := parser.Parse(append([]string{"stage", "rewards", "--run", c.run}, c.bus...))
+	flags, err := parser.Parse(append([]string{"stage", "rewards", "--run", c.run}, c.bus(operator)...))
 	if err != nil {
 		c.t.Fatal(err)
 	}

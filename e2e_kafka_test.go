@@ -57,7 +57,7 @@ func (b *kafkaBroker) start(t *testing.T) {
 	b.address = b.fake.ListenAddrs()[0]
 }
 
-func (b *kafkaBroker) flags(*testing.T) []string {
+func (b *kafkaBroker) flags(*testing.T, string) []string {
 	return []string{"--bus", connect.KafkaScheme + b.address}
 }
 

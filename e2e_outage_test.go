@@ -35,12 +35,12 @@ func outages(t *testing.T) (n int, shortest, longest time.Duration) {
 // an undisturbed run. on is not started yet.
 func survive(t *testing.T, on broker, args []string, steps int, want *history) {
 	wanted, shortest, longest := outages(t)
-	c := &crew{t: t, dir: t.TempDir(), run: crewRun(t), bus: on.flags(t), steady: true}
+	c := &crew{t: t, dir: t.TempDir(), run: crewRun(t), bus: func(user string) []string { return on.flags(t, user) }, steady: true}
 	c.endWithTest()
 	for _, stage := range workers {
 		c.add(stage)
 	}
-	page := start(t, c.dir, append([]string{"stage", "dashboard", "--run", c.run, "--dashboard-address", "127.0.0.1:0"}, c.bus...)...)
+	page := start(t, c.dir, append([]string{"stage", "dashboard", "--run", c.run, "--dashboard-address", "127.0.0.1:0"}, c.bus(events.StageDashboard)...)...)
 	everyone := func(what, text string, least int) {
 		t.Helper()
 		for _, m := range append(c.members, &member{args: []string{"stage", "dashboard"}, process: page}) {

@@ -29,7 +29,7 @@ func TestWorkersBeforeTheirRun(t *testing.T) {
 	server := startNATS(t)
 	var waiting []*process
 	for _, name := range []string{"rewards", "dashboard"} {
-		args := append([]string{"stage", name, "--run", "r"}, server.flags(t)...)
+		args := append([]string{"stage", name, "--run", "r"}, server.flags(t, operator)...)
 		if name == "dashboard" {
 			args = append(args, "--dashboard-address", "127.0.0.1:0")
 		}
@@ -55,7 +55,7 @@ func TestWorkersBeforeTheirRun(t *testing.T) {
 func TestRecorderOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	server := startNATS(t)
-	flags := append([]string{"stage", "recorder", "--run", "r", "--lease-ttl", "1s"}, server.flags(t)...)
+	flags := append([]string{"stage", "recorder", "--run", "r", "--lease-ttl", "1s"}, server.flags(t, operator)...)
 	flags = append(flags, train()[2:]...)
 	first := start(t, t.TempDir(), flags...)
 	bus := server.join(t)

@@ -39,6 +39,7 @@ type Flags struct {
 	TokenFile    string `name:"bus-token-file" yaml:"bus-token-file" help:"File with the token of a NATS login." placeholder:"FILE" change:"resume"`
 	NKeyFile     string `name:"bus-nkey-file" yaml:"bus-nkey-file" help:"File with the nkey seed of a NATS login." placeholder:"FILE" change:"resume"`
 	CredsFile    string `name:"bus-creds-file" yaml:"bus-creds-file" help:"Credentials file of a NATS login, as nsc writes it." placeholder:"FILE" change:"resume"`
+	APIPrefix    string `name:"bus-api-prefix" yaml:"bus-api-prefix" help:"Name of the JetStream API in the account of a NATS login. Default: $JS.API." placeholder:"SUBJECT" change:"resume"`
 	TLS          bool   `name:"bus-tls" yaml:"bus-tls" help:"Encrypt the connection to Kafka. For NATS use a tls:// address." change:"resume"`
 	CAFile       string `name:"bus-ca-file" yaml:"bus-ca-file" help:"PEM file of the certificate authorities of the bus. Default: those of the system." placeholder:"FILE" change:"resume"`
 	CertFile     string `name:"bus-cert-file" yaml:"bus-cert-file" help:"PEM file of the client certificate." placeholder:"FILE" change:"resume"`

@@ -62,7 +62,7 @@ func (f *Flags) open(ctx context.Context, name string, wait bool, logger *slog.L
 		return nil, err
 	}
 	bus, err := natsbus.Connect(ctx, natsbus.Config{
-		URL: f.URL, Name: name, Wait: wait, User: f.User, Password: password, Token: token, NKeyFile: f.NKeyFile, CredsFile: f.CredsFile,
+		URL: f.URL, Name: name, Wait: wait, User: f.User, Password: password, Token: token, NKeyFile: f.NKeyFile, CredsFile: f.CredsFile, APIPrefix: f.APIPrefix,
 		CAFile: f.CAFile, CertFile: f.CertFile, KeyFile: f.KeyFile, Replicas: f.Replicas, MaxStreamBytes: f.StreamMiB << 20, Logger: logger,
 	})
 	if errors.Is(err, nats.ErrAuthorization) && f.User == "" {

@@ -101,7 +101,7 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		return nil, fmt.Errorf("nats: %s accepts messages of up to %d bytes, but an event may have %d: set max_payload to 16MB in its configuration",
 			PublicURL(config.URL), has, maxMessageBytes)
 	}
-	b.js, err = jetstream.New(b.conn, jetstream.WithPublishAsyncTimeout(publishTimeout))
+	b.js, err = jetstream.NewWithAPIPrefix(b.conn, config.APIPrefix, jetstream.WithPublishAsyncTimeout(publishTimeout))
 	if err != nil {
 		b.conn.Close()
 		return nil, fmt.Errorf("nats: %w", err)

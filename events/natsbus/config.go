@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"codea1/events"
 )
@@ -30,6 +31,10 @@ type Config struct {
 	Token     string
 	User      string
 	Password  string
+
+	// APIPrefix is the name of the JetStream API in the account of the login, if
+	// the account imports the API under a name of its own. Default $JS.API.
+	APIPrefix string
 
 	// CAFile is for a server certificate that no system root has signed;
 	// CertFile and KeyFile are for a server that wants a client certificate.
@@ -82,6 +87,9 @@ func (c Config) withDefaults() Config {
 	if c.MaxStreamMessages == 0 {
 		c.MaxStreamMessages = defaultMaxStreamMessages
 	}
+	if c.APIPrefix == "" {
+		c.APIPrefix = jetstream.DefaultAPIPrefix
+	}
 	if c.Replicas == 0 {
 		c.Replicas = 1
 	}
@@ -105,6 +113,8 @@ func (c Config) validate() error {
 		return errors.New("nats: a password needs a user")
 	case (c.CertFile == "") != (c.KeyFile == ""):
 		return errors.New("nats: set a TLS certificate and its key, or neither")
+	case strings.ContainsAny(c.APIPrefix, " \t\r\n*>") || strings.HasPrefix(c.APIPrefix, ".") || strings.Contains(c.APIPrefix, ".."):
+		return fmt.Errorf("nats: API prefix %q is not the beginning of a subject", c.APIPrefix)
 	case c.ConnectTimeout < 0:
 		return fmt.Errorf("nats: connect timeout %v is negative", c.ConnectTimeout)
 	case c.MaxStreamBytes != 0 && c.MaxStreamBytes < maxMessageBytes:

@@ -87,6 +87,19 @@ type request struct {
 	cancel context.CancelFunc
 }
 
+// requestWait bounds the time for which a request stays open without a message.
+// A server forgets after 2 minutes where the answer to a request from another
+// account goes.
+const requestWait = time.Minute
+
+// forRequest returns the context of a request: the server ends the request
+// shortly before the context ends.
+func forRequest(owner, live context.Context) (context.Context, context.CancelFunc) {
+	both, cancelBoth := client.Both(owner, live)
+	ctx, cancel := context.WithTimeout(both, requestWait)
+	return ctx, func() { cancel(); cancelBoth() }
+}
+
 // Fetch implements events.Consumer. It requests no more than it returns, so no
 // message waits here while its AckWait runs. It waits until a lost connection
 // is back. It lingers 5 s at most.
@@ -178,9 +191,9 @@ func (c *consumer) batch(ctx context.Context, most int, linger time.Duration, in
 	return into, batch.Error()
 }
 
-// request requests one message, without a time limit.
+// request requests one message.
 func (c *consumer) request(live context.Context) error {
-	ctx, cancel := client.Both(c.ctx, live)
+	ctx, cancel := forRequest(c.ctx, live)
 	batch, err := c.durable.Fetch(1, jetstream.FetchContext(ctx))
 	if err != nil {
 		cancel()

@@ -25,7 +25,8 @@
 //
 // The embedded server has two logins, whose passwords are in its store directory:
 // PipelineUser for the stages of the run, and TapUser, which only subscribes to
-// the run's events. A client without a login can do nothing.
+// the run's events. A client without a login can do nothing. permissions.conf has a
+// login for each stage on another server.
 //
 // The package must not know the content of an event, the stages, or the fate of
 // a message after its acknowledgement.

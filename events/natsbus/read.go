@@ -163,7 +163,7 @@ func (r *reader) ask(ctx context.Context) error {
 			return err
 		}
 	}
-	batchCtx, cancel := client.Both(r.ctx, live)
+	batchCtx, cancel := forRequest(r.ctx, live)
 	batch, err := r.consumer.Fetch(readBatch, jetstream.FetchMaxBytes(readBatchBytes), jetstream.FetchContext(batchCtx))
 	if err != nil {
 		cancel()
