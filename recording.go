@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"codea1/consumers/evaluation"
+	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 	"codea1/events/rundir"
 	"codea1/events/services"
@@ -31,10 +32,11 @@ type recording struct {
 	curriculum *curriculum.Curriculum
 	service    *curriculum.Service
 	start      map[events.Role]events.Checkpoint
-	budget     time.Duration // of the attempt; 0 for none
-	attempt    int           // from 1
-	config     string        // of the attempt
-	completed  bool          // by an earlier attempt
+	budget     time.Duration    // of the attempt; 0 for none
+	attempt    int              // from 1
+	config     string           // of the attempt
+	training   []events.Problem // until they are checked
+	completed  bool             // by an earlier attempt
 
 	trained  atomic.Int64  // steps; only the recorder may use the curriculum
 	finished chan struct{} // closed when every step is trained that was planned or that the budget allows
@@ -52,7 +54,7 @@ func (r *recording) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.problems = len(training)
+	r.problems, r.training = len(training), training
 	for role, from := range map[events.Role]string{events.RoleCode: r.settings.Models.CodeModel, events.RoleTest: r.settings.Models.TestModel} {
 		dir := rundir.Start(r.dir, role)
 		if err := tiny.CopyStart(ctx, role, from, dir); err != nil {
@@ -293,6 +295,26 @@ func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curricu
 		return nil, nil, err
 	}
 	return training, func(string) []events.ProblemPosed { return slices.Clone(groups) }, nil
+}
+
+// checkTruths returns an error if no ground truth of a user's problems passes its
+// tests, and warns if many fail. A run that has begun is not checked again. The check
+// needs a sandbox, which a recorder in a separate process does not have.
+func (r *recording) checkTruths(ctx context.Context) error {
+	training, set := r.training, r.settings.Data.Problems
+	r.training = nil
+	if r.attempt > 1 || strings.HasPrefix(set, problems.BuiltinAll) {
+		return nil
+	}
+	open := func() (*sandbox.Pool, error) { return r.pool, nil }
+	warning, err := problems.CheckSample(ctx, &checker{open}, training, r.pool.Config().Workers)
+	if err != nil {
+		return fmt.Errorf("problem set %s: %w; `codea1 problems check %s` shows all of them", set, err, set)
+	}
+	if warning != "" {
+		r.logger.Warn(warning, "set", set)
+	}
+	return nil
 }
 
 // posable returns a problem with as many golden tests as fit into an event.

@@ -83,7 +83,7 @@ func openTraining(ctx context.Context, flags *TrainCommand, config string, logge
 	if err := t.openPool(ctx); err != nil {
 		return t, err
 	}
-	return t, nil
+	return t, t.checkTruths(ctx)
 }
 
 // openBus connects to an external bus, or checks that the embedded server can listen

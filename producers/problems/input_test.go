@@ -1,12 +1,15 @@
 package problems
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"codea1/events"
 )
 
 // Half of a surrogate pair is no character. Each field with one is refused with its
@@ -57,4 +60,65 @@ func TestSetsAreRegularFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A set none of whose ground truths passes is an error with the first reasons; one of
+// which many fail is a warning.
+func TestCheckSample(t *testing.T) {
+	checker := newPythonChecker(t)
+	set := func(wrong ...bool) (set []events.Problem) {
+		for i, wrong := range wrong {
+			p := events.Problem{ID: fmt.Sprint("p", i), EntryPoint: "f", Solution: "def f(x):\n    return x", Golden: []string{"assert f(1) == 1", "assert f(2) == 2"}}
+			if wrong {
+				p.Golden[1] = "assert f(2) == 3, 'wrong'"
+			}
+			set = append(set, p)
+		}
+		return append(set, events.Problem{ID: "untested", EntryPoint: "f", Solution: "def f(x):\n    return 1 / 0"})
+	}
+	for _, c := range []struct {
+		set           []events.Problem
+		warning, fail string
+	}{
+		{set(true, true, true, true), "", "no ground truth passes its tests: all of 4 that were checked fail; p0: fail: AssertionError: wrong; p1: fail: AssertionError: wrong; p2: fail: AssertionError: wrong"},
+		{set(true), "", "all of 1 that were checked fail; p0: "},
+		{set(false, true, false), "1 of 3 ground truths that were checked fail their tests; p1: fail: AssertionError: wrong", ""},
+		{set(false, false), "", ""},
+		{set(), "", ""},
+	} {
+		warning, err := CheckSample(t.Context(), checker, c.set, 2)
+		if warning != c.warning || (err == nil) != (c.fail == "") || err != nil && (!errors.Is(err, ErrNoTruth) || !strings.Contains(err.Error(), c.fail)) {
+			t.Errorf("%d problems: %q, %v\nwant %q, %q", len(c.set), warning, err, c.warning, c.fail)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := CheckSample(ctx, checker, set(true), 2); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	tenth := set(false, false, false, false, false, false, false, false, false, true)
+	if warning, err := CheckSample(t.Context(), passing{}, tenth, 2); err != nil || warning != "" {
+		t.Errorf("one of ten fails: %q, %v", warning, err)
+	}
+	large := make([]bool, 3*sampleProblems)
+	for i := range large {
+		large[i] = i%3 > 0 // all but every third, which are checked
+	}
+	if warning, err := CheckSample(t.Context(), passing{}, set(large...), 2); err != nil || warning != "" {
+		t.Errorf("%q, %v", warning, err)
+	}
+}
+
+// passing passes every test that does not state a wrong value.
+type passing struct{}
+
+func (passing) Check(_ context.Context, _, _ string, tests []string) ([]events.GoldenVerdict, error) {
+	verdicts := make([]events.GoldenVerdict, len(tests))
+	for i, test := range tests {
+		verdicts[i].Verdict = events.VerdictPass
+		if strings.Contains(test, "wrong") {
+			verdicts[i].Verdict = events.VerdictFail
+		}
+	}
+	return verdicts, nil
 }
