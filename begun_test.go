@@ -164,7 +164,7 @@ func TestDamagedConfiguration(t *testing.T) {
 		}
 	}
 	for i := range text {
-		if i > 0 && text[i-1] != '\n' && i%61 != 0 {
+		if i > 0 && text[i-1] != '\n' && i%23 != 0 {
 			continue // each line, and places inside of lines
 		}
 		write(text[:i])

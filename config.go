@@ -41,6 +41,7 @@ type RunSettings struct {
 
 	Data       problems.Flags          `embed:"" yaml:",inline"`
 	Models     gpuworker.ModelFlags    `embed:"" yaml:",inline"`
+	Engine     gpuworker.EngineFlags   `embed:"" yaml:",inline" group:"Engine"`
 	KeepTokens int                     `yaml:"keep-tokens" help:"Newest trained steps whose token ids and log-probs the log keeps; 0 for all. They take most of the log's space, and a step cannot be retrained without them." default:"0" min:"0" max:"10000000" change:"resume"`
 	Bus        connect.Flags           `embed:"" yaml:",inline" group:"Message bus"`
 	Delivery   stage.Flags             `embed:"" yaml:",inline" group:"Message bus"`

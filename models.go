@@ -7,6 +7,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/rundir"
+	"codea1/gpuworker"
 	"codea1/gpuworker/tiny"
 )
 
@@ -17,11 +18,14 @@ type modelUse struct {
 	samples, trains bool
 }
 
-// modelUses returns the models of a process that samples and trains both roles,
-// without those that come with the program. run is the directory of a run that has
+// modelUses returns the models of a process that samples and trains both roles with
+// the embedded engine, without those that come with the program. run is the directory of a run that has
 // begun; empty for none.
 func (s *RunSettings) modelUses(run string) []modelUse {
 	var uses []modelUse
+	if s.Engine.Engine != gpuworker.EngineTiny {
+		return nil
+	}
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
 		dir := s.model(role)
 		if dir == "" {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"codea1/events"
+	"codea1/gpuworker"
 	"codea1/gpuworker/tiny"
 	"codea1/gpuworker/tiny/qwen2"
 )
@@ -67,5 +68,9 @@ func TestModelUses(t *testing.T) {
 	}
 	if got := s.modelUses(run); len(got) != 1 || got[0] != (modelUse{events.RoleCode, start, true, true}) {
 		t.Errorf("of a run that has begun: %+v", got)
+	}
+	s.Engine.Engine = gpuworker.EngineTorch
+	if got := s.modelUses(run); got != nil {
+		t.Errorf("of the torch engine: %+v", got)
 	}
 }

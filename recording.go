@@ -16,7 +16,6 @@ import (
 	"codea1/events/services"
 	"codea1/events/settings"
 	"codea1/gpuworker/checkpoint"
-	"codea1/gpuworker/tiny"
 	"codea1/producers/curriculum"
 	"codea1/producers/problems"
 	"codea1/replay/eventlog"
@@ -57,7 +56,7 @@ func (r *recording) open(ctx context.Context) error {
 	r.problems, r.training = len(training), training
 	for role, from := range map[events.Role]string{events.RoleCode: r.settings.Models.CodeModel, events.RoleTest: r.settings.Models.TestModel} {
 		dir := rundir.Start(r.dir, role)
-		if err := tiny.CopyStart(ctx, role, from, dir); err != nil {
+		if err := copyStart(ctx, &r.settings.Engine, role, from, dir); err != nil {
 			return err
 		}
 		if r.start[role], err = checkpoint.Describe(ctx, dir); err != nil {

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 
 	"codea1/events/rundir"
+	"codea1/events/settings"
 	"codea1/gpuworker"
-	"codea1/gpuworker/tiny"
 	"codea1/replay/fork"
 )
 
@@ -16,14 +19,9 @@ type retrainer struct{ logger *slog.Logger }
 
 // Retrain implements fork.Retrainer. It starts from version 0 in the run directory
 // and trains each part with the configuration of that part.
-func (r *retrainer) Retrain(ctx context.Context, job fork.RetrainJob) (err error) {
-	learner, err := tiny.Open(rundir.Start(job.RunDir, job.Role))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, learner.Close()) }()
+func (r *retrainer) Retrain(ctx context.Context, job fork.RetrainJob) error {
 	for i := range job.Parts {
-		if err := r.part(ctx, &job, &job.Parts[i], learner); err != nil || ctx.Err() != nil {
+		if err := r.part(ctx, &job, &job.Parts[i]); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -32,18 +30,50 @@ func (r *retrainer) Retrain(ctx context.Context, job fork.RetrainJob) (err error
 
 // part continues from the checkpoint of the part before, like the trainer of a
 // fork.
-func (r *retrainer) part(ctx context.Context, job *fork.RetrainJob, part *fork.RetrainPart, learner gpuworker.Learner) error {
-	settings, err := startedSettings(part.Start.Config)
+func (r *retrainer) part(ctx context.Context, job *fork.RetrainJob, part *fork.RetrainPart) (err error) {
+	s, err := retrainSettings(job.RunDir, part.Start.Config)
 	if err != nil {
 		return err
 	}
+	start := rundir.Start(job.RunDir, job.Role)
+	learner, err := openEngine(ctx, &s.Engine, start, r.logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, learner.Close()) }()
 	trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
 		Bus: job.Bus, Learner: learner, Run: job.Run, Role: job.Role, Source: "retrain",
-		Checkpoints: job.Work, Initial: rundir.Start(job.RunDir, job.Role),
-		Steps: part.Last, Hyper: settings.hyperparameters(job.Role, part.Start.Problems), KeepLast: 1, Logger: r.logger,
+		Checkpoints: job.Work, Initial: start,
+		Steps: part.Last, Hyper: s.hyperparameters(job.Role, part.Start.Problems), KeepLast: 1, Logger: r.logger,
 	})
 	if err != nil {
 		return err
 	}
 	return trainer.Run(ctx)
+}
+
+// retrainSettings returns the settings of a run.started, with those of this machine
+// from the run directory and the environment.
+func retrainSettings(dir, config string) (*Settings, error) {
+	s, err := startedSettings(config)
+	if err != nil {
+		return nil, err
+	}
+	path := rundir.Config(dir)
+	text, err := os.ReadFile(path)
+	if err == nil {
+		saved, err := readSettings(path, text, "")
+		if err != nil {
+			return nil, err
+		}
+		settings.Copy(s, saved, isMachine)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	var now RunSettings
+	if err := settings.Resolve(&now, &s.RunSettings, envPrefix); err != nil {
+		return nil, err
+	}
+	settings.Copy(s, &now, isMachine)
+	return s, nil
 }

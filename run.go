@@ -83,7 +83,10 @@ func openTraining(ctx context.Context, flags *TrainCommand, config string, logge
 	if err := t.openPool(ctx); err != nil {
 		return t, err
 	}
-	return t, t.checkTruths(ctx)
+	if err := t.checkTruths(ctx); err != nil {
+		return t, err
+	}
+	return t, t.openSharedEngines(ctx)
 }
 
 // openBus connects to an external bus, or checks that the embedded server can listen

@@ -46,7 +46,8 @@ type runner struct {
 	probe        *stage.Probe // nil disables it
 	logger       *slog.Logger
 
-	closers []func() error // in the order of opening
+	engines map[events.Role]engine // that the stages of a role share
+	closers []func() error         // in the order of opening
 }
 
 // onClose adds a function for close to call.

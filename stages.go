@@ -14,7 +14,6 @@ import (
 	"codea1/events/services"
 	"codea1/events/stage"
 	"codea1/gpuworker"
-	"codea1/gpuworker/tiny"
 )
 
 // stageProcess is a stage as a process.
@@ -53,12 +52,11 @@ const (
 // startRollout returns the start of the stage that samples from a role's model,
 // and of the follower that loads each new version of the model.
 func startRollout(role events.Role) func(context.Context, *runner, *services.Group) error {
-	return func(_ context.Context, r *runner, g *services.Group) error {
-		sampler, err := tiny.Open(rundir.Start(r.dir, role))
+	return func(ctx context.Context, r *runner, g *services.Group) error {
+		sampler, err := r.openEngine(ctx, role)
 		if err != nil {
 			return err
 		}
-		r.onClose(sampler.Close)
 		name := events.RolloutStage(role).Name
 		sampled, err := r.openOutbox(name)
 		if err != nil {
@@ -131,15 +129,13 @@ func startTrainer(role events.Role) func(context.Context, *runner, *services.Gro
 		if err != nil {
 			return err
 		}
-		start := rundir.Start(r.dir, role)
-		learner, err := tiny.Open(start)
+		learner, err := r.openEngine(ctx, role)
 		if err != nil {
 			return err
 		}
-		r.onClose(learner.Close)
 		trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
 			Bus: r.bus, Learner: gpuworker.Leased(learner, lease), Run: r.run, Role: role, Source: r.source(name),
-			Checkpoints: rundir.Checkpoints(r.dir, role), Initial: start, Steps: r.settings.steps(r.problems),
+			Checkpoints: rundir.Checkpoints(r.dir, role), Initial: rundir.Start(r.dir, role), Steps: r.settings.steps(r.problems),
 			Hyper: r.settings.hyperparameters(role, r.problems), KeepLast: r.settings.Models.KeepCheckpoints, KeepEvery: r.settings.Models.KeepEvery,
 			Logger: r.logger.With("role", role),
 		})

@@ -2,10 +2,23 @@ package gpuworker
 
 import "codea1/events"
 
+// Names of engines.
+const (
+	EngineTiny  = "tiny"
+	EngineTorch = "torch"
+)
+
+// EngineFlags are the settings of the engine that computes the models.
+type EngineFlags struct {
+	Engine      string `yaml:"engine" help:"Engine that computes the models: tiny (embedded, on the CPU) or torch (Hugging Face models, on a GPU; needs the Python package codea1_torch)." default:"tiny" enum:"tiny,torch"`
+	TorchPython string `yaml:"torch-python" help:"Python with codea1_torch for the torch engine; empty: python3." placeholder:"FILE" change:"resume" scope:"machine"`
+	Device      string `yaml:"device" help:"Device of the torch engine: cpu, cuda or cuda:N; auto: a GPU if there is one." default:"auto" change:"resume" scope:"machine"`
+}
+
 // ModelFlags are the settings of the checkpoints of a run.
 type ModelFlags struct {
-	CodeModel string `yaml:"code-model" help:"Checkpoint directory that the Code LLM starts from; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
-	TestModel string `yaml:"test-model" help:"Checkpoint directory that the Test LLM starts from; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
+	CodeModel string `yaml:"code-model" help:"Checkpoint directory that the Code LLM starts from, or with the torch engine a name on the Hugging Face hub; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
+	TestModel string `yaml:"test-model" help:"Checkpoint directory that the Test LLM starts from, or with the torch engine a name on the Hugging Face hub; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
 
 	KeepCheckpoints int `yaml:"keep-checkpoints" help:"Newest checkpoints to keep per model." default:"3" min:"1" max:"1048576" change:"resume"`
 	KeepEvery       int `yaml:"keep-every" help:"Keep the checkpoint of every step that this number divides as well; 0 for none." default:"0" min:"0" max:"10000000" change:"resume"`

@@ -72,9 +72,13 @@ func runModule(ctx context.Context, python string, arguments ...string) ([]byte,
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.As(err, &exit):
-		return nil, fmt.Errorf("%s: %s", python, lastLines(stderr.String()))
+		wrote := lastLines(stderr.String())
+		if strings.Contains(wrote, "No module named") {
+			wrote += "; " + install
+		}
+		return nil, fmt.Errorf("%s: %s", python, wrote)
 	}
-	return nil, fmt.Errorf("start %s: %w; --torch-python names the Python with codea1_torch", python, err)
+	return nil, fmt.Errorf("start %s: %w; %s", python, err, install)
 }
 
 // lastLines returns the end of a text.

@@ -122,6 +122,12 @@ def require_same(directory: Path, config: dict[str, object], tokenizer: bytes) -
             )
     if (directory / TOKENIZER).read_bytes() != tokenizer:
         raise Mismatch(f"checkpoint of another model: {directory / TOKENIZER} is another tokenizer")
+    for path in weight_files(directory):
+        try:
+            with safe_open(path, framework="pt"):
+                pass  # a file that was cut off has a header that does not fit
+        except SafetensorError as error:
+            raise Mismatch(f"{path} is damaged: {error}") from error
 
 
 def _plain(value: object) -> object:

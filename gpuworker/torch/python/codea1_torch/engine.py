@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
+from safetensors import SafetensorError
 
 from . import checkpoint, logs
 from .chat import Chat
@@ -330,10 +331,10 @@ class Engine:
 
 @contextmanager
 def _mismatch(directory: Path) -> Iterator[None]:
-    """Turns the ValueError of a checkpoint that the model code refuses into Mismatch."""
+    """Turns the error about a checkpoint that the model code refuses into Mismatch."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, SafetensorError) as error:
         raise Mismatch(f"checkpoint {directory}: {error}") from error
     except FileNotFoundError as error:
         raise MissingCheckpoint(f"checkpoint {directory}: {error}") from error

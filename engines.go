@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"codea1/events"
+	"codea1/events/rundir"
+	"codea1/gpuworker"
+	"codea1/gpuworker/tiny"
+	"codea1/gpuworker/torch"
+)
+
+// engine computes one policy: it samples and trains.
+type engine interface {
+	gpuworker.Sampler
+	gpuworker.Learner
+}
+
+// openEngine opens a checkpoint directory with the engine of the settings.
+func openEngine(ctx context.Context, flags *gpuworker.EngineFlags, dir string, logger *slog.Logger) (engine, error) {
+	if flags.Engine == gpuworker.EngineTorch {
+		return torch.Start(ctx, torch.Options{Python: flags.TorchPython, Dir: dir, Device: flags.Device, Logger: logger})
+	}
+	return tiny.Open(dir)
+}
+
+// copyStart copies the checkpoint that a role's model starts from into dir, unless
+// dir exists.
+func copyStart(ctx context.Context, flags *gpuworker.EngineFlags, role events.Role, from, dir string) error {
+	if flags.Engine == gpuworker.EngineTorch && from != "" {
+		return torch.CopyStart(ctx, flags.TorchPython, role, from, dir)
+	}
+	return tiny.CopyStart(ctx, role, from, dir)
+}
+
+// openSharedEngines opens the torch engines of both roles before the run begins, so
+// that a missing library costs no run. The rollout and the trainer of a role
+// share one. The embedded engine samples and trains at the same time, so each
+// stage opens its own.
+func (r *runner) openSharedEngines(ctx context.Context) error {
+	if r.settings.Engine.Engine != gpuworker.EngineTorch {
+		return nil
+	}
+	shared := map[events.Role]engine{}
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		e, err := r.openEngine(ctx, role)
+		if err != nil {
+			return err
+		}
+		shared[role] = e
+	}
+	r.engines = shared
+	return nil
+}
+
+// openEngine returns the engine of a role's model at version 0, until the runner
+// closes.
+func (r *runner) openEngine(ctx context.Context, role events.Role) (engine, error) {
+	if e := r.engines[role]; e != nil {
+		return e, nil
+	}
+	e, err := openEngine(ctx, &r.settings.Engine, rundir.Start(r.dir, role), r.logger.With("role", role))
+	if err != nil {
+		return nil, err
+	}
+	r.onClose(e.Close)
+	return e, nil
+}
