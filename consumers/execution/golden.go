@@ -17,6 +17,7 @@ type GoldenPlan struct {
 	checks  []goldenCheck
 	scripts []goldenScript
 	took    map[string]time.Duration // by the ground truth, for each call that it made
+	load    time.Duration            // likewise
 }
 
 // goldenCheck is a test of the form `assert entry(...) == value`.
@@ -82,9 +83,11 @@ func (x *Executor) settle(ctx context.Context, truth sandbox.Program, plan *Gold
 		return nil
 	}
 	run := goldenRun{x: x, program: truth, plan: plan, fixed: x.allowTruth(), known: map[string]sandbox.Outcome{}}
-	if _, err := run.grade(ctx); err != nil {
+	report, err := run.grade(ctx)
+	if err != nil {
 		return err
 	}
+	plan.load = report.LoadTook
 	plan.took = make(map[string]time.Duration, len(run.known))
 	for call, outcome := range run.known {
 		plan.took[call] = outcome.Took
@@ -163,7 +166,7 @@ func (r *goldenRun) allow(calls []string) limits {
 	if r.fixed.each != 0 {
 		return r.fixed
 	}
-	var t timed
+	t := timed{sum: r.plan.load, most: r.plan.load}
 	for _, call := range calls {
 		took, ok := r.plan.took[call]
 		t.add(took, ok)
@@ -176,7 +179,7 @@ func (r *goldenRun) allowScripts(scripts []goldenScript) limits {
 	if r.fixed.each != 0 {
 		return r.fixed
 	}
-	var t timed
+	t := timed{sum: r.plan.load, most: r.plan.load}
 	for _, s := range scripts {
 		t.sum += s.took.sum
 		t.most = max(t.most, s.took.most)

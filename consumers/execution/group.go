@@ -99,6 +99,7 @@ type groupSuites struct {
 type truthRun struct {
 	entry    string
 	facts    truthFacts
+	load     time.Duration
 	outcomes map[string]sandbox.Outcome // by call
 }
 
@@ -179,7 +180,7 @@ const truthValueBytes = 4 * maxStatedBytes
 // is true: each argument has a literal text and no set. budget is for all calls together; each part has its share.
 func (x *Executor) askTruth(ctx context.Context, problem *events.Problem, calls []string, literals bool, budget time.Duration) (*truthRun, error) {
 	parts := max(1, (len(calls)+truthCalls-1)/truthCalls) // without calls: shows whether it loads
-	outcomes, facts := make([]sandbox.Outcome, len(calls)), make([]truthFacts, parts)
+	outcomes, facts, loads := make([]sandbox.Outcome, len(calls)), make([]truthFacts, parts), make([]time.Duration, parts)
 	asking, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
 		from, to := i*len(calls)/parts, (i+1)*len(calls)/parts
@@ -195,19 +196,19 @@ func (x *Executor) askTruth(ctx context.Context, problem *events.Problem, calls 
 			if err != nil {
 				return err
 			}
-			facts[i] = readFacts(report.Outcomes[0])
+			facts[i], loads[i] = readFacts(report.Outcomes[0]), report.LoadTook
 			copy(outcomes[from:to], report.Outcomes[1:])
 			if literals && !facts[i].varies {
 				return nil
 			}
 			part.Items = calls[from:to]
-			return x.vary(ctx, part, outcomes[from:to])
+			return x.vary(ctx, part, report.LoadTook, outcomes[from:to])
 		})
 	}
 	if err := asking.Wait(); err != nil {
 		return nil, err
 	}
-	truth := &truthRun{entry: problem.EntryPoint, facts: facts[0], outcomes: make(map[string]sandbox.Outcome, len(calls))}
+	truth := &truthRun{entry: problem.EntryPoint, facts: facts[0], load: slices.Max(loads), outcomes: make(map[string]sandbox.Outcome, len(calls))}
 	for i, call := range calls {
 		truth.outcomes[call] = outcomes[i]
 	}
@@ -217,11 +218,11 @@ func (x *Executor) askTruth(ctx context.Context, problem *events.Problem, calls 
 // vary runs the calls of a part of the ground truth that returned once more, in a
 // varied process. It takes away each value that differs there: a value that depends on
 // addresses, the hash seed, the time or chance is no expectation.
-func (x *Executor) vary(ctx context.Context, part sandbox.Job, outcomes []sandbox.Outcome) error {
+func (x *Executor) vary(ctx context.Context, part sandbox.Job, load time.Duration, outcomes []sandbox.Outcome) error {
 	var returned []int
 	calls := part.Items
 	part.Items, part.Varied = nil, true
-	var took timed
+	took := timed{sum: load, most: load}
 	for i, o := range outcomes {
 		if o.Kind == sandbox.Returned || o.Kind == sandbox.Raised {
 			returned = append(returned, i)
@@ -267,7 +268,8 @@ func (x *Executor) answer(ctx context.Context, program sandbox.Program, suites [
 			asked.add(t.Call)
 		}
 	})
-	var took timed
+	load := max(truth.load, golden.load)
+	took := timed{sum: load, most: load}
 	for _, call := range asked.list {
 		o, ok := truth.outcomes[call]
 		if !ok {

@@ -109,7 +109,7 @@ func talk(c *conversation, j Job, s *Session) (loaded bool, err error) {
 	case err != nil:
 		return false, err
 	case load.Tag == TagLoaded:
-		s.Loads = true
+		s.Loads, s.LoadTook = true, max(s.LoadTook, load.Took)
 	case s.Loads:
 		return false, nil
 	case load.Tag == TagUnloadable:

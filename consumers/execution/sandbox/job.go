@@ -106,6 +106,7 @@ type Reply struct {
 type Session struct {
 	Loads     bool
 	LoadError string
+	LoadTook  time.Duration
 	Replies   []Reply // one per item of the job, in order; fewer where time ran out
 	bytes     int     // of the values among them
 }

@@ -45,7 +45,8 @@ type Outcome struct {
 // Report holds the results of running calls on a program.
 type Report struct {
 	Loads     bool
-	LoadError string    // empty if it loads
+	LoadError string // empty if it loads
+	LoadTook  time.Duration
 	Outcomes  []Outcome // one per call
 	Unstable  bool      // an earlier run had other outcomes
 }
@@ -76,7 +77,7 @@ func (p *Pool) RunUncached(ctx context.Context, j Job) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Loads: s.Loads, LoadError: s.LoadError, Outcomes: make([]Outcome, len(j.Items))}
+	report := Report{Loads: s.Loads, LoadError: s.LoadError, LoadTook: s.LoadTook, Outcomes: make([]Outcome, len(j.Items))}
 	for i := range j.Items {
 		switch {
 		case !s.Loads:

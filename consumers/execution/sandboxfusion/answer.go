@@ -97,7 +97,7 @@ func (a *serverAnswer) read(j sandbox.Job, nonce, text string) error {
 		if err := json.Unmarshal([]byte(rest), &said); err != nil || len(letter) != 1 || len(detail) > sandbox.FrameBytes(j.ValueBytes) {
 			return errors.New("a line is cut off or too long")
 		}
-		tag := letter[0]
+		tag, took := letter[0], min(max(0, time.Duration(seconds*float64(time.Second))), j.Each)
 		switch {
 		case !begun:
 			if tag != sandbox.TagBegun {
@@ -108,13 +108,13 @@ func (a *serverAnswer) read(j sandbox.Job, nonce, text string) error {
 			a.more = detail == "more"
 			return nil
 		case !loaded:
-			loaded = true
+			loaded, a.LoadTook = true, took
 			a.load(tag, detail, j.Each)
 		case len(a.Replies) == len(j.Items):
 			return errors.New("there are more lines than the job has items")
 		default:
 			r := itemReply(tag, detail)
-			r.Took = min(max(0, time.Duration(seconds*float64(time.Second))), j.Each)
+			r.Took = took
 			a.Add(&j, r)
 		}
 	}

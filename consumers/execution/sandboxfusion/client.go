@@ -156,7 +156,7 @@ func (c *client) Do(ctx context.Context, slot sandbox.Slot, j sandbox.Job) (sand
 			return sandbox.Session{}, err
 		}
 		if len(done.Replies) == 0 {
-			done.Loads, done.LoadError = a.Loads, a.LoadError
+			done.Loads, done.LoadError, done.LoadTook = a.Loads, a.LoadError, a.LoadTook
 		}
 		for _, r := range a.Replies {
 			done.Add(&j, r)

@@ -6,7 +6,7 @@ child that hangs or dies, and a fresh child does the rest. main's argument is th
 base64 of a JSON object; answer.go writes it.
 
 The output is lines of a nonce, a blank and a JSON list of a tag, a text and the
-seconds that an item took, in ASCII. They go to standard output up to a limit, and the rest to a file that is
+seconds that an item or loading took, in ASCII. They go to standard output up to a limit, and the rest to a file that is
 fetched. The nonce tells them from other output.
 
     B  begun
@@ -122,9 +122,10 @@ def run(setup, answer):
         try:
             if child.frame(time.monotonic() + START_SECONDS)[0] != "B":
                 raise SystemExit("the child ended before it began")
+            began = time.monotonic()
             tag, text = child.frame(soon())
             if not loads:
-                answer.say(tag if tag in ("L", "U", "O") else "M", text)
+                answer.say(tag if tag in ("L", "U", "O") else "M", text, time.monotonic() - began)
                 if tag != "L":
                     break
             loads = True
