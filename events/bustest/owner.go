@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -13,16 +14,18 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"codea1/events"
 )
 
 // ownerEnv makes a process an owner: address, run, name and TTL.
 const ownerEnv = "CODEA1_BUSTEST_OWNER"
 
-// Owner makes the process the owner of a lease if the suite has started it for
-// that, and never returns then. A test package calls it first in TestMain.
-// connect connects to the service at Features.Address.
-func Owner(connect func(ctx context.Context, address string) (events.Broker, error)) {
+// Main runs the tests of a package that calls Run, and fails if a goroutine is
+// left. A process that the suite has started as the owner of a lease is that, and
+// runs no test. connect connects to the service at Features.Address.
+func Main(m *testing.M, connect func(ctx context.Context, address string) (events.Broker, error)) {
 	if what := os.Getenv(ownerEnv); what != "" {
 		if err := own(what, connect); err != nil {
 			fmt.Println(err)
@@ -30,6 +33,12 @@ func Owner(connect func(ctx context.Context, address string) (events.Broker, err
 		}
 		os.Exit(0)
 	}
+	// Most tests wait: more of them than cores use the time better. The flag -parallel
+	// overrides this.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
 }
 
 // own takes a lease, prints "owner", and answers each line on standard input

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
-	"go.uber.org/goleak"
 
 	"codea1/events"
 	"codea1/events/bustest"
@@ -27,10 +26,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	bustest.Owner(func(ctx context.Context, address string) (events.Broker, error) {
+	bustest.Main(m, func(ctx context.Context, address string) (events.Broker, error) {
 		return kafkabus.Connect(ctx, kafkabus.Config{Brokers: []string{address}})
 	})
-	goleak.VerifyTestMain(m)
 }
 
 // cluster is a broker in this process that keeps its data in a directory.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"codea1/events"
 	"codea1/events/bustest"
 	"codea1/events/natsbus"
@@ -13,10 +11,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	bustest.Owner(func(ctx context.Context, address string) (events.Broker, error) {
+	bustest.Main(m, func(ctx context.Context, address string) (events.Broker, error) {
 		return natsbus.Connect(ctx, natsbus.Config{URL: address})
 	})
-	goleak.VerifyTestMain(m)
 }
 
 func TestConformance(t *testing.T) {

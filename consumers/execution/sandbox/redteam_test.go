@@ -26,6 +26,7 @@ func TestRedTeam(t *testing.T) {
 	if err != nil || len(files) < 120 {
 		t.Fatalf("%d attacks, %v", len(files), err)
 	}
+	callTimeout := sandboxtest.IfThorough(400*time.Millisecond, 200*time.Millisecond)
 	for level, every := range map[Level]int{LevelIsolated: 1, LevelConfined: sandboxtest.Every(1)} {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +35,7 @@ func TestRedTeam(t *testing.T) {
 			paths := make(chan string)
 			var attacking sync.WaitGroup
 			for range 6 {
-				p := openOwn(t, level, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 900 * time.Millisecond, MemoryBytes: 128 << 20, CacheBytes: -1})
+				p := openOwn(t, level, Config{Workers: 1, CallTimeout: callTimeout, JobTimeout: 2*callTimeout + 100*time.Millisecond, MemoryBytes: 128 << 20, CacheBytes: -1})
 				if f := servers(p); level == LevelConfined && (f.version < landlockSignals || f.bounds.groups == nil) {
 					t.Skip("not safe on this machine:", p.Describe())
 				}

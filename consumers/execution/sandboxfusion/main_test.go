@@ -1,6 +1,7 @@
 package sandboxfusion
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -10,7 +11,13 @@ import (
 	"codea1/consumers/execution/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pools.Main(m)) }
+func TestMain(m *testing.M) {
+	// Most tests wait for a time limit. The flag -parallel overrides this.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(pools.Main(m))
+}
 
 var pools = sandboxtest.Pools[sandbox.Config, *sandbox.Pool]{Skip: sandbox.ErrNotIsolated}
 

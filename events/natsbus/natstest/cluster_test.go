@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
 	"codea1/events"
 	"codea1/events/bustest"
@@ -17,10 +16,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	bustest.Owner(func(ctx context.Context, address string) (events.Broker, error) {
+	bustest.Main(m, func(ctx context.Context, address string) (events.Broker, error) {
 		return natsbus.Connect(ctx, natsbus.Config{URL: address, Replicas: natstest.Nodes})
 	})
-	goleak.VerifyTestMain(m)
 }
 
 // TestConformanceCluster stores every run on three nodes, and stops the one

@@ -12,9 +12,10 @@ var Thorough = os.Getenv("CODEA1_TEST_THOROUGH") == "1"
 // CallTimeout is the time limit of tests that wait for it. It is long enough for
 // any call that ends on its own: the time for which a busy machine keeps a
 // candidate waiting does not count.
-var CallTimeout = ifThorough(1500*time.Millisecond, 600*time.Millisecond)
+var CallTimeout = IfThorough(1500*time.Millisecond, 600*time.Millisecond)
 
-func ifThorough[T any](thorough, quick T) T {
+// IfThorough returns the first value in the thorough run, and the second otherwise.
+func IfThorough[T any](thorough, quick T) T {
 	if Thorough {
 		return thorough
 	}
@@ -23,4 +24,4 @@ func ifThorough[T any](thorough, quick T) T {
 
 // Every returns n for the thorough run and a multiple of it otherwise: the
 // distance between the rows of a data set that a test takes.
-func Every(n int) int { return ifThorough(n, 4*n) }
+func Every(n int) int { return IfThorough(n, 4*n) }
