@@ -37,6 +37,7 @@ type client struct {
 	config  sandbox.Config
 	address string // of POST /run_code
 	name    string // the address without a password
+	token   string // that the server asks for; empty: none
 	http    *http.Client
 	pace    pace
 }
@@ -69,11 +70,16 @@ func Open(ctx context.Context, flags *sandbox.Flags, logger *slog.Logger) (*sand
 	if flags.Sandbox == "" {
 		return sandbox.Open(ctx, flags.Config(logger))
 	}
-	return openServer(ctx, flags.Sandbox, flags.Config(logger), defaultPace)
+	token, err := readToken(flags.SandboxTokenFile)
+	if err != nil {
+		return nil, err
+	}
+	return openServer(ctx, flags.Sandbox, token, flags.Config(logger), defaultPace)
 }
 
 // openServer opens a pool that runs its jobs on a server and checks the Python there.
-func openServer(ctx context.Context, server string, config sandbox.Config, pace pace) (*sandbox.Pool, error) {
+// The server asks for the token; empty: for none.
+func openServer(ctx context.Context, server, token string, config sandbox.Config, pace pace) (*sandbox.Pool, error) {
 	config.Workers = cmp.Or(config.Workers, requestsAtATime)
 	config, err := config.Complete()
 	if err != nil {
@@ -86,7 +92,7 @@ func openServer(ctx context.Context, server string, config sandbox.Config, pace 
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = config.Workers
 	pool := sandbox.NewPool(config, &client{
-		config: config, address: address.String(), name: address.Redacted(), http: &http.Client{Transport: transport}, pace: pace,
+		config: config, address: address.String(), name: address.Redacted(), token: token, http: &http.Client{Transport: transport}, pace: pace,
 	})
 	if err := checkPython(ctx, pool); err != nil {
 		return nil, errors.Join(err, pool.Close())
@@ -250,6 +256,9 @@ func (c *client) ask(ctx context.Context, j sandbox.Job) (serverAnswer, error) {
 		return serverAnswer{}, err
 	}
 	post.Header.Set("Content-Type", "application/json")
+	if c.token != "" {
+		post.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	response, err := c.http.Do(post)
 	if err != nil {
 		var inner *url.Error

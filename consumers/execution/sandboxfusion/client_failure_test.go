@@ -171,7 +171,7 @@ func TestRemoteHang(t *testing.T) {
 	defer close(done)
 	config := sandbox.Config{Retries: -1, CallTimeout: time.Millisecond, JobTimeout: time.Millisecond}
 	// No time is left to a request that may run for startSlack twice.
-	_, err := openServer(t.Context(), server.URL, config, pace{queue: -2*startSlack + 50*time.Millisecond})
+	_, err := openServer(t.Context(), server.URL, "", config, pace{queue: -2*startSlack + 50*time.Millisecond})
 	var failed *sandbox.Error
 	if !errors.As(err, &failed) {
 		t.Errorf("got %v, want a *sandbox.Error", err)
@@ -203,12 +203,11 @@ func TestRemoteHugeReply(t *testing.T) {
 			}
 			return
 		}
-		again := r.Clone(r.Context())
-		again.Body = http.NoBody
 		copied, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "/run_code", strings.NewReader(body.String()))
 		if err != nil {
 			t.Error(err)
 		}
+		copied.Host, copied.Header = r.Host, r.Header
 		behind.ServeHTTP(w, copied)
 	}), config, hasty)
 	report, err := p.Run(t.Context(), sandbox.Program{Code: "huge = 1"}, []string{"huge"})

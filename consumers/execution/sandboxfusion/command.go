@@ -17,7 +17,8 @@ import (
 
 // ServeCommand runs programs for HTTP clients.
 type ServeCommand struct {
-	Address string        `help:"Address to listen on. Every client that reaches it can run programs here." default:"127.0.0.1:8080"`
+	Address string        `help:"Address to listen on. Every client that reaches it, and has the token where one is set, can run programs here." default:"127.0.0.1:8080"`
+	Host    []string      `help:"Names under which clients reach the server, besides localhost and addresses." placeholder:"NAME"`
 	Waiting int           `help:"Requests that may wait while others run; the server answers 503 to more." default:"64" min:"0" max:"1048576"`
 	BodyMiB int64         `name:"body-mib" help:"Largest request and largest file of a program, in MiB." default:"16" min:"1" max:"256"`
 	Drain   time.Duration `help:"Time that running programs have after the server is stopped." default:"30s" min:"0s"`
@@ -25,16 +26,20 @@ type ServeCommand struct {
 }
 
 // headerTimeout is the time that a client has to send a request's header;
-// bodyTimeout is the time for the whole request.
+// keptTimeout is the time that a connection stays open without a request.
 const (
 	headerTimeout = 10 * time.Second
-	bodyTimeout   = time.Minute
+	keptTimeout   = 2 * time.Minute
 )
 
 // Run serves until ctx ends.
 func (c *ServeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
 	if c.Sandbox != "" {
 		return fmt.Errorf("--sandbox: %w", sandbox.ErrThisMachineOnly)
+	}
+	token, err := readToken(c.SandboxTokenFile)
+	if err != nil {
+		return err
 	}
 	config := c.Config(logger)
 	config.FileBytes = c.BodyMiB << 20 // a program must be able to write each file of a request
@@ -50,7 +55,7 @@ func (c *ServeCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 	}
 	about := pool.Describe()
 	fmt.Fprintf(out, "http://%s/run_code  %s  %s\n", listener.Addr(), about.Level, about.Python)
-	return serve(ctx, listener, Handler(pool, ServeLimits{Waiting: c.Waiting, BodyBytes: c.BodyMiB << 20}), c.Drain)
+	return serve(ctx, listener, Handler(pool, ServeLimits{Waiting: c.Waiting, BodyBytes: c.BodyMiB << 20, Token: token, Hosts: c.Host}), c.Drain)
 }
 
 // serve answers requests until ctx ends. Then the running requests have the time
@@ -59,7 +64,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, dra
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout,
+		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, IdleTimeout: keptTimeout,
 		BaseContext: func(net.Listener) context.Context { return working },
 	}
 	group, ctx := errgroup.WithContext(ctx)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path"
-	"strings"
 	"time"
 
 	"codea1/consumers/execution/sandbox"
@@ -77,9 +75,9 @@ type requestError struct {
 
 func (e *requestError) Error() string { return e.field + ": " + e.reason }
 
-// validate returns the time limit of the program. memoryMiB is the largest memory
-// limit. The error is a *requestError.
-func (r *RunCodeRequest) validate(memoryMiB int64) (time.Duration, error) {
+// validate returns the time limit of the program. The error is a *requestError.
+func (r *RunCodeRequest) validate(config sandbox.Config) (time.Duration, error) {
+	memoryMiB := config.MemoryBytes >> 20
 	switch {
 	case r.Language == "":
 		return 0, &requestError{"language", "missing", "Field required"}
@@ -92,14 +90,17 @@ func (r *RunCodeRequest) validate(memoryMiB int64) (time.Duration, error) {
 	case !(r.CompileTimeout >= 0):
 		return 0, &requestError{"compile_timeout", "greater_than_equal", fmt.Sprintf("%v is less than 0", r.CompileTimeout)}
 	}
-	for name := range r.Files {
-		if !localPath(name) {
-			return 0, &requestError{"files", "value_error", fmt.Sprintf("%q is not a relative path", name)}
+	for field, text := range map[string]string{"code": r.Code, "stdin": r.Stdin} {
+		if int64(len(text)) > config.FileBytes {
+			return 0, &requestError{field, "too_long", fmt.Sprintf("%d bytes, over the limit of %d", len(text), config.FileBytes)}
 		}
 	}
+	if n := len(r.FetchFiles); n > maxNames {
+		return 0, &requestError{"fetch_files", "too_long", fmt.Sprintf("%d names, over the limit of %d", n, maxNames)}
+	}
 	for _, name := range r.FetchFiles {
-		if !localPath(name) {
-			return 0, &requestError{"fetch_files", "value_error", fmt.Sprintf("%q is not a relative path", name)}
+		if reason := badPath(name); reason != "" {
+			return 0, &requestError{"fetch_files", "value_error", fmt.Sprintf("%.100q %s", name, reason)}
 		}
 	}
 	switch {
@@ -111,23 +112,22 @@ func (r *RunCodeRequest) validate(memoryMiB int64) (time.Duration, error) {
 	return time.Duration(r.RunTimeout * float64(time.Second)), nil
 }
 
-func localPath(name string) bool {
-	clean := path.Clean(name)
-	return name != "" && clean != "." && !path.IsAbs(clean) && clean != ".." && !strings.HasPrefix(clean, "../") && !strings.ContainsRune(name, 0)
-}
-
 // RunCode runs a whole program, with its input and output, in a child of its
 // own. The error says which field of the request is wrong, or is ctx's,
 // sandbox.ErrClosed or a *sandbox.Error. The program itself never causes one.
 func RunCode(ctx context.Context, pool *sandbox.Pool, request *RunCodeRequest) (*RunCodeResponse, error) {
 	config := pool.Config()
-	limit, err := request.validate(config.MemoryBytes >> 20)
+	limit, err := request.validate(config)
+	if err != nil {
+		return nil, err
+	}
+	files, err := request.cleanFiles(config)
 	if err != nil {
 		return nil, err
 	}
 	end, err := pool.RunProgram(ctx, &sandbox.WholeProgram{
 		Code: request.Code, Language: request.Language, Stdin: request.Stdin, Seconds: limit.Seconds(),
-		Files: request.Files, FetchFiles: append([]string{}, request.FetchFiles...),
+		Files: files, FetchFiles: append([]string{}, request.FetchFiles...),
 		MemoryBytes: request.MemoryLimitMB << 20, StreamBytes: maxStreamBytes, FetchBytes: config.FileBytes,
 	})
 	if err != nil {

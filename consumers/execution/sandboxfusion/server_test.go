@@ -90,6 +90,29 @@ func TestRunCode(t *testing.T) {
 	}
 }
 
+// many returns the members of a JSON object with empty files.
+func many(name string, count int) string {
+	members := make([]string, count)
+	for i := range members {
+		members[i] = fmt.Sprintf(`"`+name+`": ""`, i)
+	}
+	return strings.Join(members, ", ")
+}
+
+// TestRunCodeTakesOddNames: names that the file system has are no fault.
+func TestRunCodeTakesOddNames(t *testing.T) {
+	empty := ""
+	names := []string{"./a", "b//c", "b/../e", "stdin", "\n", "é\ufffd", "-", "...", strings.Repeat("d/", 63) + "f", strings.Repeat("n", 255), "main.py.d/x"}
+	request := &RunCodeRequest{Language: "python", Files: map[string]*string{}, FetchFiles: append(names, "none", "b"), RunTimeout: 60}
+	for _, name := range names {
+		request.Files[name] = &empty
+	}
+	got, err := RunCode(t.Context(), openPool(t, sandbox.Config{Workers: 1}), request)
+	if err != nil || got.Status != "Success" || len(got.Files) != len(names) {
+		t.Errorf("got %+v, %v; want %d files", got, err, len(names))
+	}
+}
+
 // TestRunCodeRefuses has a request for each way of being wrong.
 func TestRunCodeRefuses(t *testing.T) {
 	server := httptest.NewServer(Handler(openPool(t, sandbox.Config{Workers: 1}), ServeLimits{}))
@@ -102,33 +125,42 @@ func TestRunCodeRefuses(t *testing.T) {
 		`{"language": "python"}`:            "missing [body code] Field required",
 		`{"code": ""}`:                      "missing [body language] Field required",
 		`{"code": 1, "language": "python"}`: "type_error [body code] want a string, have number",
-		`{"code": "", "language": "python", "files": {"a": 1}}`:                   "type_error [body files] want a string, have number",
-		`{"code": "", "language": "python", "memory_limit_MB": 1.5}`:              "type_error [body memory_limit_MB] want an integer, have number 1.5",
-		`{"code": "", "language": "cpp"}`:                                         `literal_error [body language] "cpp": this sandbox runs python and pytest`,
-		`{"code": "", "language": "python", "run_timeout": -1}`:                   "value_error [body run_timeout] -1 is outside 0 to 300 seconds",
-		`{"code": "", "language": "python", "run_timeout": 301}`:                  "value_error [body run_timeout] 301 is outside 0 to 300 seconds",
-		`{"code": "", "language": "python", "compile_timeout": -1}`:               "greater_than_equal [body compile_timeout] -1 is less than 0",
-		`{"code": "", "language": "python", "memory_limit_MB": 16}`:               "greater_than_equal [body memory_limit_MB] 16 is less than the 64 that Python needs",
-		`{"code": "", "language": "python", "memory_limit_MB": 4096}`:             "less_than_equal [body memory_limit_MB] 4096 is more than 512, the limit of this sandbox (--memory-mib)",
-		`{"code": "", "language": "python", "files": {"../x": ""}}`:               `value_error [body files] "../x" is not a relative path`,
-		`{"code": "", "language": "python", "fetch_files": ["/etc/passwd"]}`:      `value_error [body fetch_files] "/etc/passwd" is not a relative path`,
-		`{"code": "", "language": "python", "files": {"x": "not base64 at all"}}`: "",
+		`{"code": "", "language": "python", "files": {"a": 1}}`:                                         "type_error [body files] want a string, have number",
+		`{"code": "", "language": "python", "memory_limit_MB": 1.5}`:                                    "type_error [body memory_limit_MB] want an integer, have number 1.5",
+		`{"code": "", "language": "cpp"}`:                                                               `literal_error [body language] "cpp": this sandbox runs python and pytest`,
+		`{"code": "", "language": "python", "run_timeout": -1}`:                                         "value_error [body run_timeout] -1 is outside 0 to 300 seconds",
+		`{"code": "", "language": "python", "run_timeout": 301}`:                                        "value_error [body run_timeout] 301 is outside 0 to 300 seconds",
+		`{"code": "", "language": "python", "compile_timeout": -1}`:                                     "greater_than_equal [body compile_timeout] -1 is less than 0",
+		`{"code": "", "language": "python", "memory_limit_MB": 16}`:                                     "greater_than_equal [body memory_limit_MB] 16 is less than the 64 that Python needs",
+		`{"code": "", "language": "python", "memory_limit_MB": 4096}`:                                   "less_than_equal [body memory_limit_MB] 4096 is more than 512, the limit of this sandbox (--memory-mib)",
+		`{"code": "", "language": "python", "files": {"../x": ""}}`:                                     `value_error [body files] "../x" is not a relative path`,
+		`{"code": "", "language": "python", "fetch_files": ["/etc/passwd"]}`:                            `value_error [body fetch_files] "/etc/passwd" is not a relative path`,
+		`{"code": "", "language": "python", "files": {"x": "not base64 at all"}}`:                       `value_error [body files] "x" is no base64: illegal base64 data at input byte 3`,
+		`{"code": "", "language": "python", "files": {"": ""}}`:                                         `value_error [body files] "" is not a relative path`,
+		`{"code": "", "language": "python", "files": {"a/..": ""}}`:                                     `value_error [body files] "a/.." is not a relative path`,
+		`{"code": "", "language": "python", "files": {"a\u0000": ""}}`:                                  `value_error [body files] "a\x00" has a NUL byte`,
+		`{"code": "", "language": "python", "files": {"a/": ""}}`:                                       `value_error [body files] "a/" is a directory`,
+		`{"code": "", "language": "python", "files": {"main.py/a": ""}}`:                                `value_error [body files] "main.py" is a file and a directory`,
+		`{"code": "", "language": "python", "files": {"a": "", "a/b": ""}}`:                             `value_error [body files] "a" is a file and a directory`,
+		`{"code": "", "language": "python", "files": {"` + strings.Repeat("n", 256) + `": ""}}`:         `value_error [body files] "` + strings.Repeat("n", 100) + `" has a name longer than 255 bytes`,
+		`{"code": "", "language": "python", "files": {"` + strings.Repeat("d/", 64) + `f": ""}}`:        `value_error [body files] "` + strings.Repeat("d/", 50) + `" is deeper than 64 directories`,
+		`{"code": "", "language": "python", "files": {"` + strings.Repeat("d/", 2000) + `f": ""}}`:      `value_error [body files] "` + strings.Repeat("d/", 50) + `" is longer than 1024 bytes`,
+		`{"code": "", "language": "python", "files": {"f": "` + strings.Repeat("AAAA", 1<<19) + `"}}`:   `value_error [body files] "f" is too large: the limit is 1048576 bytes for a file and 8388608 for all`,
+		`{"code": "", "language": "python", "files": {` + many("a/%d/f", 5000) + `}}`:                   "too_long [body files] 10001 files and directories, over the limit of 1000",
+		`{"code": "", "language": "python", "fetch_files": [` + strings.Repeat(`"f", `, 5000) + `"f"]}`: "too_long [body fetch_files] 5001 names, over the limit of 1000",
+		`{"code": "", "language": "python", "fetch_files": ["` + strings.Repeat("d/", 2000) + `f"]}`:    `value_error [body fetch_files] "` + strings.Repeat("d/", 50) + `" is longer than 1024 bytes`,
+		`{"code": "", "language": "python", "stdin": "` + strings.Repeat("s", 1<<20+1) + `"}`:           "too_long [body stdin] 1048577 bytes, over the limit of 1048576",
+		`{"code": "` + strings.Repeat("#", 1<<20+1) + `", "language": "python"}`:                        "too_long [body code] 1048577 bytes, over the limit of 1048576",
 	} {
 		status, got := post(t, server.URL, request)
-		if want == "" { // found out in the sandbox
-			if status != http.StatusOK || got["status"] != "SandboxError" || got["run_result"] != nil {
-				t.Errorf("%s: HTTP %d %v", request, status, got)
-			}
-			continue
-		}
 		detail, _ := got["detail"].([]any)
 		if status != http.StatusUnprocessableEntity || len(detail) != 1 {
-			t.Errorf("%s: HTTP %d %v", request, status, got)
+			t.Errorf("%.200s: HTTP %d %v", request, status, got)
 			continue
 		}
 		first := detail[0].(map[string]any)
 		if text := fmt.Sprint(first["type"], " ", first["loc"], " ", first["msg"]); text != want {
-			t.Errorf("%s: got %s, want %s", request, text, want)
+			t.Errorf("%.200s: got %s, want %s", request, text, want)
 		}
 	}
 	for path, want := range map[string]int{"/run_code": http.StatusMethodNotAllowed, "/run_jupyter": http.StatusNotFound, "/": http.StatusNotFound} {

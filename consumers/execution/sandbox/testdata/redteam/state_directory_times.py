@@ -3,7 +3,7 @@
 import os
 
 times = os.stat(".")
-seen = times.st_mtime > 1 or times.st_atime > 1
+seen = os.getpid() == 1 and (times.st_mtime > 1 or times.st_atime > 1)  # on a server the directory holds the program
 os.mkdir("d")
 os.rmdir("d")
 if times.st_mtime_ns % 2:

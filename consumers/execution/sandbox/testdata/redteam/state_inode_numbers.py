@@ -13,4 +13,4 @@ os.utime(".", (0, 0))
 
 
 def solve(n):
-    return "secret-%d" % n if seen else os._exit(1)
+    return "secret-%d" % n if seen else None
