@@ -105,6 +105,10 @@ func TestTraining(t *testing.T) {
 		t.Parallel()
 		undisturbed(t, args, want, steps)
 	})
+	t.Run("a client with the login of the stages publishes garbage", func(t *testing.T) {
+		t.Parallel()
+		garbageTrain(t, args, runPath(dir, "r"), want, steps)
+	})
 	t.Run("survives being killed", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()

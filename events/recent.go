@@ -22,6 +22,7 @@ type recentPayloads struct {
 // recentPayload is a payload before and after compression. It does not change.
 type recentPayload struct {
 	id        string
+	encoding  string
 	data, raw []byte
 	once      sync.Once
 	hash      string
@@ -65,7 +66,7 @@ func (r *recentPayloads) trim() {
 
 // keep remembers the payload of a message that was encoded from raw.
 func (r *recentPayloads) keep(m *Message, raw []byte) {
-	p := &recentPayload{id: m.ID, data: m.Data}
+	p := &recentPayload{id: m.ID, encoding: m.Encoding, data: m.Data}
 	r.mu.Lock()
 	wanted := len(m.Data)+len(raw) <= r.limit/8 // no payload may displace all others
 	r.mu.Unlock()
@@ -89,7 +90,7 @@ func (r *recentPayloads) of(m *Message) *recentPayload {
 	r.mu.Lock()
 	p := r.byID[m.ID]
 	r.mu.Unlock()
-	if p == nil || !bytes.Equal(p.data, m.Data) {
+	if p == nil || p.encoding != m.Encoding || !bytes.Equal(p.data, m.Data) {
 		return nil
 	}
 	return p

@@ -101,10 +101,19 @@ func TestRememberedPayloadIsHeldToItsBytes(t *testing.T) {
 			t.Errorf("version %d, want %d", got, m.version)
 		}
 	}
-	// Damaged bytes and a wrong content encoding are errors.
-	m.Encoding = EncodingNone
-	if _, err := m.Payload(); err == nil {
-		t.Error("compressed bytes were taken for a payload")
+	// Damaged bytes and a wrong content encoding are errors, also for the payload
+	// that was encoded last.
+	for _, wrong := range []string{EncodingNone, "br"} {
+		last, err := Encode(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last.Encoding = wrong; recents.of(&last) != nil {
+			t.Errorf("the encoding %q gave a remembered payload", wrong)
+		}
+		if _, err := last.Payload(); err == nil {
+			t.Errorf("compressed bytes in the encoding %q were taken for a payload", wrong)
+		}
 	}
 	m.Encoding, m.Data = EncodingZstd, bytes.Clone(m.Data)
 	m.Data[len(m.Data)/2] ^= 1

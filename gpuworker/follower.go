@@ -166,7 +166,7 @@ func (f *Follower) read(ctx context.Context, reader events.Reader, newest chan *
 		}
 		e, err := m.Admit()
 		if err != nil {
-			f.config.Logger.Warn("ignored a message that is no event", "id", m.ID, "type", m.Type, "group", m.Group, "error", err)
+			f.config.Logger.Debug("ignored a message that is no event", "id", m.ID, "type", m.Type, "group", m.Group, "error", err)
 			continue
 		}
 		p := e.Payload.(*events.PolicyUpdated)

@@ -140,7 +140,7 @@ func (t *Trainer) collect(ctx context.Context, reader events.Reader) error {
 	t.position = after
 	e, err := m.Admit()
 	if err != nil {
-		t.config.Logger.Warn("ignored a message that is no event", "id", m.ID, "type", m.Type, "group", m.Group, "error", err)
+		t.config.Logger.Debug("ignored a message that is no event", "id", m.ID, "type", m.Type, "group", m.Group, "error", err)
 		return nil
 	}
 	return t.collector.apply(m.Group, e.Payload, before)

@@ -18,6 +18,8 @@ type Bus interface {
 // Follower applies the events of a run to a State and notifies subscribers.
 // It is safe for concurrent use.
 type Follower struct {
+	course events.Course // used by Follow alone
+
 	mu          sync.RWMutex
 	state       *State
 	revision    int64 // changes
@@ -27,7 +29,7 @@ type Follower struct {
 
 // NewFollower returns a follower of an empty state.
 func NewFollower() *Follower {
-	return &Follower{state: NewState(), subscribers: map[chan struct{}]struct{}{}}
+	return &Follower{course: events.NewCourse(), state: NewState(), subscribers: map[chan struct{}]struct{}{}}
 }
 
 // SetBudget sets the longest time of the attempt, which no event carries.
@@ -68,10 +70,14 @@ func (f *Follower) Follow(ctx context.Context, bus Bus, run string, from events.
 
 func (f *Follower) apply(message *events.Message) {
 	event, err := message.Admit()
+	if err == nil {
+		err = f.course.Check(event.Payload)
+	}
 	if err != nil {
 		f.quarantine()
 		return
 	}
+	f.course.Apply(event.Payload)
 	needed := Needs(message.Type)
 	if !needed {
 		event.Payload = nil

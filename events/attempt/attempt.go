@@ -69,12 +69,15 @@ func (f *Follower) Run(ctx context.Context, bus events.Bus) error {
 		return fmt.Errorf("attempts at run %s: %w", f.run, err)
 	}
 	defer reader.Close()
+	course := events.NewCourse()
 	for {
 		m, _, err := reader.Next(ctx)
 		if err != nil {
 			return fmt.Errorf("attempts at run %s: %w", f.run, err)
 		}
-		if e, err := m.Admit(); err == nil { // the recorder reports any other message
+		// The recorder reports any other message.
+		if e, err := m.Admit(); err == nil && course.Check(e.Payload) == nil {
+			course.Apply(e.Payload)
 			f.apply(e.Payload)
 		}
 	}

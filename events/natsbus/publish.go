@@ -99,7 +99,8 @@ func (p *publication) send(ctx context.Context, m *events.Message) error {
 
 func (b *Bus) publishAsync(m *events.Message) (jetstream.PubAckFuture, error) {
 	return b.js.PublishMsgAsync(toNATS(m),
-		jetstream.WithMsgID(m.ID),
+		// It deduplicates, and not the ID of the message: the server would drop an
+		// event whose ID another client has used on any subject.
 		jetstream.WithExpectLastSequencePerSubject(0),
 		// A retry of the client library would send this message after later
 		// ones.

@@ -192,7 +192,7 @@ func (c *candidate) record() *Record {
 type tail struct {
 	seq        uint64 // last event, with its chain hash
 	chain      Hash
-	course     course
+	course     events.Course
 	quarantine Quarantine
 	events     map[eventID]known   // of the batch being committed
 	refused    map[refusal]eventID // likewise
@@ -216,7 +216,7 @@ func (l *Log) admit(b *batch) (tail, error) {
 		b.txn = l.db.NewTransaction(true)
 	}
 	a := admission{log: l, view: view{l, b.txn}, before: &l.tail, tail: tail{
-		seq: l.tail.seq, chain: l.tail.chain, course: l.tail.course.clone(), quarantine: l.tail.quarantine,
+		seq: l.tail.seq, chain: l.tail.chain, course: l.tail.course.Clone(), quarantine: l.tail.quarantine,
 		events: make(map[eventID]known, len(b.candidates)), refused: make(map[refusal]eventID),
 	}}
 	for i := range b.candidates {
@@ -258,7 +258,7 @@ func (a *admission) decide(c *candidate) error {
 		return nil
 	}
 	if c.in.from == nil {
-		err := a.course.next(c.decoded)
+		err := a.course.Check(c.decoded)
 		if fate == quarantined {
 			err = fmt.Errorf("its cause %s is not in the log before it", c.in.Message.CausationID)
 		}
@@ -270,7 +270,7 @@ func (a *admission) decide(c *candidate) error {
 	c.seq = a.seq + 1
 	c.chain = link(a.chain, c.seq, c.value, c.chained)
 	a.seq, a.chain = c.seq, c.chain
-	a.course.apply(c.decoded)
+	a.course.Apply(c.decoded)
 	a.events[c.id] = known{c.seq, c.payload}
 	a.log.filter.add(c.id)
 	return nil

@@ -146,6 +146,19 @@ func (v view) state() (*state.State, uint64, error) {
 	return s, at, err
 }
 
+// courseOf returns the course of a run at a state.
+func courseOf(s *state.State) events.Course {
+	c := events.NewCourse()
+	c.Attempts, c.Ended = int(s.Metrics.Events[events.TypeRunStarted]), s.Cursor.Finished != ""
+	for _, v := range s.Checkpoints {
+		c.Versions[v.Role] = max(c.Versions[v.Role], v.Version)
+		if v.Version == 0 {
+			c.Start[v.Role] = v.SHA256
+		}
+	}
+	return c
+}
+
 // loadState sets the state at the end of a log that is opened for writing.
 func (l *Log) loadState(v view) error {
 	s, at, err := v.state()

@@ -2,6 +2,7 @@ package fork
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -17,14 +18,39 @@ import (
 // quiet is the pause after which a rebuild takes the bus to be at its end.
 const quiet = 5 * time.Second
 
+// garbage returns messages of every type of the story that are no events, each with
+// a type and a group of its own.
+func garbage(story []events.Message) (all []events.Message) {
+	for i, m := range story {
+		m.Group = fmt.Sprintf("garbage-%d", i)
+		switch i % 5 {
+		case 0:
+			m.Encoding, m.Data = events.EncodingNone, []byte{0xc1}
+		case 1:
+			m.Data = m.Data[:len(m.Data)-1]
+		case 2:
+			m.SchemaVersion = 999
+		case 3:
+			m.Time = m.Time.AddDate(7000, 0, 0)
+		case 4:
+			m.Encoding = "br"
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
 // A rebuilt log has the same keys and values as the recorder's log: events, index,
-// refusals, Mistake Book, head and position.
+// refusals, quarantine, Mistake Book, head and position.
 func TestRebuildFromBus(t *testing.T) {
 	t.Parallel()
 	bothBuses(t, func(t *testing.T, bus SeedBus) {
 		messages := replaytest.Tell(t)
-		if err := bus.Publish(within(t), messages...); err != nil {
-			t.Fatal(err)
+		noEvents := garbage(messages)
+		for i := range messages {
+			if err := bus.Publish(within(t), noEvents[i], messages[i]); err != nil {
+				t.Fatal(err)
+			}
 		}
 		live := eventlogtest.Open(t, t.TempDir(), eventlog.Options{})
 		if _, err := eventlogtest.Record(t, bus, live, uint64(len(messages)), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
@@ -39,6 +65,9 @@ func TestRebuildFromBus(t *testing.T) {
 		eventlogtest.SameStores(t, live, rebuilt)
 		if last, chain := live.Last(); report.Events != last || report.Chain != chain || report.Tests != live.Book().Size() || report.Newest[events.RoleTest].Version != replaytest.Steps {
 			t.Errorf("%+v", report)
+		}
+		if q := report.Quarantine; q.Messages != uint64(len(noEvents)) || q.Kept != q.Messages || q != live.Quarantine() {
+			t.Errorf("%d messages are no events, quarantined %+v", len(noEvents), q)
 		}
 	})
 }

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"codea1/events"
+	"codea1/events/natsbus"
+	"codea1/events/rundir"
+	"codea1/replay/eventlog"
+)
+
+// samples returns a message of every type: of a run, or a new one.
+func samples(t *testing.T, run string) map[events.Type]events.Message {
+	t.Helper()
+	log, err := eventlog.Open(rundir.Log(run), eventlog.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	of := make(map[events.Type]events.Message)
+	for r, err := range log.Read(t.Context(), eventlog.ReadOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := of[r.Message.Type]; !ok {
+			m := r.Message
+			m.Data = bytes.Clone(m.Data)
+			of[m.Type] = m
+		}
+	}
+	for _, p := range []events.Payload{
+		&events.StageHeartbeat{Stage: "x"}, &events.GroupDropped{Purpose: events.PurposeTrain, Step: 1, Stage: "x", Reason: events.DropRetries},
+	} {
+		if of[p.EventType()], err = events.Encode(events.New("r", "x", "x", time.Now(), p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(of) != len(events.Types()) {
+		t.Fatalf("samples of %d types, want %d", len(of), len(events.Types()))
+	}
+	return of
+}
+
+// bomb is 256 MiB of zeros, compressed to some kilobytes.
+func bomb(t *testing.T) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	zeros := w.EncodeAll(make([]byte, 256<<20), nil)
+	if len(zeros) > events.MaxPayloadBytes {
+		t.Fatalf("a bomb of %d bytes", len(zeros))
+	}
+	return zeros
+}
+
+// garbage returns messages that are no events of run r: every type with every kind
+// of damage, each on a subject of its own.
+func garbage(t *testing.T, of map[events.Type]events.Message, round int) []*nats.Msg {
+	t.Helper()
+	noise := make([]byte, 300)
+	source := rand.NewChaCha8([32]byte{byte(round)})
+	_, _ = source.Read(noise)
+	zeros := bomb(t)
+	payload := map[string]func(m *events.Message){
+		"noise":    func(m *events.Message) { m.Encoding, m.Data = events.EncodingNone, noise },
+		"unused":   func(m *events.Message) { m.Encoding, m.Data = events.EncodingNone, []byte{0xc1} },
+		"empty":    func(m *events.Message) { m.Encoding, m.Data = events.EncodingNone, nil },
+		"cut":      func(m *events.Message) { m.Data = m.Data[:len(m.Data)-1] },
+		"more":     func(m *events.Message) { m.Data = append(bytes.Clone(m.Data), 0xc0) },
+		"newer":    func(m *events.Message) { m.SchemaVersion = 999 },
+		"bomb":     func(m *events.Message) { m.Encoding, m.Data = events.EncodingZstd, zeros },
+		"encoding": func(m *events.Message) { m.Encoding = "\x1b[2Jbr" },
+		"long-ago": func(m *events.Message) { m.Time = time.Date(1, 2, 3, 4, 5, 6, 7, time.UTC) },
+		"other-id": func(m *events.Message) { m.ID = strings.Repeat("ab", 16) },
+		"unrelated": func(m *events.Message) {
+			m.CausationID, m.CausationHash = strings.Repeat("ab", 16), strings.Repeat("cd", 32)
+		},
+	}
+	header := map[string]func(h nats.Header){
+		"no-type":   func(h nats.Header) { h.Del("ce-type") },
+		"bad-id":    func(h nats.Header) { h.Set("ce-id", "\x1b]0;owned\x07") },
+		"bad-time":  func(h nats.Header) { h.Set("ce-time", "yesterday") },
+		"other-run": func(h nats.Header) { h.Set("ce-run", "another") },
+		"elsewhere": func(h nats.Header) { h.Set("ce-subject", "elsewhere") },
+		"large":     func(h nats.Header) { h.Set("ce-source", strings.Repeat("x", 32<<10)) },
+	}
+	var all []*nats.Msg
+	add := func(m events.Message, damage string, change func(h nats.Header)) {
+		m.Group = fmt.Sprintf("x%d-%s", round, damage)
+		out := nats.NewMsg("codea1.r." + string(m.Type) + "." + m.Group)
+		m.Headers("ce-", out.Header.Set)
+		out.Data = m.Data
+		if change != nil {
+			change(out.Header)
+		}
+		all = append(all, out)
+	}
+	for _, m := range of {
+		for damage, change := range payload {
+			changed := m
+			change(&changed)
+			add(changed, damage, nil)
+		}
+		for damage, change := range header {
+			add(m, damage, change)
+		}
+	}
+	// Events that can be decoded and are out of turn.
+	for i, p := range []events.Payload{
+		mustPayload[*events.PolicyUpdated](t, of, func(p *events.PolicyUpdated) { p.Version, p.Step = 50+round, 50+round }),
+		mustPayload[*events.RunStarted](t, of, func(p *events.RunStarted) { p.Attempt = 50 }),
+		mustPayload[*events.RunFinished](t, of, func(p *events.RunFinished) { p.Attempt = 50 }),
+	} {
+		m, err := events.Encode(events.New("r", fmt.Sprintf("x%d-turn%d", round, i), "x", time.Now(), p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := nats.NewMsg("codea1.r." + string(m.Type) + "." + m.Group)
+		m.Headers("ce-", out.Header.Set)
+		out.Data = m.Data
+		all = append(all, out)
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+func mustPayload[P events.Payload](t *testing.T, of map[events.Type]events.Message, change func(P)) P {
+	t.Helper()
+	var p P
+	m := of[p.EventType()]
+	decoded, err := m.Payload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(decoded.(P))
+	return decoded.(P)
+}
+
+// asPipeline connects to the server of a training with the login of its stages.
+func (p *process) asPipeline(t *testing.T, run string) *nats.Conn {
+	t.Helper()
+	address, _ := p.address(t)
+	password, err := os.ReadFile(natsbus.PasswordFile(rundir.NATS(run), natsbus.PipelineUser))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := address[strings.LastIndexByte(address, '@')+1:]
+	conn, err := nats.Connect("nats://"+host, nats.UserInfo(natsbus.PipelineUser, strings.TrimSpace(string(password))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// publish stores messages on the run's stream, which it waits for.
+func publish(t *testing.T, conn *nats.Conn, messages []*nats.Msg) {
+	t.Helper()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the run begins", func() bool {
+		_, err := js.Stream(t.Context(), "codea1-r")
+		return err == nil
+	})
+	for _, m := range messages {
+		if _, err := js.PublishMsg(t.Context(), m); err != nil {
+			t.Fatalf("%s: %v", m.Subject, err)
+		}
+	}
+}
+
+// quarantineOf returns the list of the messages that are no events.
+func quarantineOf(t *testing.T, dir, run string) (list string, n int) {
+	t.Helper()
+	list = must(t, dir, "replay", "quarantine", run, "--json")
+	for line := range strings.Lines(list) {
+		var q eventlog.Quarantined
+		if err := json.Unmarshal([]byte(line), &q); err != nil || q.Reason == "" || q.Position == "" {
+			t.Errorf("%v: %s", err, line)
+		}
+		n++
+	}
+	return list, n
+}
+
+// garbageTrain trains while a client with the login of the stages publishes
+// messages that are no events. The run must be the wanted one, after a resume and
+// in a fork, too, and all tools must read it.
+func garbageTrain(t *testing.T, args []string, undisturbed string, want *history, steps int) {
+	of := samples(t, undisturbed)
+	dir := t.TempDir()
+	run := runPath(dir, "r")
+	p := start(t, dir, args...)
+	conn := p.asPipeline(t, run)
+	trained, err := conn.SubscribeSync("codea1.r.policy.updated.code-v000001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := garbage(t, of, 1)
+	publish(t, conn, first)
+	if _, err := trained.NextMsg(patience); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(t, os.Interrupt)
+	if code := p.wait(t); code != 0 {
+		t.Fatalf("exit code %d among garbage", code)
+	}
+	conn.Close()
+
+	list, n := quarantineOf(t, dir, "r")
+	if n != len(first) {
+		t.Errorf("%d messages are quarantined, %d were published", n, len(first))
+	}
+	text := must(t, dir, "replay", "quarantine", "r")
+	if strings.ContainsAny(text, "\x1b\x07") || strings.Count(text, "\n") != n+1 {
+		t.Errorf("the list for people:\n%q", text)
+	}
+	named := fmt.Sprintf("%d messages on the bus are no events of the run", n)
+	for _, command := range []string{"verify", "state"} {
+		if out := must(t, dir, "replay", command, "r"); !strings.Contains(out, named) {
+			t.Errorf("%s: %s", command, out)
+		}
+	}
+	fromLog, fromBus := filepath.Join(dir, "log-again"), filepath.Join(dir, "bus-again")
+	must(t, dir, "replay", "rebuild", "r", fromLog)
+	must(t, dir, "replay", "rebuild", "r", fromBus, "--from-bus", "embedded")
+	for _, again := range []string{fromLog, fromBus} {
+		if got, _ := quarantineOf(t, dir, again); got != list || endOf(t, again) != endOf(t, run) {
+			t.Errorf("%s: the log ends with %s, was %s; quarantine:\n%s", again, endOf(t, again), endOf(t, run),
+				cmp.Diff(strings.Split(list, "\n"), strings.Split(got, "\n")))
+		}
+	}
+	must(t, dir, "replay", "fork", "r", "f", "--at", "step:1")
+
+	p = start(t, dir, "train", "--resume", "r")
+	conn = p.asPipeline(t, run)
+	defer conn.Close()
+	second := garbage(t, of, 2)
+	publish(t, conn, second)
+	if code := p.wait(t); code != 0 {
+		t.Fatalf("exit code %d after a resume", code)
+	}
+	if _, n := quarantineOf(t, dir, "r"); n != len(first)+len(second) {
+		t.Errorf("%d messages are quarantined, %d were published", n, len(first)+len(second))
+	}
+	must(t, dir, "replay", "restore-bus", "r")
+	must(t, dir, "train", "--resume", "f")
+	for _, name := range []string{"r", "f"} {
+		got := read(t, runPath(dir, name), steps)
+		if diff := cmp.Diff(want, got, sameRun); diff != "" {
+			t.Errorf("%s (-alone +among garbage):\n%s", name, diff)
+		}
+		must(t, dir, "replay", "verify", name)
+	}
+}
