@@ -16,6 +16,7 @@ import (
 	"codea1/events/rundir"
 	"codea1/events/settings"
 	"codea1/gpuworker/checkpoint"
+	"codea1/replay/eventlog"
 	"codea1/replay/fork"
 )
 
@@ -36,7 +37,7 @@ func (h *host) Configure(dir, config string, changes map[string]string) (string,
 	if err != nil {
 		return "", err
 	}
-	switch begun, err := openBegun(context.Background(), dir); {
+	switch begun, err := openHosted(dir); {
 	case errors.Is(err, errNoSettings) || begun == nil && err == nil:
 	case err != nil:
 		return "", err
@@ -60,9 +61,20 @@ func (h *host) Configure(dir, config string, changes map[string]string) (string,
 	return configText(s, &s.Bus)
 }
 
+// openHosted is openBegun for a command that reads the log itself, or makes a
+// damaged one again from the bus: the file alone says what the run is then.
+func openHosted(dir string) (*begunRun, error) {
+	begun, err := openBegun(context.Background(), dir)
+	var corrupt *eventlog.CorruptError
+	if errors.As(err, &corrupt) {
+		return readBegun(dir, nil)
+	}
+	return begun, err
+}
+
 // Config implements fork.Host.
 func (h *host) Config(dir string) (string, error) {
-	begun, err := openBegun(context.Background(), dir)
+	begun, err := openHosted(dir)
 	if errors.Is(err, errNoSettings) || begun == nil && err == nil {
 		return "", nil
 	}

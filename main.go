@@ -68,7 +68,7 @@ func main() {
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fail := func(err error) int {
-		text := err.Error()
+		text := err.Error() + remedy(err)
 		if ctx.Err() != nil {
 			text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 		}
