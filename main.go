@@ -47,6 +47,7 @@ type CLI struct {
 
 	Train      TrainCommand       `cmd:"" help:"Train both models against each other."`
 	Stage      StageCommand       `cmd:"" help:"Run one stage of a run in a separate process, on a bus that all processes of the run share."`
+	Doctor     DoctorCommand      `cmd:"" help:"Examine what a training needs of this machine, and say what to do."`
 	DeadLetter deadletter.Command `cmd:"" name:"deadletter" help:"List, show and retry the events that stages gave up on."`
 	Config     ConfigCommand      `cmd:"" help:"Print a commented configuration file for train."`
 	Problems   problems.Command   `cmd:"" help:"List, show and check problem sets."`
@@ -174,7 +175,7 @@ func configure(root *kong.Node, base *Settings) {
 	settings.Environment(root.Flags, envPrefix)
 	for _, node := range root.Children {
 		switch node.Name {
-		case "train", "stage", "deadletter":
+		case "train", "stage", "deadletter", "doctor":
 			_ = kong.Visit(node, func(v kong.Visitable, next kong.Next) error {
 				if n, ok := v.(*kong.Node); ok {
 					settings.Environment(n.Flags, envPrefix)

@@ -8,14 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// install is the remedy for a Python without the package or its libraries.
-const install = "`pip install ./gpuworker/torch/python` in the source of codea1 installs it, and --torch-python names the Python that has it"
+// Install is the remedy for a Python without the package or its libraries.
+const Install = "`pip install ./gpuworker/torch/python` in the source of codea1 installs it, and --torch-python names the Python that has it"
 
 // child is one Python process. It serves one call at a time.
 type child struct {
@@ -65,7 +64,7 @@ func startChild(ctx context.Context, options *Options) (*child, error) {
 	err = c.command.Start()
 	_ = theirAnswers.Close() // otherwise the end of the child does not show
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w; %s", options.Python, err, install),
+		return nil, errors.Join(fmt.Errorf("start %s: %w; %s", options.Python, err, Install),
 			requests.Close(), answers.Close())
 	}
 	var first sync.Once
@@ -108,7 +107,7 @@ func (c *child) greet(ctx context.Context, within time.Duration) error {
 	case h := <-c.hello:
 		if h.Protocol != protocolVersion {
 			return fmt.Errorf("%w: codea1_torch %s has version %d of the protocol, this codea1 version %d; %s",
-				ErrProtocol, h.Package, h.Protocol, protocolVersion, install)
+				ErrProtocol, h.Package, h.Protocol, protocolVersion, Install)
 		}
 		c.logger.Info("torch engine started", "python", h.Python, "torch", h.Torch, "transformers", h.Transformers,
 			"cuda", h.CUDA, "package", h.Package, "pid", c.command.Process.Pid)
@@ -126,9 +125,8 @@ func (c *child) greet(ctx context.Context, within time.Duration) error {
 func (c *child) died() error {
 	<-c.ended
 	wrote := c.stderr.tail()
-	if _, module, ok := strings.Cut(wrote, "No module named "); ok {
-		module, _, _ = strings.Cut(module, "\n")
-		return fmt.Errorf("%w: %s has no module %s; %s", ErrDied, c.command.Path, strings.Trim(module, "'"), install)
+	if err := missingModule(c.command.Path, wrote); err != nil {
+		return fmt.Errorf("%w: %w", ErrDied, err)
 	}
 	if wrote != "" {
 		return fmt.Errorf("%w: %w; it wrote last:\n%s", ErrDied, c.reason, wrote)

@@ -42,7 +42,7 @@ type Report struct {
 // Device is a GPU. Free and Total are bytes of memory.
 type Device struct {
 	Name        string `json:"name"`
-	Free, Total int64
+	Free, Total uint64
 }
 
 // Examine asks a Python what it can run.
@@ -72,13 +72,24 @@ func runModule(ctx context.Context, python string, arguments ...string) ([]byte,
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.As(err, &exit):
-		wrote := lastLines(stderr.String())
-		if strings.Contains(wrote, "No module named") {
-			wrote += "; " + install
+		wrote := stderr.String()
+		if err := missingModule(command.Path, wrote); err != nil {
+			return nil, err
 		}
-		return nil, fmt.Errorf("%s: %s", python, wrote)
+		return nil, errors.New(lastLines(wrote))
 	}
-	return nil, fmt.Errorf("start %s: %w; %s", python, err, install)
+	return nil, fmt.Errorf("start %s: %w; %s", python, err, Install)
+}
+
+// missingModule returns an error with the remedy if a Python wrote that it lacks a
+// module.
+func missingModule(python, wrote string) error {
+	_, module, ok := strings.Cut(wrote, "No module named ")
+	if !ok {
+		return nil
+	}
+	module, _, _ = strings.Cut(module, "\n")
+	return fmt.Errorf("%s has no module %s; %s", python, strings.Trim(module, "'"), Install)
 }
 
 // lastLines returns the end of a text.
