@@ -6,23 +6,25 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 )
 
 // Bar shows the progress of the run of a follower.
 type Bar struct {
 	follower *Follower
 	out      io.Writer
-	terminal bool                     // draw a bar in place instead of lines
-	every    time.Duration            // shortest time between two updates
-	bar      *progressbar.ProgressBar // of the phase; nil without one
+	terminal bool          // draw a bar in place instead of lines
+	every    time.Duration // shortest time between two updates
 	phase    string
-	finished bool   // the run
-	complete bool   // every group of the phase has ended
-	line     string // the last line written
+	finished bool    // the run
+	line     string  // the last line written; of the phase on a terminal, empty for none
+	share    float64 // of the groups of the phase that have ended
 }
 
 // NewBar returns a bar, which Run shows. On a terminal it draws a bar in place,
@@ -42,11 +44,17 @@ func (b *Bar) Run(ctx context.Context) error {
 	defer unsubscribe()
 	tick := time.NewTicker(b.every)
 	defer tick.Stop()
+	resized := make(chan os.Signal, 1)
+	if b.terminal {
+		signal.Notify(resized, syscall.SIGWINCH)
+		defer signal.Stop(resized)
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return errors.Join(b.show(), b.end())
 		case <-changes:
+		case <-resized:
 		}
 		if err := b.show(); err != nil {
 			return err
@@ -83,37 +91,45 @@ func (b *Bar) show() error {
 	if p.Total <= 0 || p.Phase == PhaseFinished {
 		return nil
 	}
-	if b.bar == nil {
-		b.bar = progressbar.NewOptions64(int64(p.Total),
-			progressbar.OptionSetWriter(b.out),
-			progressbar.OptionFullWidth(),
-			progressbar.OptionSetPredictTime(false), // it counts groups, not steps; the text has our estimate
-			progressbar.OptionSetElapsedTime(false),
-			progressbar.OptionUseANSICodes(true),
-			progressbar.OptionSetTheme(progressbar.ThemeASCII),
-		)
-	}
-	// At its total, progressbar finishes and draws no more. The last group may
-	// end before the phase does, so only end sets the total.
-	b.bar.Describe(text)
-	b.complete = p.Done >= p.Total
-	return b.bar.Set64(int64(min(p.Done, p.Total-1)))
+	b.line, b.share = text, min(1, float64(p.Done)/float64(p.Total))
+	return b.draw()
 }
 
-// end draws the bar of the phase for the last time and begins a new line.
-func (b *Bar) end() error {
-	if b.bar == nil {
-		return nil
+// draw draws the line of the phase with a bar, if the terminal has room for one. The
+// cursor stays at its start: a terminal that becomes narrower wraps the line below
+// the cursor, where the next draw erases it.
+func (b *Bar) draw() error {
+	const eraseBelow = "\r\x1b[J"
+	line, most := []rune(b.line), b.width()-1
+	percent := fmt.Sprintf("  %3.0f%% [", math.Floor(100*b.share))
+	if room := most - len(line) - len(percent) - len("]"); room >= 8 {
+		done := int(b.share * float64(room))
+		line = append(line, []rune(percent+strings.Repeat("=", done)+strings.Repeat(" ", room-done)+"]")...)
 	}
-	bar := b.bar
-	b.bar = nil
-	if b.complete {
-		if err := bar.Finish(); err != nil {
-			return err
+	_, err := io.WriteString(b.out, eraseBelow+string(line[:min(len(line), most)])+"\r")
+	return err
+}
+
+// width returns the columns of the terminal now.
+func (b *Bar) width() int {
+	const usual = 80
+	if f, ok := b.out.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			return columns
 		}
 	}
-	_, err := fmt.Fprintln(b.out)
-	return err
+	return usual
+}
+
+// end draws the line of the phase for the last time and begins a new one.
+func (b *Bar) end() error {
+	if !b.terminal || b.line == "" {
+		return nil
+	}
+	err := b.draw()
+	b.line = ""
+	_, newLine := fmt.Fprintln(b.out)
+	return errors.Join(err, newLine)
 }
 
 // describe returns the progress of a run in one line, with the shares of new and
