@@ -82,7 +82,8 @@ func (r *recording) open(ctx context.Context) error {
 // curriculum pose the problems that are due.
 func (r *recording) begin(ctx context.Context, g *services.Group, config string) error {
 	r.config = config
-	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: r.bus, Run: r.run, Source: r.source(events.StageCurriculum), Now: time.Now, Budget: r.budget}
+	bus := firstCounts{r.bus, r.logger.With("stage", events.StageRecorder)}
+	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: bus, Run: r.run, Source: r.source(events.StageCurriculum), Now: time.Now, Budget: r.budget}
 	if err := r.settings.Bus.ApplyStreamLimit(ctx, r.bus, r.run); err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (r *recording) begin(ctx context.Context, g *services.Group, config string)
 		return err
 	}
 	r.trained.Store(int64(r.curriculum.Trained()))
-	recorder, err := eventlog.NewRecorder(r.bus, r.log, eventlog.RecorderConfig{
+	recorder, err := eventlog.NewRecorder(bus, r.log, eventlog.RecorderConfig{
 		Run: r.run, Source: r.source(events.StageRecorder), Logger: r.logger.With("stage", events.StageRecorder), OnAppend: r.appended,
 		KeepTokens: r.settings.KeepTokens,
 	})

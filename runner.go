@@ -66,13 +66,30 @@ func (r *runner) close() error {
 // source returns the source of the events that a stage makes in this process.
 func (r *runner) source(stage string) string { return stage + "-" + r.instance }
 
+// firstCounts is a bus for all who go on when another payload is stored under the
+// ID of their event: the stored one counts, and the following stages use it.
+type firstCounts struct {
+	events.Broker
+	logger *slog.Logger
+}
+
+// Publish implements events.Bus.
+func (b firstCounts) Publish(ctx context.Context, messages ...events.Message) error {
+	err := b.Broker.Publish(ctx, messages...)
+	if errors.Is(err, events.ErrForeignEvent) {
+		b.logger.Warn("another event counts", "error", err)
+		return nil
+	}
+	return err
+}
+
 // publish publishes an event without a cause.
 func (r *runner) publish(ctx context.Context, group string, payload events.Payload) error {
 	m, err := events.Encode(events.New(r.run, group, "main", time.Now(), payload))
 	if err != nil {
 		return err
 	}
-	return r.bus.Publish(ctx, m)
+	return firstCounts{r.bus, r.logger}.Publish(ctx, m)
 }
 
 // openPool starts the sandbox, once.
@@ -142,7 +159,7 @@ func (r *runner) startWorker(g *services.Group, config stage.Config) error {
 		return fmt.Errorf("stage %q is not in the topology", config.Name)
 	}
 	config.Types = worker.Consumes
-	config.Bus, config.Run, config.Instance = r.bus, r.run, r.instance
+	config.Bus, config.Run, config.Instance = firstCounts{r.bus, r.logger.With("stage", config.Name)}, r.run, r.instance
 	config.AckWait, config.HeartbeatEvery = r.settings.Delivery.AckWait, heartbeatEvery
 	config.HoldDeadLetters = r.settings.Delivery.HoldDeadLetters
 	config.Logger, config.Registerer = r.logger.With("stage", config.Name), r.metrics

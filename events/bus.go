@@ -21,8 +21,15 @@ type Bus interface {
 	// returns when all are stored. It never stores a second message of the same
 	// ID. When it fails, some messages may be stored: publish all of them again.
 	// For a payload over MaxPayloadBytes it returns ErrTooLarge and stores
-	// nothing. For a message whose type and group another event has, it may
-	// return ErrLineage.
+	// nothing.
+	//
+	// A run has one event for a type and a group. Anyone can compute its ID and
+	// store a message under its name before. The first message of a name that
+	// Message.Admit accepts is the event; it never changes. Messages before it are
+	// no events and do not keep it out: it is stored beside them. When the bus has
+	// another event, Publish stores the other messages and returns a
+	// *ForeignEventError for another payload under the ID, and ErrLineage for
+	// another ID.
 	//
 	// A bus keeps every event of a run and never removes one to make room. When
 	// it is full, Publish logs that and waits, as in an outage.

@@ -17,7 +17,7 @@ var (
 	// ErrClosed is returned by every call on a closed Bus, Consumer or Reader.
 	ErrClosed = errors.New("closed")
 	// ErrLineage is returned for an event that contradicts a stored one: another
-	// event of the same type and group, or another payload under its ID.
+	// event of the same type and group.
 	ErrLineage = errors.New("another event of this type and group is stored already")
 	// ErrPosition is returned for a position past the end of the stream: the
 	// stream was replaced, or its server lost messages that it had confirmed.

@@ -204,6 +204,44 @@ func TestTrainerWaitsForTheBus(t *testing.T) {
 	}
 }
 
+// A trainer whose version lost to other weights under the ID of its event stops
+// and says so. Other times under the ID are no other version.
+func TestTrainerStopsAtAForeignVersion(t *testing.T) {
+	t.Parallel()
+	start := initial(t)
+	mine := reference(t, events.RoleCode, start)
+	for name, forge := range map[string]func(*events.PolicyUpdated){
+		"OtherWeights": func(p *events.PolicyUpdated) { p.Checkpoint.SHA256 = strings.Repeat("0a", 32) },
+		"OtherTimes":   func(p *events.PolicyUpdated) { p.Metrics.Seconds++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bus := connect(t, server(t))
+			publish(t, bus, sampleRun.Messages())
+			forged := *mine[1]
+			forge(&forged)
+			m, err := events.Encode(events.New(sampleRun.Name, "code-v000002", "other", time.Now(), &forged))
+			if err != nil {
+				t.Fatal(err)
+			}
+			publish(t, bus, []events.Message{m})
+			dir := filepath.Join(t.TempDir(), "checkpoints")
+			err = run(t, trainerConfig(bus, events.RoleCode, dir, start))
+			if name == "OtherTimes" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if !errors.Is(err, events.ErrForeignEvent) || !strings.Contains(err.Error(), "version 2 has other weights") {
+				t.Errorf("the trainer ended with %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "v000003")); err == nil {
+				t.Error("the trainer trains on")
+			}
+		})
+	}
+}
+
 func TestTrainerKeepsTheCheckpointsItShould(t *testing.T) {
 	t.Parallel()
 	bus := connect(t, server(t))

@@ -186,8 +186,8 @@ func (s *suite) contradiction(t *testing.T) {
 	}
 	first := drop(0, "first")
 	// The same group with another cause is another event.
-	second := first
-	second.ID = drop(1, "second").ID
+	second := eventstest.Encode(events.Caused(eventstest.CodeSampled(eventstest.Posed(run, 1, 0)), "second", eventstest.At,
+		&events.GroupDropped{Stage: "second", Reason: events.DropRetries}))
 	publish(ctx, t, bus, first)
 	for range 2 {
 		if err := bus.Publish(ctx, second); !errors.Is(err, events.ErrLineage) {

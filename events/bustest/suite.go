@@ -58,6 +58,8 @@ func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Broke
 			{"SameEventOnce", s.sameEventOnce},
 			{"SameEventFromManyPublishers", s.sameEventFromManyPublishers},
 			{"Contradiction", s.contradiction},
+			{"ForeignEvent", s.foreignEvent},
+			{"NoEventFirst", s.noEventFirst},
 			{"OrderPerGroup", s.orderPerGroup},
 			{"PublishAfterContextEnd", s.publishAfterContextEnd},
 

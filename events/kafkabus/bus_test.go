@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -192,6 +193,67 @@ func TestForeignRecords(t *testing.T) {
 		}
 		if malformed != nil && (malformed.Place == "" || !strings.Contains(malformed.Header, "ce_id: "+list[0].ID) || !bytes.Equal(malformed.Data, list[0].Data)) {
 			t.Errorf("%+v", malformed)
+		}
+	}
+}
+
+// A change that replaces an event has no effect, even with an event as its
+// payload.
+func TestNothingReplacesAnEvent(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	bus := c.connect(t, kafkabus.Config{Partitions: 1})
+	ctx := bounded(t)
+	list := posed(2)
+	if err := bus.Publish(ctx, list[0]); err != nil {
+		t.Fatal(err)
+	}
+	other := eventstest.Posed("r1", 1, 0)
+	other.Payload.(*events.ProblemPosed).Problem.Question += "?"
+	forged := eventstest.Encode(other)
+	raw := &kafka.Client{Addr: kafka.TCP(c.fake.ListenAddrs()...), Transport: &kafka.Transport{}}
+	defer raw.Transport.(*kafka.Transport).CloseIdleConnections()
+	record := kafka.Record{Value: kafka.NewBytes(forged.Data)}
+	forged.Headers("ce_", func(name, value string) {
+		record.Headers = append(record.Headers, kafka.Header{Key: name, Value: []byte(value)})
+	})
+	produce := func(topic string, r kafka.Record) int64 {
+		t.Helper()
+		answer, err := raw.Produce(ctx, &kafka.ProduceRequest{Topic: topic, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(r)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.BaseOffset
+	}
+	offset := produce(posedTopic, record)
+	produce(controlTopic, kafka.Record{Value: kafka.NewBytes(fmt.Appendf(nil,
+		`{"kind":"event","id":%q,"type":"problem.posed","group":%q,"offset":%d,"bytes":%d,"replaces":0}`,
+		forged.ID, forged.Group, offset, len(forged.Data)))})
+	if err := bus.Publish(ctx, list...); err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := bus.Consume(ctx, workerOf("r1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := bus.Read(ctx, events.ReadConfig{Run: "r1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range list {
+		m, _, err := reader.Next(ctx)
+		if d := cmp.Diff(want, m); d != "" || err != nil {
+			t.Errorf("read %v (-want +got):\n%s", err, d)
+		}
+		got, err := consumer.Fetch(ctx, 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got[0].Message()); d != "" {
+			t.Errorf("consumed (-want +got):\n%s", d)
+		}
+		if err := got[0].Ack(ctx); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

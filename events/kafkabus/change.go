@@ -35,6 +35,9 @@ type change struct {
 	Partition int         `json:"partition,omitempty"`
 	Offset    int64       `json:"offset,omitempty"`
 	Bytes     int         `json:"bytes,omitempty"` // size of the payload
+	// Replaces is the control offset of the last change with the same type and
+	// group, whose payload is no event.
+	Replaces *int64 `json:"replaces,omitempty"`
 
 	// Fields of a worker set.
 	Set         string        `json:"set,omitempty"`

@@ -248,10 +248,21 @@ func (c *consumer) deliver(ctx context.Context, h holding, mostBytes int64) (*de
 		if failed != nil {
 			return nil, failed
 		}
-		if d.message, failed = payload.message(c.control.run, &h.storedEvent); failed == nil {
-			c.given[h.at] = h.number
-			return d, nil
+		if d.message, failed = payload.message(c.control.run, &h.storedEvent); failed != nil {
+			continue
 		}
+		if h.replaces > 0 {
+			counts, err := c.control.counts(ctx, c.payloads, &h.storedEvent, &d.message)
+			if err != nil {
+				return nil, err
+			}
+			if !counts {
+				failed = errReplaces
+				break
+			}
+		}
+		c.given[h.at] = h.number
+		return d, nil
 	}
 	if errors.Is(failed, events.ErrPosition) {
 		return nil, failed

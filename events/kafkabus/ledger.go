@@ -18,7 +18,7 @@ import (
 type ledger struct {
 	end        int64 // offset of the next change
 	events     []storedEvent
-	byKey      map[eventKey]int // index in events
+	byKey      map[eventKey]int // index in events, of the last one
 	partitions map[topicPartition]*runPartition
 	sets       map[string]*workerSet
 }
@@ -43,6 +43,7 @@ type storedEvent struct {
 	partition int
 	offset    int64
 	bytes     int
+	replaces  int // 1 more than the index of the replaced one; 0 for none
 }
 
 // location returns the location of the payload.
@@ -144,11 +145,15 @@ func (l *ledger) add(n *change, at int64) {
 	r := l.runPartition(topicPartition{typ: n.Type, partition: n.Partition})
 	r.end = max(r.end, n.Offset+1)
 	key := keyOf(n.Type, n.Group)
-	if _, ok := l.byKey[key]; ok {
-		return // a repetition or a contradiction: the first event counts
+	e := storedEvent{at: at, id: id, typ: n.Type, partition: n.Partition, offset: n.Offset, bytes: n.Bytes}
+	if last, ok := l.byKey[key]; ok {
+		if n.Replaces == nil || *n.Replaces != l.events[last].at || l.depth(last) >= maxReplaced {
+			return // a repetition or a contradiction: the first event counts
+		}
+		e.replaces = last + 1
 	}
 	l.byKey[key] = len(l.events)
-	l.events = append(l.events, storedEvent{at: at, id: id, typ: n.Type, partition: n.Partition, offset: n.Offset, bytes: n.Bytes})
+	l.events = append(l.events, e)
 	l.enter(r, len(l.events)-1)
 	for _, s := range l.sets {
 		if s.types[n.Type] {
@@ -157,17 +162,37 @@ func (l *ledger) add(n *change, at int64) {
 	}
 }
 
-// check reports whether an event is stored. It returns ErrLineage if another
-// event of its type and group is.
-func (l *ledger) check(m *events.Message) (bool, error) {
-	i, ok := l.byKey[keyOf(m.Type, m.Group)]
+// maxReplaced bounds the payloads that are no event of one type and group.
+const maxReplaced = 32
+
+// depth returns the number of payloads that event i replaces.
+func (l *ledger) depth(i int) int {
+	n := 0
+	for e := &l.events[i]; e.replaces > 0; n++ {
+		e = &l.events[e.replaces-1]
+	}
+	return n
+}
+
+// claimsOn returns the changes that name a type and group, the oldest first. The
+// first one with an event as its payload counts.
+func (l *ledger) claimsOn(t events.Type, group string) []storedEvent {
+	last, ok := l.byKey[keyOf(t, group)]
 	if !ok {
-		return false, nil
+		return nil
 	}
-	if id, err := parseID(m.ID); err != nil || id != l.events[i].id {
-		return false, fmt.Errorf("%s %s: %w: stored %x, refused %s", m.Type, m.Group, events.ErrLineage, l.events[i].id, m.ID)
+	return append(l.replacedBy(&l.events[last]), l.events[last])
+}
+
+// replacedBy returns the changes that a change replaces, the oldest first.
+func (l *ledger) replacedBy(e *storedEvent) []storedEvent {
+	var list []storedEvent
+	for e.replaces > 0 {
+		e = &l.events[e.replaces-1]
+		list = append(list, *e)
 	}
-	return true, nil
+	slices.Reverse(list)
+	return list
 }
 
 // from returns the index of the first event at or after a control offset.

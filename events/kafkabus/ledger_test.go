@@ -2,8 +2,8 @@ package kafkabus
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -228,18 +228,27 @@ func TestDeadLetterRounds(t *testing.T) {
 	}
 }
 
-func TestFirstEventStands(t *testing.T) {
+// Of the changes that name a type and group the first counts, and after it the
+// first that replaces the last one.
+func TestChangesOnOneName(t *testing.T) {
 	l := newLedger()
-	for at, id := range []string{"1", "2", "1"} {
-		l.apply(&change{Kind: kindEvent, ID: fmt.Sprintf("%032s", id), Type: events.TypeProblemPosed, Group: "g"}, int64(at), time.Time{})
+	replacing := func(at int64) *int64 { return &at }
+	for at, replaces := range []*int64{nil, nil, replacing(1), replacing(0), replacing(0), nil, replacing(3)} {
+		l.apply(&change{Kind: kindEvent, ID: fmt.Sprintf("%032d", at), Type: events.TypeProblemPosed, Group: "g", Replaces: replaces}, int64(at), time.Time{})
 	}
-	m := events.Message{Envelope: events.Envelope{ID: fmt.Sprintf("%032s", "1"), Type: events.TypeProblemPosed, Group: "g"}}
-	if stands, err := l.check(&m); !stands || err != nil || len(l.events) != 1 {
-		t.Errorf("the first event: %v, %v; %d events", stands, err, len(l.events))
+	var got []int64
+	for _, e := range l.claimsOn(events.TypeProblemPosed, "g") {
+		got = append(got, e.at)
 	}
-	m.ID = fmt.Sprintf("%032s", "2")
-	if _, err := l.check(&m); !errors.Is(err, events.ErrLineage) {
-		t.Errorf("the second event: %v, want ErrLineage", err)
+	if !slices.Equal(got, []int64{0, 3, 6}) || len(l.events) != 3 {
+		t.Errorf("the changes at %v count, of %d", got, len(l.events))
+	}
+	for range 2 * maxReplaced {
+		last := l.events[len(l.events)-1].at
+		l.apply(&change{Kind: kindEvent, ID: fmt.Sprintf("%032d", 1), Type: events.TypeProblemPosed, Group: "g", Replaces: &last}, last+1, time.Time{})
+	}
+	if n := len(l.claimsOn(events.TypeProblemPosed, "g")); n != maxReplaced+1 {
+		t.Errorf("%d changes count, limit %d", n, maxReplaced+1)
 	}
 }
 

@@ -2,6 +2,7 @@ package kafkabus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 
@@ -22,9 +23,10 @@ const (
 
 // Publish implements events.Bus. It stores the payloads in any order, and then
 // one batch of changes per run, all or none, in the order of messages. A
-// payload without a change is never read. Of two events with one type and group
-// the one with the first change counts; publishing the other returns
-// ErrLineage.
+// payload without a change is never read. Of several changes with one type and
+// group the first one whose payload is an event counts (standing.go).
+// Publishing another event returns ErrLineage, or a *ForeignEventError after the
+// other messages are stored.
 func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return err
@@ -41,15 +43,21 @@ func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 		}
 		byRun[m.Run] = append(byRun[m.Run], m)
 	}
+	var foreign []error
 	for _, run := range runs {
-		if err := b.publishRun(ctx, run, byRun[run]); err != nil {
+		err := b.publishRun(ctx, run, byRun[run])
+		if err != nil {
 			if err := client.Ended(ctx, b.ctx); err != nil {
 				return err
 			}
-			return fmt.Errorf("kafka: publish to run %s: %w", run, err)
+			err = fmt.Errorf("kafka: publish to run %s: %w", run, err)
 		}
+		if err != nil && !errors.Is(err, events.ErrForeignEvent) {
+			return err
+		}
+		foreign = append(foreign, err)
 	}
-	return nil
+	return errors.Join(foreign...)
 }
 
 func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Message) error {
@@ -61,16 +69,70 @@ func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Mes
 	if err != nil {
 		return err
 	}
-	list, err := ctl.missing(messages)
-	if err != nil || len(list) == 0 {
-		return err
+	p := publication{control: ctl, payloads: newPayloadReader(ctl), written: make(map[location]bool)}
+	for {
+		if err := p.look(ctx, messages); err != nil {
+			return err
+		}
+		if len(p.missing) == 0 {
+			return errors.Join(p.foreign...)
+		}
+		if err := p.store(ctx); err != nil {
+			return err
+		}
+		messages = p.missing
 	}
+}
+
+// publication is one call of Publish for one run.
+type publication struct {
+	control  *control
+	payloads *payloadReader
+	missing  []*events.Message // that the ledger does not have
+	replaces []*int64          // control offsets of the last changes of their type and group
+	written  map[location]bool // payloads of this call
+	foreign  []error
+}
+
+// look finds the missing ones among messages.
+func (p *publication) look(ctx context.Context, messages []*events.Message) error {
+	p.missing, p.replaces = nil, nil
+	claims := make([][]storedEvent, len(messages))
+	p.control.look(func(l *ledger) {
+		for i, m := range messages {
+			claims[i] = l.claimsOn(m.Type, m.Group)
+		}
+	})
+	for i, m := range messages {
+		isStored, err := p.control.stored(ctx, p.payloads, m, claims[i], p.written)
+		switch {
+		case errors.Is(err, events.ErrForeignEvent):
+			p.foreign = append(p.foreign, err)
+		case err != nil:
+			return err
+		case !isStored:
+			var last *int64
+			if n := len(claims[i]); n > 0 {
+				last = &claims[i][n-1].at
+				p.control.bus.logger.Error("kafka: a payload that is no event has the name of an event, which is stored beside it",
+					"run", p.control.run, "type", m.Type, "group", m.Group)
+			}
+			p.missing, p.replaces = append(p.missing, m), append(p.replaces, last)
+		}
+	}
+	return nil
+}
+
+// store stores the missing messages and waits until the ledger has them.
+func (p *publication) store(ctx context.Context) error {
+	ctl, list := p.control, p.missing
+	b := ctl.bus
 	changes := make([]change, len(list))
 	byPartition := make(map[topicPartition][]int)
 	for i, m := range list {
 		at := topicPartition{typ: m.Type, partition: partitionOf(m.Group, b.partitions[m.Type])}
 		byPartition[at] = append(byPartition[at], i)
-		changes[i] = change{Kind: kindEvent, ID: m.ID, Type: m.Type, Group: m.Group, Partition: at.partition, Bytes: len(m.Data)}
+		changes[i] = change{Kind: kindEvent, ID: m.ID, Type: m.Type, Group: m.Group, Partition: at.partition, Bytes: len(m.Data), Replaces: p.replaces[i]}
 	}
 	requests, sending := errgroup.WithContext(ctx)
 	requests.SetLimit(publishRequests)
@@ -110,30 +172,11 @@ func (b *Bus) publishRun(ctx context.Context, run string, messages []*events.Mes
 	}); err != nil {
 		return err
 	}
-	// Another process may have stored another event first.
-	if err := ctl.wait(ctx, b.ctx, end); err != nil {
-		return err
+	for i := range changes {
+		p.written[location{topicPartition{typ: changes[i].Type, partition: changes[i].Partition}, changes[i].Offset}] = true
 	}
-	_, err = ctl.missing(list)
-	return err
-}
-
-// missing returns the messages that the ledger does not have.
-func (ctl *control) missing(messages []*events.Message) ([]*events.Message, error) {
-	var list []*events.Message
-	var err error
-	ctl.look(func(l *ledger) {
-		for _, m := range messages {
-			var stands bool
-			if stands, err = l.check(m); err != nil {
-				return
-			}
-			if !stands {
-				list = append(list, m)
-			}
-		}
-	})
-	return list, err
+	// Another process may have stored another event first.
+	return ctl.wait(ctx, b.ctx, end)
 }
 
 // partitionOf returns the partition of a group. Readers take the partition from

@@ -79,8 +79,17 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 		if err != nil {
 			return events.Message{}, "", err
 		}
-		r.at = e.at + 1
 		m, err := rec.message(r.control.run, &e)
+		if err == nil && e.replaces > 0 {
+			counts, failed := r.control.counts(ctx, r.payloads, &e, &m)
+			if failed != nil {
+				return events.Message{}, "", failed
+			}
+			if !counts {
+				err = errReplaces
+			}
+		}
+		r.at = e.at + 1
 		position := events.Position(strconv.FormatInt(r.at, 10))
 		if err == nil {
 			return m, position, nil

@@ -212,7 +212,7 @@ func (c *consumer) deliver(ctx context.Context, msg jetstream.Msg, into []events
 		if isRedelivery(c.run, msg.Subject()) {
 			d.message, d.round, err = c.bus.redelivered(ctx, c.run, msg)
 		} else {
-			d.message, err = fromNATS(msg)
+			d.message, err = c.bus.fromNATS(ctx, msg, meta.Sequence.Stream)
 		}
 		if err == nil {
 			return append(into, d)

@@ -70,11 +70,20 @@ func (b *Bus) getStored(ctx context.Context, run, subject string) (*jetstream.Ra
 
 // getEvent returns the stored event of a type and group.
 func (b *Bus) getEvent(ctx context.Context, run string, t events.Type, group string) (events.Message, error) {
-	msg, err := b.getStored(ctx, run, eventSubject(run, t, group))
+	first, err := b.getStored(ctx, run, eventSubject(run, t, group))
 	if err != nil {
 		return events.Message{}, err
 	}
-	return parse(msg.Subject, msg.Header, msg.Data)
+	if !isEvent(first) {
+		stored, _, err := b.standing(ctx, run, t, group, maxPlaces)
+		if err != nil {
+			return events.Message{}, err
+		}
+		if stored != nil {
+			first = stored
+		}
+	}
+	return parse(first.Subject, first.Header, first.Data)
 }
 
 // DeadLetters implements events.DeadLetters.

@@ -5,13 +5,13 @@
 // and so are a dead letter and its redelivery:
 //
 //	codea1.<run>.<type>.<group>                 codea1.r1.problem.posed.s000001-q0003
+//	codea1.<run>.again.<type>.<group>.<n>       if a message that is no event has that subject
 //	codea1.<run>.dead.<set>.<event>.<round>     codea1.r1.dead.execution.3f...a7.1
 //	codea1.<run>.retry.<set>.<event>.<round>    codea1.r1.retry.execution.3f...a7.1
 //
 // A subject has at most one message, for ever. This makes publishing idempotent
 // without a time window: the server refuses a second message on a subject, and
-// the bus checks whether the first one is the same event. The Nats-Msg-Id of a
-// message is its event ID, for other clients only. Workers are durable pull
+// the bus checks whether the first one is the same event. Workers are durable pull
 // consumers, which also get the redeliveries of their worker set. Readers are
 // ephemeral consumers without acknowledgements that start again after the last
 // message they returned.

@@ -1,6 +1,7 @@
 package natsbus
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,9 +25,23 @@ func toNATS(m *events.Message) *nats.Msg {
 	return &nats.Msg{Subject: subjectOf(m), Header: header, Data: m.Data}
 }
 
-// fromNATS returns the event of a JetStream message.
-func fromNATS(msg jetstream.Msg) (events.Message, error) {
-	return parse(msg.Subject(), msg.Headers(), msg.Data())
+// fromNATS returns the event of a JetStream message. It refuses a message in a
+// later place that does not count.
+func (b *Bus) fromNATS(ctx context.Context, msg jetstream.Msg, sequence uint64) (events.Message, error) {
+	m, err := parse(msg.Subject(), msg.Headers(), msg.Data())
+	if err != nil {
+		return events.Message{}, err
+	}
+	if place, _ := placeOf(msg.Subject()); place > 1 {
+		counts, err := b.counts(ctx, &m, place, sequence)
+		if err != nil {
+			return events.Message{}, fmt.Errorf("subject %s: %w: %w", msg.Subject(), errLater, err)
+		}
+		if !counts {
+			return events.Message{}, fmt.Errorf("subject %s: %w: another message is the event", msg.Subject(), events.ErrMalformed)
+		}
+	}
+	return m, nil
 }
 
 // malformed describes a message that is no event.
@@ -46,7 +61,8 @@ func parse(subject string, header nats.Header, data []byte) (events.Message, err
 	if err != nil {
 		return events.Message{}, fmt.Errorf("subject %s: %w: %w", subject, events.ErrMalformed, err)
 	}
-	if want := subjectOf(&m); want != subject {
+	if _, first := placeOf(subject); first != subjectOf(&m) {
+		want := subjectOf(&m)
 		return events.Message{}, fmt.Errorf("subject %s: %w: the headers are those of subject %s", subject, events.ErrMalformed, want)
 	}
 	return m, nil

@@ -106,7 +106,7 @@ func writeAccount(b *strings.Builder, s events.Stage) {
 		api = append(api, "STREAM.CREATE.*", "STREAM.UPDATE.*")
 	}
 	for _, typ := range ownTypes(s) {
-		direct = append(direct, "codea1.*."+string(typ)+".*")
+		direct = append(direct, "codea1.*."+string(typ)+".*", "codea1.*.again."+string(typ)+".*.*")
 	}
 	var imports, allow, deny []string
 	add := func(subject, name string) {

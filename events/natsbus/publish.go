@@ -18,7 +18,8 @@ import (
 // their confirmation, but never two of one group: if the connection is lost
 // between them, the second could be stored before the retry of the first.
 //
-// If another event of the same type and group is stored, it returns ErrLineage.
+// If another event of the same type and group is stored, it returns ErrLineage,
+// or a *ForeignEventError after it has stored the other messages.
 func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return err
@@ -41,6 +42,7 @@ type publication struct {
 	groups map[string]bool // groups of the queue
 
 	silent, full client.Wait
+	foreign      []error // events.ForeignEventError
 }
 
 type sent struct {
@@ -59,6 +61,9 @@ func (p *publication) publish(ctx context.Context, messages []events.Message) er
 		if err := p.settleOldest(ctx); err != nil {
 			return err
 		}
+	}
+	if len(p.foreign) > 0 {
+		return fmt.Errorf("nats: publish %w", errors.Join(p.foreign...))
 	}
 	return nil
 }
@@ -119,7 +124,15 @@ func (p *publication) settleOldest(ctx context.Context) error {
 			if isTaken(err) {
 				m := s.message
 				p.drop()
-				return p.bus.checkStored(ctx, m)
+				err := p.bus.settleTaken(ctx, m)
+				if errors.Is(err, events.ErrForeignEvent) {
+					p.foreign = append(p.foreign, err)
+					return nil
+				}
+				if err != nil {
+					return p.fail(m, err)
+				}
+				return nil
 			}
 			if err := p.try(ctx, s, err); err != nil {
 				return err
@@ -227,15 +240,3 @@ const (
 	errCodeInsufficientStorage   jetstream.ErrorCode = 10047 // JSStorageResourcesExceededErr
 	errCodeStoreFailed           jetstream.ErrorCode = 10077 // JSStreamStoreFailedF: the description has the reason
 )
-
-// checkStored returns nil if the stored event of the subject of m is m.
-func (b *Bus) checkStored(ctx context.Context, m *events.Message) error {
-	stored, err := b.getStored(ctx, m.Run, subjectOf(m))
-	if err != nil {
-		return fmt.Errorf("nats: publish %s %s: look up the stored event: %w", m.Type, m.Group, err)
-	}
-	if id := stored.Header.Get(headerPrefix + "id"); id != m.ID {
-		return fmt.Errorf("nats: publish %s %s: %w: stored %s, refused %s", m.Type, m.Group, events.ErrLineage, id, m.ID)
-	}
-	return nil
-}

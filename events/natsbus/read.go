@@ -79,7 +79,15 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 		if err != nil {
 			return events.Message{}, "", err
 		}
-		m, err := fromNATS(msg)
+		m, err := r.bus.fromNATS(ctx, msg, r.last)
+		if errors.Is(err, errLater) {
+			r.abandon()
+			r.last-- // it is read again
+			if ended := client.Ended(ctx, r.ctx); ended != nil {
+				err = ended
+			}
+			return events.Message{}, "", err
+		}
 		position := events.Position(strconv.FormatUint(r.last, 10))
 		if err == nil {
 			return m, position, nil

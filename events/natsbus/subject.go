@@ -22,7 +22,7 @@ func eventSubject(run string, t events.Type, group string) string {
 	return prefix + "." + run + "." + string(t) + "." + group
 }
 
-// Besides the events, whose types have two tokens each, a run's stream has
+// place.go has the other subjects of an event. Besides the events, whose types have two tokens each, a run's stream has
 // messages about some of them. An events.DeadLetterID has three tokens.
 //
 //	codea1.<run>.dead.<set>.<event>.<round>    a dead letter
@@ -51,11 +51,11 @@ func letterID(subject string) string {
 // filterOf returns the subjects of the given types, or of all types for none.
 func filterOf(run string, types []events.Type) []string {
 	if len(types) == 0 {
-		return []string{prefix + "." + run + ".*.*.*"}
+		return []string{prefix + "." + run + ".*.*.*", prefix + "." + run + "." + againToken + ".*.*.*.*"}
 	}
-	subjects := make([]string, len(types))
-	for i, t := range types {
-		subjects[i] = prefix + "." + run + "." + string(t) + ".*"
+	var subjects []string
+	for _, t := range types {
+		subjects = append(subjects, prefix+"."+run+"."+string(t)+".*", prefix+"."+run+"."+againToken+"."+string(t)+".*.*")
 	}
 	slices.Sort(subjects)
 	return slices.Compact(subjects)

@@ -201,9 +201,8 @@ func TestNoEvent(t *testing.T) {
 func TestContradictionDropsTheGroup(t *testing.T) {
 	bus := natstest.Bus(t)
 	// Another cause has led to a code.sampled and a group.dropped before.
-	other := eventstest.Posed(run, 1, 0)
-	sampled := eventstest.Encode(eventstest.CodeSampled(other))
-	sampled.ID = strings.Repeat("ab", 16)
+	other := eventstest.CodeSampled(eventstest.Posed(run, 1, 0))
+	sampled := eventstest.Encode(events.Caused(other, "x", eventstest.At, other.Payload))
 	gone := eventstest.Encode(events.Caused(eventstest.CodeSampled(eventstest.Posed(run, 1, 1)), "x", eventstest.At,
 		&events.GroupDropped{Stage: "x", Reason: events.DropStale}))
 	if err := bus.Publish(bounded(t), sampled, gone); err != nil {

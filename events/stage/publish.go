@@ -22,7 +22,8 @@ type Publisher struct {
 }
 
 // Publish returns once all messages are stored. It tries again until ctx ends
-// or the bus returns events.ErrLineage, ErrTooLarge or ErrClosed.
+// or the bus returns events.ErrLineage, ErrForeignEvent, ErrTooLarge or
+// ErrClosed.
 func (p *Publisher) Publish(ctx context.Context, messages ...events.Message) error {
 	backoff := p.Backoff
 	if backoff == (Backoff{}) {
@@ -40,7 +41,7 @@ func (p *Publisher) Publish(ctx context.Context, messages ...events.Message) err
 				}
 				break
 			}
-			if ctx.Err() != nil || errors.Is(err, events.ErrLineage) || errors.Is(err, events.ErrTooLarge) || errors.Is(err, events.ErrClosed) {
+			if ctx.Err() != nil || errors.Is(err, events.ErrLineage) || errors.Is(err, events.ErrForeignEvent) || errors.Is(err, events.ErrTooLarge) || errors.Is(err, events.ErrClosed) {
 				return err
 			}
 			failures++

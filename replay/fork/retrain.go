@@ -170,8 +170,7 @@ type logBus struct {
 }
 
 // Publish compares the role's next version with the logged one. For other weights
-// it returns events.ErrLineage, as a bus does for another payload under an ID, and
-// so ends the training.
+// it returns events.ErrLineage, which ends the training.
 func (b *logBus) Publish(_ context.Context, messages ...events.Message) error {
 	for i := range messages {
 		e, err := messages[i].Decode()
