@@ -88,7 +88,7 @@ func (b *Bus) askOnce(ctx context.Context, do func(context.Context) error) error
 // refused returns the error of a request without an answer that never gets one:
 // the login is not permitted to send it, or no server has JetStream.
 func (b *Bus) refused(ctx context.Context, began time.Time, err error) error {
-	if denied := b.deniedSince(began, `"`+b.config.APIPrefix+"."); denied != nil {
+	if denied := b.deniedSince(began, `"`+strings.TrimSuffix(b.config.APIPrefix, ".")+"."); denied != nil {
 		return denied
 	}
 	if !b.served.Load() && errors.Is(err, nats.ErrNoResponders) && b.lacksJetStream(ctx) {
