@@ -70,7 +70,7 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := schemas.Validate(string(e.Type), e.SchemaVersion, generic); err != nil {
+			if err := validate(t, e.Type, e.SchemaVersion, generic); err != nil {
 				t.Error(err)
 			}
 		})
@@ -245,7 +245,7 @@ func TestEmptyIsNotNil(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := schemas.Validate(string(m.Type), m.SchemaVersion, generic); err != nil {
+		if err := validate(t, m.Type, m.SchemaVersion, generic); err != nil {
 			t.Error(err)
 		}
 	}

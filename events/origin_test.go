@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"codea1/schemas"
 )
 
 func forked(origin *Origin) *RunStarted {
@@ -33,7 +31,7 @@ func TestRunStartedNamesItsOrigin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := schemas.Validate(string(TypeRunStarted), 1, generic); err != nil {
+	if err := validate(t, TypeRunStarted, 1, generic); err != nil {
 		t.Error(err)
 	}
 	for field, origin := range map[string]*Origin{

@@ -1,5 +1,5 @@
 // Package schemas holds one JSON Schema (draft 2020-12) per event type and
-// version, embedded, and checks payloads against them.
+// version, embedded.
 //
 // The files are generated from the Go types of package events (go generate
 // ./events), and a test compares them. A released schema is never removed or
@@ -11,7 +11,7 @@
 //
 //	[int.from_bytes(bin[i::n], "little", signed=True) for i in range(n)]
 //
-// Validate checks a payload in its generic form: a map decoded from msgpack, with
-// packed binary as base64 strings. The package must not know the Go types, the
-// bus or the codec; it imports nothing of this module.
+// The tests of package events check payloads in their generic form: a map decoded
+// from msgpack, with packed binary as base64 strings. The package must not know the
+// Go types, the bus or the codec; it imports nothing of this module.
 package schemas

@@ -53,7 +53,7 @@ func TestRebuildFromBus(t *testing.T) {
 			}
 		}
 		live := eventlogtest.Open(t, t.TempDir(), eventlog.Options{})
-		if _, err := eventlogtest.Record(t, bus, live, uint64(len(messages)), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
+		if _, err := record(t, bus, live, uint64(len(messages)), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
 			t.Fatal(err)
 		}
 		dir := filepath.Join(t.TempDir(), "log")
@@ -84,7 +84,7 @@ func TestRebuildFromBusRefusesAsARecorderDoes(t *testing.T) {
 	bus := replaytest.NewMemoryBus(messages...)
 	live := eventlogtest.Open(t, t.TempDir(), eventlog.Options{})
 	// The recorder publishes one group.dropped event, for the descendant.
-	if _, err := eventlogtest.Record(t, bus, live, uint64(len(messages)-3+1), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
+	if _, err := record(t, bus, live, uint64(len(messages)-3+1), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "log")
@@ -111,7 +111,7 @@ func TestRecorderContinuesARebuiltLog(t *testing.T) {
 	if last, _ := l.Last(); last != 7 {
 		t.Fatalf("%d events", last)
 	}
-	if _, err := eventlogtest.Record(t, bus, l, uint64(len(messages)), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
+	if _, err := record(t, bus, l, uint64(len(messages)), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(messages, eventlogtest.Messages(t, l, eventlog.ReadOptions{})); diff != "" {

@@ -119,7 +119,7 @@ func TestSeed(t *testing.T) {
 		if err := bus.Publish(within(t), messages[cut:]...); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := eventlogtest.Record(t, bus, log, uint64(len(messages)), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
+		if _, err := record(t, bus, log, uint64(len(messages)), eventlog.RecorderConfig{Run: replaytest.Run}); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(messages, eventlogtest.Messages(t, log, eventlog.ReadOptions{})); diff != "" {

@@ -1,4 +1,4 @@
-package natstest_test
+package natstest
 
 import (
 	"context"
@@ -12,19 +12,18 @@ import (
 	"codea1/events"
 	"codea1/events/bustest"
 	"codea1/events/natsbus"
-	"codea1/events/natsbus/natstest"
 )
 
 func TestMain(m *testing.M) {
 	bustest.Main(m, func(ctx context.Context, address string) (events.Broker, error) {
-		return natsbus.Connect(ctx, natsbus.Config{URL: address, Replicas: natstest.Nodes})
+		return natsbus.Connect(ctx, natsbus.Config{URL: address, Replicas: Nodes})
 	})
 }
 
 // TestConformanceCluster stores every run on three nodes, and stops the one
 // that leads it.
 func TestConformanceCluster(t *testing.T) {
-	c := natstest.StartCluster(t)
+	c := StartCluster(t)
 	t.Run("Replicas", func(t *testing.T) { replicas(t, c) })
 	// The other tests of the suite run on one node in package natsbus.
 	only := []string{"SameEventFromManyPublishers", "LoseNode"}
@@ -46,7 +45,7 @@ func TestConformanceCluster(t *testing.T) {
 }
 
 // A run and its leases are stored on the configured number of nodes.
-func replicas(t *testing.T, c *natstest.Cluster) {
+func replicas(t *testing.T, c *Cluster) {
 	bus := c.Connect(t, natsbus.Config{})
 	lease, err := bus.Lease(t.Context(), events.LeaseConfig{Run: "r1", Name: "log", Owner: "host:1", TTL: time.Minute})
 	if err != nil {
@@ -70,8 +69,8 @@ func replicas(t *testing.T, c *natstest.Cluster) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := s.CachedInfo().Config.Replicas; n != natstest.Nodes {
-			t.Errorf("%s has %d replicas, want %d", name, n, natstest.Nodes)
+		if n := s.CachedInfo().Config.Replicas; n != Nodes {
+			t.Errorf("%s has %d replicas, want %d", name, n, Nodes)
 		}
 	}
 }

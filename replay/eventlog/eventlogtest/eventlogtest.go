@@ -4,11 +4,9 @@ package eventlogtest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -94,30 +92,6 @@ func Messages(t testing.TB, l *eventlog.Log, options eventlog.ReadOptions) []eve
 		messages = append(messages, r.Message)
 	}
 	return messages
-}
-
-// Record runs a recorder of a run until its log has as many events. It returns
-// the messages that the recorder appended.
-func Record(t testing.TB, bus eventlog.Bus, l *eventlog.Log, until uint64, config eventlog.RecorderConfig) (appended []events.Message, err error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	config.OnAppend = func(_ context.Context, messages []events.Message) error {
-		appended = append(appended, messages...)
-		if last, _ := l.Last(); last >= until {
-			cancel()
-		}
-		return nil
-	}
-	r, err := eventlog.NewRecorder(bus, l, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = r.Run(ctx)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		t.Fatal("the recorder did not reach the last event")
-	}
-	return appended, err
 }
 
 // SameStores closes two logs and compares all keys of their stores.
