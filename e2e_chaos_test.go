@@ -34,8 +34,8 @@ func chaosFaults(t *testing.T) int {
 
 // A run whose stages are separate processes, replicas among them, gives the same
 // results as a run in one process: undisturbed, and while its processes are
-// killed and stopped, its recorder and a trainer are replaced for good and its
-// broker is restarted.
+// killed and stopped, its recorder and a trainer are replaced for good, its broker
+// is restarted, and a stage's login on NATS is used to forge events of the others.
 func TestStagesInProcessesOfTheirOwn(t *testing.T) {
 	faults := chaosFaults(t)
 	steps, dir := sharedSteps, completedRun(t)
@@ -95,6 +95,9 @@ func chaos(t *testing.T, on broker, args []string, wanted, steps int, want *hist
 	t.Logf("faults are drawn with seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	c := newCrew(t, t.TempDir(), on, args)
+	if b, ok := on.(*natsBroker); ok {
+		b.disturb(t, c.run)
+	}
 	members := slices.Clone(c.members)
 	faults, counts := 0, map[string]int{}
 	// Faults are spread over the events of the run, so that a fast run has all of

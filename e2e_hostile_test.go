@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"codea1/events"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 	"codea1/events/rundir"
 )
@@ -99,4 +102,59 @@ func undisturbed(t *testing.T, args []string, want *history, steps int) {
 	if code := helper.wait(t); code != 0 {
 		t.Errorf("the helping stage ends with exit code %d", code)
 	}
+}
+
+// disturb publishes events of other stages, and names their subjects for the
+// answers to its requests, with the login of a stage that has no business with
+// them. It ends with the test, which fails if the server refused nothing.
+func (b *natsBroker) disturb(t *testing.T, run string) {
+	t.Helper()
+	const stage = events.StageEvaluation
+	var denied atomic.Int64
+	conn, err := nats.Connect(b.url(), nats.UserInfo(stage, "secret-of-"+stage), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				denied.Add(1)
+			}
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := eventstest.Encode(eventstest.Posed(run, 1, 0))
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for round := 1; ; round++ {
+			for _, typ := range events.Types() {
+				for _, group := range []string{fmt.Sprintf("s%06d-q%04d", round%9, round%5), fmt.Sprintf("s%06d-code", round%9), run} {
+					subject := "codea1." + run + "." + string(typ) + "." + group
+					m := nats.NewMsg(subject)
+					forged.Headers("ce-", m.Header.Set)
+					m.Data = forged.Data
+					// An outage may be going on.
+					if typ != events.TypeEvalScored && typ != events.TypeGroupDropped && typ != events.TypeStageHeartbeat {
+						_ = conn.PublishMsg(m)
+					}
+					_ = conn.PublishRequest("CODEA1.API.STREAM.INFO.codea1-"+run, subject, nil)
+					_ = conn.PublishRequest("CODEA1.API.DIRECT.GET.codea1-"+run+".codea1."+run+".problem.posed."+group, subject, nil)
+				}
+			}
+			for _, request := range []string{"STREAM.DELETE.codea1-" + run, "STREAM.PURGE.codea1-" + run, "CONSUMER.DELETE.codea1-" + run + "." + events.StageRewards} {
+				_ = conn.PublishRequest("CODEA1.API."+request, "_INBOX.x", nil)
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-ended
+		conn.Close()
+		if denied.Load() == 0 {
+			t.Error("the server refused nothing")
+		}
+	})
 }

@@ -4,14 +4,19 @@
 #
 #   events/kafkabus/testdata/broker.sh go test ./events/kafkabus -run Broker -count=1
 #
-# The command finds the address in CODEA1_KAFKA. Needs Java 17 and Maven; the
-# jars come from Maven Central and are kept in KAFKA_JARS, by default
-# ${XDG_CACHE_HOME:-~/.cache}/codea1-kafka.
+# The command finds the address in CODEA1_KAFKA; clients there may do everything.
+# At the address in CODEA1_KAFKA_SASL a client logs in as a user of acls.txt, with
+# the password p-USER, and may do what access control lists allow.
+#
+# Needs Java 17 and Maven; the jars come from Maven Central and are kept in
+# KAFKA_JARS, by default ${XDG_CACHE_HOME:-~/.cache}/codea1-kafka.
 set -eu
 
 version=3.9.1
 port=${KAFKA_PORT:-19092}
 controller=$((port + 1))
+sasl=$((port + 2))
+users=$(grep -v '^#' "$(dirname "$0")/../acls.txt" | cut -d' ' -f1 | sort -u)
 jars=${KAFKA_JARS:-${XDG_CACHE_HOME:-$HOME/.cache}/codea1-kafka/$version}
 
 [ $# -gt 0 ] || { echo "usage: $0 COMMAND..." >&2; exit 2; }
@@ -32,6 +37,11 @@ POM
 	touch "$jars/.complete"
 fi
 
+logins=
+for user in $users; do
+	logins="$logins user_$user=\"p-$user\""
+done
+
 data=$(mktemp -d)
 broker=
 finish() {
@@ -49,9 +59,14 @@ cat > "$data/server.properties" <<CONFIG
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:$controller
-listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller
-advertised.listeners=PLAINTEXT://127.0.0.1:$port
+listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller,SASL_PLAINTEXT://127.0.0.1:$sasl
+advertised.listeners=PLAINTEXT://127.0.0.1:$port,SASL_PLAINTEXT://127.0.0.1:$sasl
 controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required $logins;
 log.dirs=$data/log
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
@@ -89,4 +104,4 @@ until (exec 3<> "/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
 	sleep 0.5
 done
 
-CODEA1_KAFKA=127.0.0.1:$port CODEA1_KAFKA_PIDFILE=$data/pid "$@"
+CODEA1_KAFKA=127.0.0.1:$port CODEA1_KAFKA_SASL=127.0.0.1:$sasl CODEA1_KAFKA_PIDFILE=$data/pid "$@"
