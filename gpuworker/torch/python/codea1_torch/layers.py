@@ -17,6 +17,9 @@ from torch.utils.checkpoint import checkpoint
 from .model import Block, Model
 
 
+PADDING = 128  # tokens of a sequence of padding; attention's cost grows with the square
+
+
 @dataclass(frozen=True)
 class Packed:
     """Sequences packed into one row of tokens."""
@@ -28,17 +31,16 @@ class Packed:
 
     @staticmethod
     def pack(sequences: list[list[int]], device: torch.device, size: int | None = None) -> Packed:
-        """Pack sequences and fill up to size tokens with one sequence of padding."""
-        sequences = list(sequences)
-        used = sum(map(len, sequences))
-        if size is not None and size > used:
-            sequences.append([0] * (size - used))
+        """Pack sequences and fill up to size tokens with short sequences of padding."""
         lengths = [len(s) for s in sequences]
+        padding = 0 if size is None else max(0, size - sum(lengths))
+        flat = torch.tensor([t for s in sequences for t in s] + [0] * padding, dtype=torch.int64)
+        # Padding may be longer than the model's positions.
+        positions = torch.cat([*(torch.arange(n) for n in lengths), torch.zeros(padding, dtype=torch.int64)])
+        lengths += [PADDING] * (padding // PADDING) + [padding % PADDING] * (padding % PADDING > 0)
         starts = [0]
         for n in lengths:
             starts.append(starts[-1] + n)
-        flat = torch.tensor([t for s in sequences for t in s], dtype=torch.int64)
-        positions = torch.cat([torch.arange(n) for n in lengths])
         return Packed(
             tokens=flat.to(device, non_blocking=True),
             positions=positions.to(device, non_blocking=True),

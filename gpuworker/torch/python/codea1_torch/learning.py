@@ -201,11 +201,18 @@ class Learner:
             rows.extend(range(at + len(s.prompt) - 1, at + len(s.prompt) + len(s.tokens) - 1))
             tokens.extend(s.tokens)
             at += len(s.prompt) + len(s.tokens)
-        # A compiled layer needs one shape; otherwise padding would only cost time.
-        size = self.micro_tokens if self._compiled and at <= self.micro_tokens else None
+        # A compiled layer needs few shapes; otherwise padding would only cost time.
+        size = next((n for n in self._sizes() if n >= at), None) if self._compiled else None
         packed = Packed.pack([s.prompt + s.tokens for s in batch], model.device, size)
         states = hidden_states(model, packed, compiled=self._compiled and size is not None, recompute_every=self.recompute_every)
         return states[torch.tensor(rows).to(model.device)], torch.tensor(tokens).to(model.device)
+
+    def _sizes(self) -> list[int]:
+        """Return the padded numbers of tokens of a pass, in ascending order."""
+        sizes = [self.micro_tokens]
+        while sizes[0] > 4096:
+            sizes.insert(0, sizes[0] // 4)
+        return sizes
 
     def _backward(self, batch: list[Sequence], config: UpdateConfig, scale: float, sums: Sums) -> None:
         """Add a micro-batch's gradients to the accumulated ones."""
