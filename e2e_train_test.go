@@ -109,6 +109,10 @@ func TestTraining(t *testing.T) {
 		t.Parallel()
 		garbageTrain(t, args, runPath(dir, "r"), want, steps)
 	})
+	t.Run("garbage has the names of later events", func(t *testing.T) {
+		t.Parallel()
+		earlyGarbage(t, args, runPath(dir, "r"), want, steps)
+	})
 	t.Run("survives being killed", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
