@@ -58,7 +58,7 @@ func (f *forkServer) child(ctx context.Context, j Job, limits *jobTime, s *Sessi
 		return false, err
 	}
 	f.frames.Reset(socket)
-	limits.follow(f.command.Process.Pid)
+	limits.follow(f.command.Process.Pid, f.group)
 	c := conversation{ctx: ctx, socket: socket, in: f.frames, most: FrameBytes(j.ValueBytes), time: limits}
 	unwatch := f.watch()
 	loaded, talkErr := talk(&c, j, s)

@@ -41,6 +41,7 @@ type controlGroups struct {
 type controlGroup struct {
 	directories []string
 	locks       []*flock.Flock // of the directories, while the group is in use: see sweep
+	usage       *os.File       // the core time of the group so far; nil where it is not counted
 }
 
 var groupNumber atomic.Int64
@@ -104,7 +105,7 @@ func parseControlGroups(mounts, own []byte) (*controlGroups, error) {
 			}
 		case "cgroup":
 			for _, option := range strings.Split(kind[2], ",") {
-				if path, ok := paths[option]; ok && (option == "memory" || option == "pids" || option == "cpu") {
+				if path, ok := paths[option]; ok && slices.Contains([]string{"memory", "pids", "cpu", "cpuacct"}, option) {
 					first[option] = below(point, root, path)
 				}
 			}
@@ -215,7 +216,31 @@ func (g *controlGroups) create(memory int64, processes int) (made *controlGroup,
 			return made, fmt.Errorf("%s: %w", l.file, err)
 		}
 	}
+	usage := "cpuacct.usage"
+	if g.version == 2 {
+		usage = "cpu.stat"
+	}
+	for _, directory := range made.directories {
+		if file, err := os.Open(filepath.Join(directory, usage)); err == nil { // one of them has it, or none
+			made.usage = file
+		}
+	}
 	return made, nil
+}
+
+// used returns the core time of all processes that are or were in the group.
+func (g *controlGroup) used() (used time.Duration, ok bool) {
+	if g == nil || g.usage == nil {
+		return 0, false
+	}
+	var text [128]byte // the count is at the beginning
+	n, _ := g.usage.ReadAt(text[:], 0)
+	if count, ok := bytes.CutPrefix(text[:n], []byte("usage_usec ")); ok { // version 2
+		_, err := fmt.Sscan(string(count), &used)
+		return used * time.Microsecond, err == nil
+	}
+	_, err := fmt.Sscan(string(text[:n]), &used)
+	return used, err == nil
 }
 
 func writeExisting(directory, file string, limit int64) error {
@@ -244,6 +269,9 @@ func (g *controlGroup) remove() error {
 		return nil
 	}
 	var failed []error
+	if g.usage != nil {
+		failed = append(failed, g.usage.Close())
+	}
 	for _, directory := range g.directories {
 		failed = append(failed, removeGroup(directory))
 	}

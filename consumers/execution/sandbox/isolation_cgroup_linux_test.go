@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"codea1/consumers/execution/literal"
 )
 
 func TestParseControlGroups(t *testing.T) {
@@ -104,5 +107,37 @@ func TestDelegate(t *testing.T) {
 	own = group(t, "", "12\n13\n")
 	if _, err := delegate(own, 12); err == nil || !strings.Contains(err.Error(), "Delegate=yes") {
 		t.Errorf("with others: %v", err)
+	}
+}
+
+// TestEndedProcessesCount: the core time of processes that ended is counted, even if
+// nobody waited for them.
+func TestEndedProcessesCount(t *testing.T) {
+	p := openOwn(t, LevelIsolated, Config{Workers: 1, CallTimeout: time.Minute, JobTimeout: time.Minute})
+	group := forkServerOf(p).group
+	before, ok := group.used()
+	if !ok {
+		t.Skip("this machine does not count the core time of groups:", p.Describe().Bounds)
+	}
+	const code = `
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+def burn(processes, seconds):
+    ends, say = os.pipe()
+    for _ in range(processes):
+        if os.fork() == 0:
+            while time.process_time() < seconds:
+                pass
+            os._exit(0)
+    os.close(say)
+    return os.read(ends, 1), os.times().children_user
+`
+	if got := literal.Text(runOne(t, p, code, "burn(6, 0.1)")); got != "(b'', 0.0)" {
+		t.Errorf("got %s", got)
+	}
+	after, _ := group.used()
+	if used := after - before; used < 550*time.Millisecond {
+		t.Errorf("%v are counted; want those of six processes with 0.1 s each", used)
 	}
 }

@@ -22,6 +22,7 @@ func findControlGroups() (*controlGroups, error) { return nil, errors.ErrUnsuppo
 
 func (*controlGroups) create(int64, int) (*controlGroup, error) { return nil, errors.ErrUnsupported }
 func (*controlGroup) admit(int) error                           { return errors.ErrUnsupported }
+func (*controlGroup) used() (time.Duration, bool)               { return 0, false }
 func (*controlGroup) remove() error                             { return nil }
 
 type watch struct{}

@@ -8,8 +8,9 @@ import "time"
 // child waited for a core does not count, because load on the machine is not the
 // candidate's fault: when a limit has passed, that time is measured and added to
 // the limit. A candidate with many processes makes itself wait. So the limit of an
-// item is no longer extended once the candidate has used that much core time since
-// the first extension.
+// item is no longer extended once all processes of the candidate together have used
+// that much core time for it. A control group counts the processes that have ended,
+// too. Without one, a candidate that has several processes gets no extension.
 type jobTime struct {
 	each  time.Duration
 	end   time.Time     // of the job
@@ -17,10 +18,9 @@ type jobTime struct {
 	short bool          // the job ends before the item has had its time
 
 	began, until time.Time // of the item
-	usedBefore   time.Duration
-	extended     bool // the item's limit, at least once
 
 	measure  func() (used, waited time.Duration, ok bool) // by the child so far
+	followed time.Time                                    // the child, since then
 	waited   time.Duration                                // at the last measurement
 	measured time.Time
 }
@@ -37,10 +37,20 @@ func newJobTime(each, budget time.Duration) *jobTime {
 	return &jobTime{each: each, end: time.Now().Add(budget), left: mostExtension * budget}
 }
 
-// follow measures a new child of a fork server from now on.
-func (t *jobTime) follow(forkServer int) {
-	t.measure = func() (used, waited time.Duration, ok bool) { return coreTimeOf(descendantsOf(forkServer)) }
-	t.waited, t.measured = 0, time.Now()
+// follow measures a new child of a fork server from now on. group is the fork
+// server's; it may be nil.
+func (t *jobTime) follow(forkServer int, group *controlGroup) {
+	before, counted := group.used()
+	t.measure = func() (used, waited time.Duration, ok bool) {
+		processes := descendantsOf(forkServer)
+		used, waited, ok = coreTimeOf(processes)
+		if now, known := group.used(); known && counted {
+			return now - before, waited, ok
+		}
+		return used, waited, ok && len(processes) == 1
+	}
+	t.waited, t.followed = 0, time.Now()
+	t.measured = t.followed
 }
 
 // started notes that the child has begun. The time until then does not count.
@@ -51,7 +61,7 @@ func (t *jobTime) started() {
 
 // begin starts the time of an item, or of loading.
 func (t *jobTime) begin() {
-	t.began, t.extended = time.Now(), false
+	t.began = time.Now()
 	t.until = t.began.Add(t.each)
 	t.short = t.end.Before(t.until)
 }
@@ -79,12 +89,12 @@ func (t *jobTime) extend() bool {
 	now := time.Now()
 	more := min(waited-t.waited, now.Sub(t.measured), t.left)
 	t.waited, t.measured = waited, now
-	if !t.extended {
-		t.usedBefore, t.extended = used, true
-	}
-	if more < max(t.each/50, time.Millisecond) || used-t.usedBefore >= t.each || now.Sub(t.began) > mostLoad*t.each {
+	// The items before used no more than the time that they took, on one core.
+	rest := t.each - max(0, used-t.began.Sub(t.followed))
+	if more < max(t.each/50, time.Millisecond) || rest <= 0 || now.Sub(t.began) > mostLoad*t.each {
 		return false
 	}
+	more = min(more, max(rest, t.each/10)) // then look again
 	t.until, t.end, t.left = t.until.Add(more), t.end.Add(more), t.left-more
 	return true
 }
