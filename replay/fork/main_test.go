@@ -3,6 +3,7 @@ package fork
 import (
 	"context"
 	"errors"
+	"flag"
 	"testing"
 	"time"
 
@@ -11,7 +12,14 @@ import (
 	"codea1/replay/internal/replaytest"
 )
 
-func TestMain(m *testing.M) { replaytest.Main(m) }
+func TestMain(m *testing.M) {
+	// Many tests wait for a bus that has no more events. The flag -parallel
+	// overrides this.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	replaytest.Main(m)
+}
 
 // record runs a recorder of a run until its log has as many events. It returns
 // the messages that the recorder appended.

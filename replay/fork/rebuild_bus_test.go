@@ -18,6 +18,10 @@ import (
 // quiet is the pause after which a rebuild takes the bus to be at its end.
 const quiet = 5 * time.Second
 
+// atOnce is that pause for a MemoryBus, whose readers return a message before they
+// look at the time.
+const atOnce = time.Millisecond
+
 // garbage returns messages of every type of the story that are no events, each with
 // a type and a group of its own.
 func garbage(story []events.Message) (all []events.Message) {
@@ -88,7 +92,7 @@ func TestRebuildFromBusRefusesAsARecorderDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "log")
-	report, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, quiet, eventlog.Options{})
+	report, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, atOnce, eventlog.Options{})
 	if err != nil || report.Refused != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}
@@ -101,7 +105,7 @@ func TestRecorderContinuesARebuiltLog(t *testing.T) {
 	messages := replaytest.Tell(t)
 	bus := replaytest.NewMemoryBus(messages[:7]...)
 	dir := filepath.Join(t.TempDir(), "log")
-	if _, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, time.Second, eventlog.Options{}); err != nil {
+	if _, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, atOnce, eventlog.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := bus.Publish(t.Context(), messages[7:]...); err != nil {
@@ -121,6 +125,7 @@ func TestRecorderContinuesARebuiltLog(t *testing.T) {
 
 // A rebuild of an absent run creates neither a log nor a run on the bus.
 func TestRebuildFromBusWithoutTheRun(t *testing.T) {
+	t.Parallel()
 	bothBuses(t, func(t *testing.T, bus SeedBus) {
 		dir := filepath.Join(t.TempDir(), "log")
 		if _, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, quiet, eventlog.Options{}); !errors.Is(err, ErrNothingOnBus) {

@@ -19,8 +19,12 @@ import (
 
 // bothBuses runs a test on a NATS server and on a fake Kafka cluster.
 func bothBuses(t *testing.T, test func(t *testing.T, bus SeedBus)) {
-	t.Run("nats", func(t *testing.T) { test(t, natstest.Bus(t)) })
-	t.Run("kafka", func(t *testing.T) { test(t, kafkaBus(t)) })
+	for name, bus := range map[string]func(*testing.T) SeedBus{"nats": func(t *testing.T) SeedBus { return natstest.Bus(t) }, "kafka": kafkaBus} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, bus(t))
+		})
+	}
 }
 
 func kafkaBus(t *testing.T) SeedBus {
