@@ -16,7 +16,6 @@ from torch.utils.checkpoint import checkpoint
 
 from .model import Block, Model
 
-
 PADDING = 128  # tokens of a sequence of padding; attention's cost grows with the square
 
 
