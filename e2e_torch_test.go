@@ -70,6 +70,8 @@ func TestTorchTrainingSurvivesKilledChildren(t *testing.T) {
 		t.Errorf("run.started does not record the engine:\n%s", want.started[0].Config)
 	}
 
+	t.Run("in stages of their own", func(t *testing.T) { torchStages(t, args, want, steps) })
+
 	disturbed := t.TempDir()
 	p := start(t, disturbed, args...)
 	kills := 0
@@ -99,5 +101,42 @@ func TestTorchTrainingSurvivesKilledChildren(t *testing.T) {
 	}
 	if out := must(t, disturbed, "replay", "verify", "r"); !strings.Contains(out, "intact") {
 		t.Error(out)
+	}
+}
+
+// torchStages runs each stage of a training as a process. A rollout and a trainer of
+// a role do not share their weights there.
+func torchStages(t *testing.T, args []string, want *history, steps int) {
+	dir := t.TempDir()
+	c := &crew{t: t, dir: dir, run: crewRun(t), steady: true, patience: patience}
+	bus := startNATS(t)
+	c.bus = func(user string) []string { return bus.flags(t, user) }
+	c.endWithTest()
+	var machine, rest []string
+	for i := 0; i < len(args); i++ {
+		switch args[i] {
+		case "--name":
+			i++
+		case "--torch-python", "--device":
+			machine = append(machine, args[i:i+2]...)
+			i++
+		default:
+			rest = append(rest, args[i])
+		}
+	}
+	c.recorder(rest)
+	for _, s := range events.Stages {
+		switch stages[s.Name].command.(type) {
+		case ModelStage:
+			c.add(s.Name, machine...)
+		case nil, ExecutionStage:
+			if s.Within == "" {
+				c.add(s.Name)
+			}
+		}
+	}
+	c.wait()
+	if diff := cmp.Diff(want, read(t, runPath(dir, c.run), steps), sameRun); diff != "" {
+		t.Errorf("(-one process +stages)\n%s", diff)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"codea1/events/connect"
 	"codea1/events/services"
 	"codea1/events/settings"
+	"codea1/gpuworker"
 )
 
 // WorkerStage is a stage that takes the settings of the run from run.started.
@@ -28,6 +29,12 @@ type WorkerStage struct {
 type ExecutionStage struct {
 	WorkerStage `yaml:",inline"`
 	Sandbox     sandbox.Flags `embed:"" yaml:",inline" group:"Sandbox"`
+}
+
+// ModelStage is a stage with an engine, with the settings of this machine's torch.
+type ModelStage struct {
+	WorkerStage `yaml:",inline"`
+	Torch       gpuworker.TorchFlags `embed:"" yaml:",inline" group:"Engine"`
 }
 
 // Run runs the stage until the run is completed or ctx ends. When the run is

@@ -28,13 +28,13 @@ type stageProcess struct {
 // and one here.
 var stages = map[string]stageProcess{
 	events.StageRecorder:    {command: RecorderStage{}},
-	events.StageRolloutCode: {start: startRollout(events.RoleCode)},
-	events.StageRolloutTest: {start: startRollout(events.RoleTest)},
+	events.StageRolloutCode: {start: startRollout(events.RoleCode), command: ModelStage{}},
+	events.StageRolloutTest: {start: startRollout(events.RoleTest), command: ModelStage{}},
 	events.StageExecution:   {start: startExecution, command: ExecutionStage{}},
 	events.StageRewards:     {start: startRewards},
 	events.StageEvaluation:  {start: startEvaluation},
-	events.StageTrainerCode: {start: startTrainer(events.RoleCode)},
-	events.StageTrainerTest: {start: startTrainer(events.RoleTest)},
+	events.StageTrainerCode: {start: startTrainer(events.RoleCode), command: ModelStage{}},
+	events.StageTrainerTest: {start: startTrainer(events.RoleTest), command: ModelStage{}},
 	events.StageDashboard:   {command: DashboardStage{}},
 }
 

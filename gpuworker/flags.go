@@ -10,7 +10,12 @@ const (
 
 // EngineFlags are the settings of the engine that computes the models.
 type EngineFlags struct {
-	Engine      string `yaml:"engine" help:"Engine that computes the models: tiny (embedded, on the CPU) or torch (Hugging Face models, on a GPU; needs the Python package codea1_torch)." default:"tiny" enum:"tiny,torch"`
+	Engine     string `yaml:"engine" help:"Engine that computes the models: tiny (embedded, on the CPU) or torch (Hugging Face models, on a GPU; needs the Python package codea1_torch)." default:"tiny" enum:"tiny,torch"`
+	TorchFlags `embed:"" yaml:",inline"`
+}
+
+// TorchFlags are the settings of the torch engine on a machine.
+type TorchFlags struct {
 	TorchPython string `yaml:"torch-python" help:"Python with codea1_torch for the torch engine; empty: python3." placeholder:"FILE" change:"resume" scope:"machine"`
 	Device      string `yaml:"device" help:"Device of the torch engine: cpu, cuda or cuda:N; auto: a GPU if there is one." default:"auto" change:"resume" scope:"machine"`
 }

@@ -49,10 +49,11 @@ def choose_device(name: str) -> str:
 
 
 class Engine:
-    def __init__(self, directory: Path, device: str = "auto") -> None:
+    def __init__(self, directory: Path, device: str = "auto", dtype: torch.dtype | None = None) -> None:
+        """Opens a checkpoint. The type of the weights is float32 on the CPU and bfloat16 on a GPU, unless dtype is given."""
         checkpoint.require(directory)
         self.device = choose_device(device)
-        self.dtype = torch.float32 if self.device == "cpu" else torch.bfloat16
+        self.dtype = dtype or (torch.float32 if self.device == "cpu" else torch.bfloat16)
         with _mismatch(directory):
             self.config = Config.read(directory)
         self._chat = Chat(directory)

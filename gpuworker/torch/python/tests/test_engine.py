@@ -48,8 +48,8 @@ def copy(to: Path, **changes: object) -> Path:
     return to
 
 
-def test_sampler_and_learner_share_weights_until_they_differ(tmp_path: Path) -> None:
-    engine = Engine(TEST, "cpu")
+def test_sampler_and_learner_share_weights_until_they_differ(tmp_path: Path, device: str) -> None:
+    engine = Engine(TEST, device)
     _, before = go(engine)
     engine.load(TEST)
     engine.load_weights(TEST)
@@ -65,7 +65,29 @@ def test_sampler_and_learner_share_weights_until_they_differ(tmp_path: Path) -> 
     engine.load_weights(renamed)
     assert engine._own is None
     after = tokens(go(engine)[1])
-    assert after == tokens(go(Engine(renamed, "cpu"))[1])
+    assert after == tokens(go(Engine(renamed, device))[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_training_continues_from_a_checkpoint(tmp_path: Path, device: str, dtype: torch.dtype) -> None:
+    through = Engine(TEST, device, dtype)
+    _, sequences = go(through)
+    through.update(sequences, CONFIG, lambda: False)
+    for name in ("middle", "through", "resumed"):
+        (tmp_path / name).mkdir()
+    through.save(tmp_path / "middle")
+    through.update(sequences, CONFIG, lambda: False)
+    through.save(tmp_path / "through")
+    resumed = Engine(TEST, device, dtype)
+    resumed.load(tmp_path / "middle")
+    resumed.update(sequences, CONFIG, lambda: False)
+    resumed.save(tmp_path / "resumed")
+    names = ["model.safetensors", "optimizer.safetensors"]
+    if dtype != torch.float32:
+        names.append("masters.safetensors")
+    for name in names:
+        assert (tmp_path / "through" / name).read_bytes() == (tmp_path / "resumed" / name).read_bytes(), name
+        assert (tmp_path / "through" / name).read_bytes() != (tmp_path / "middle" / name).read_bytes(), name
 
 
 def test_a_deleted_checkpoint_is_not_sampled_from(tmp_path: Path) -> None:
