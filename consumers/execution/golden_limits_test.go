@@ -12,9 +12,9 @@ import (
 
 // TestOddGoldenValues: a check of a value that no literal expresses passes where
 // CPython passes it, and an answer with another value fails it.
-func TestOddGoldenValues(t *testing.T) {
-	t.Parallel()
-	x := openExecutor(t, quick)
+func TestOddGoldenValues(t *testing.T) { everywhere(t, quick, testOddGoldenValues) }
+
+func testOddGoldenValues(t *testing.T, x *Executor) {
 	for _, c := range []struct{ header, value, other, test string }{
 		{"from fractions import Fraction", "Fraction(1, 2)", "Fraction(1, 3)", "assert f() == 0.5"},
 		{"from decimal import Decimal", "Decimal('1.5')", "Decimal('1.6')", "assert f() == 1.5"},
@@ -49,8 +49,9 @@ func TestOddGoldenValues(t *testing.T) {
 
 // TestShadowedGoldenValues: the arguments of a golden test mean Python's own names, too,
 // and the program's where the ground truth needs those.
-func TestShadowedGoldenValues(t *testing.T) {
-	x := openExecutor(t, quick)
+func TestShadowedGoldenValues(t *testing.T) { everywhere(t, quick, testShadowedGoldenValues) }
+
+func testShadowedGoldenValues(t *testing.T, x *Executor) {
 	const right = "from math import *\ndef f(*v): return [list(v[0])] if len(v) == 1 else len(v)"
 	for _, test := range []string{
 		"assert f(pow(v, 2, 5) for v in [1, 2, 3]) == [[1, 4, 4]]", "assert f(map(lambda v: pow(v, 2, 5), [3])) == [[4]]", "assert f(set(), float('inf')) == 2",

@@ -118,8 +118,8 @@ func (x *Executor) compute(ctx context.Context, suites [][]statement, limit int,
 	}
 	var varied sandbox.Report
 	if len(doubtful.list) > 0 {
-		pairBytes := 2*limit + 64
-		varied, err = x.pool.RunUncached(ctx, sandbox.Job{Code: computePrelude, Items: doubtful.list, Budget: budget, ValueBytes: pairBytes, Varied: true})
+		listBytes := sandbox.VariedOrders * (limit + 16)
+		varied, err = x.pool.RunUncached(ctx, sandbox.Job{Code: computePrelude, Items: doubtful.list, Budget: budget, ValueBytes: listBytes, Varied: true})
 		if err != nil {
 			return err
 		}
@@ -152,9 +152,13 @@ func steady(usual, varied sandbox.Outcome, text func(literal.Value) string) sand
 	if varied.Kind != sandbox.Returned {
 		return varied
 	}
-	pair, _ := varied.Value.(literal.Tuple)
+	var list literal.List
+	if varied.Value != nil {
+		v, _ := literal.Parse(literal.Text(varied.Value)) // a long one is packed
+		list, _ = v.(literal.List)
+	}
 	differs := func(v literal.Value) bool { return text(v) != text(usual.Value) }
-	if len(pair) != 2 || slices.ContainsFunc(pair, differs) {
+	if len(list) == 0 || slices.ContainsFunc(list, differs) {
 		return sandbox.Outcome{Kind: sandbox.Raised, Detail: "the value depends on " + unsteady}
 	}
 	return usual

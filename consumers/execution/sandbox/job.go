@@ -21,10 +21,14 @@ type Job struct {
 
 	// Varied runs calls in a process with another hash seed, other addresses and
 	// another time: a value that differs there is no expectation. Without an entry
-	// point, the value of each item is a pair; its second half is the value with the
-	// item's sets in another order.
+	// point, the value of each item is a list: of the item's values in VariedOrders
+	// evaluations, half of them with its sets in the opposite order.
 	Varied bool
 }
+
+// VariedOrders is how often a varied job evaluates an expression. Once is too little:
+// two objects have the usual order of addresses in every second process.
+const VariedOrders = 8
 
 // JobKind is the kind of a job's items.
 type JobKind string
