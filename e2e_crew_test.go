@@ -178,7 +178,7 @@ func (c *crew) tap(see func(n int, m *events.Message)) {
 	}
 	ctx, stop := context.WithCancel(c.t.Context())
 	defer stop()
-	bus, err := flags.Selected().Target.Addr().Interface().(*WorkerStage).Bus.Open(ctx, "tap", slog.New(slog.DiscardHandler))
+	bus, err := flags.Selected().Target.Addr().Interface().(*WorkerStage).Bus.Join(ctx, "tap", slog.New(slog.DiscardHandler))
 	if err != nil {
 		c.t.Fatal(err)
 	}
