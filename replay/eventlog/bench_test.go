@@ -23,16 +23,15 @@ const benchBatch = 100
 func benchMessages(b *testing.B, size int) []events.Message {
 	messages := make([]events.Message, 512)
 	for i := range messages {
-		p := replaytest.Posed(i, "What is f?")
-		replaytest.Encode(b, p)
-		messages[i] = replaytest.Encode(b, replaytest.Sampled(p, replaytest.Noise(i, size)))
+		messages[i] = replaytest.Encode(b, events.New(replaytest.Run, "x", "x", replaytest.Time, &events.StageHeartbeat{Stage: replaytest.Noise(i, size)}))
 	}
 	return messages
 }
 
-// renamed gives event n of a benchmark its own ID, distributed like a hash.
+// renamed gives event n of a benchmark its own group and ID.
 func renamed(m events.Message, n int) events.Message {
-	m.ID = fmt.Sprintf("%016x%016x", uint64(n)*0x9e3779b97f4a7c15, n)
+	m.Group = fmt.Sprint(n)
+	m.ID = RootID(m.Run, m.Group, m.Type)
 	return m
 }
 
