@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/eventstest"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/stage"
 )
@@ -20,6 +21,9 @@ func executed(t *testing.T, purpose events.Purpose, answers ...events.ExecutedAn
 		plan.Tag = "before"
 	}
 	e := events.New("r1", plan.GroupID(), "execution-1", noon, &events.CodeExecuted{Plan: plan, ProblemID: "p", Answers: answers})
+	if purpose == events.PurposeTrain { // a stage takes only an event with a cause of its group
+		e = events.Caused(eventstest.Posed("r1", plan.Step, plan.Slot), e.Source, noon, e.Payload)
+	}
 	if _, err := events.Encode(e); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestDeadLetter(t *testing.T) {
 		"SLOT2", eventstest.Posed(name, 1, 2).ID, "SLOT3", eventstest.Posed(name, 1, 3).ID, "SERVER", server.URL())
 	names := strings.NewReplacer(
 		eventstest.Posed(name, 1, 0).ID, "SLOT0", eventstest.Posed(name, 1, 1).ID, "SLOT1",
-		eventstest.Posed(name, 1, 2).ID, "SLOT2", eventstest.Posed(name, 1, 3).ID, "SLOT3", server.URL(), "SERVER")
+		eventstest.Posed(name, 1, 2).ID, "SLOT2", eventstest.Posed(name, 1, 3).ID, "SLOT3", natsbus.PublicURL(server.URL()), "SERVER", server.URL(), "SERVER")
 	// The times are the only output that differs between two runs of the test.
 	now := regexp.MustCompile(`20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
