@@ -93,6 +93,7 @@ func (ctl *control) copy(ctx context.Context, topic string, m *events.Message, h
 	}
 	limited, cancel := context.WithTimeout(both, patience)
 	defer cancel()
+	var refused error // the broker's last refusal; a try that the deadline cuts off is none
 	for {
 		r := toKafka(m)
 		r.Headers = append(r.Headers, headers...)
@@ -102,6 +103,9 @@ func (ctl *control) copy(ctx context.Context, topic string, m *events.Message, h
 		}
 		if isUnknown(err) {
 			err = errors.Join(err, ctl.bus.create(limited, ctl.bus.topicConfig(topic, 1)))
+		}
+		if !isOutage(err) {
+			refused = err
 		}
 		if !isFinal(err) && !errors.Is(err, kafka.MessageSizeTooLarge) && client.Pause(limited, ctl.bus.ctx, retryPause/4) == nil {
 			continue
@@ -114,10 +118,10 @@ func (ctl *control) copy(ctx context.Context, topic string, m *events.Message, h
 			pause = copyPause
 			ctl.skipCopies(topic, pause)
 		}
-		if isOutage(err) {
-			return nil, nil // it is logged
+		if refused == nil {
+			return nil, nil // the outage is logged
 		}
-		ctl.bus.logger.Error("kafka: cannot copy a message for other tools", "run", ctl.run, "event", m.ID, "topic", topic, "again_in", pause, "error", err)
+		ctl.bus.logger.Error("kafka: cannot copy a message for other tools", "run", ctl.run, "event", m.ID, "topic", topic, "again_in", pause, "error", refused)
 		return nil, nil
 	}
 }
