@@ -16,8 +16,8 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// begunRun is a run directory with the settings of its run. The log says what the
-// run is. The configuration file may change settings of the machine, and settings
+// begunRun is a run directory with the settings of its run. The log defines the
+// run. The configuration file may change settings of the machine, and settings
 // that a resume may change.
 type begunRun struct {
 	*Settings
@@ -42,7 +42,7 @@ func openBegun(ctx context.Context, dir string) (*begunRun, error) {
 	return readBegun(dir, started)
 }
 
-// readBegun returns the run in a directory whose log has started as its newest
+// readBegun returns the run in a directory. started is the log's newest
 // run.started; nil for a log without one.
 func readBegun(dir string, started *events.RunStarted) (*begunRun, error) {
 	path := rundir.Config(dir)
@@ -80,7 +80,7 @@ func readBegun(dir string, started *events.RunStarted) (*begunRun, error) {
 	return &begunRun{Settings: saved, dir: dir}, nil
 }
 
-// begunByLog returns a run whose configuration file cannot be used.
+// begunByLog returns the run of a log when the configuration file cannot be used.
 func begunByLog(dir string, started *events.RunStarted, damage error) (*begunRun, error) {
 	if started == nil {
 		return nil, fmt.Errorf("%s is damaged: %w, and %s has no run.started: %w: %s", rundir.Config(dir), damage, rundir.Log(dir), errNoSettings, fromBus)

@@ -109,7 +109,7 @@ func TestEditedConfiguration(t *testing.T) {
 	}
 }
 
-// A file that is cut at any byte never changes what the run is: it is refused, or
+// A file that is cut at any byte never changes the run: it is refused, or
 // written again from the log.
 func TestDamagedConfiguration(t *testing.T) {
 	t.Parallel()
@@ -207,7 +207,7 @@ func TestDamagedConfiguration(t *testing.T) {
 	}
 }
 
-// Without a log the configuration says what the run is; with neither there is no run.
+// Without a log the configuration defines the run; with neither there is no run.
 func TestBegunWithoutLog(t *testing.T) {
 	t.Parallel()
 	_, text := startedRun(t)

@@ -362,7 +362,7 @@ func TestLimitsAreBounded(t *testing.T) {
 	}
 }
 
-// A group whose events no bus takes, and an address that no bus has, are refused
+// A group with events that no bus takes, and an address that no bus has, are refused
 // before a run has a directory.
 func TestImpossibleRunsHaveNoDirectory(t *testing.T) {
 	runs := filepath.Join(t.TempDir(), "runs")

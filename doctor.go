@@ -25,8 +25,8 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// DoctorCommand is `codea1 doctor`: it examines what a training needs of this
-// machine.
+// DoctorCommand is `codea1 doctor`: it examines whether this machine has the needs of
+// a training.
 type DoctorCommand struct {
 	RunsDir string                `yaml:"runs-dir" help:"Directory that holds the run directories." default:"runs" placeholder:"DIR"`
 	Engine  gpuworker.EngineFlags `embed:"" yaml:",inline" group:"Engine"`

@@ -32,7 +32,7 @@ func stopAfter(t *testing.T, dir string, wanted func(m *events.Message) bool, ar
 }
 
 // A fork without changes gives the same results as its origin: from the middle of a
-// step, and from a step whose checkpoint was deleted. TestInterruptedTrainingGoesOn
+// step, and from a step without its checkpoint. TestInterruptedTrainingGoesOn
 // forks at the end of a log.
 func TestForkGoesOnAsItsOrigin(t *testing.T) {
 	t.Parallel()

@@ -208,7 +208,7 @@ func (p *process) asPipeline(t *testing.T, run string) *nats.Conn {
 }
 
 // publish stores messages on the run's stream, which it waits for. It returns the
-// number of those whose subject was free.
+// number of those with a free subject.
 func publish(t *testing.T, conn *nats.Conn, messages []*nats.Msg) (stored int) {
 	t.Helper()
 	js, err := jetstream.New(conn)

@@ -55,7 +55,7 @@ func (p *process) children(t *testing.T) []int {
 	return found
 }
 
-// A training with the torch engine whose children are killed again and again ends
+// A training with the torch engine and children that are killed again and again ends
 // with the weights, the rewards and the Mistake Book of an undisturbed one.
 func TestTorchTrainingSurvivesKilledChildren(t *testing.T) {
 	const steps = 2

@@ -51,7 +51,7 @@ func TestFlagsOfAllCommandsAreBounded(t *testing.T) {
 	}
 }
 
-// A command whose results are lost fails with an error about standard output.
+// A command that loses its results fails with an error about standard output.
 func TestStandardOutputIsFull(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"version", "config", "problems list", "problems list --json", "problems show train-0001", "--help", "train --help"} {

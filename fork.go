@@ -62,7 +62,7 @@ func (h *host) Configure(dir, config string, changes map[string]string) (string,
 }
 
 // openHosted is openBegun for a command that reads the log itself, or makes a
-// damaged one again from the bus: the file alone says what the run is then.
+// damaged one again from the bus: the file alone defines the run then.
 func openHosted(dir string) (*begunRun, error) {
 	begun, err := openBegun(context.Background(), dir)
 	var corrupt *eventlog.CorruptError

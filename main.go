@@ -119,8 +119,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// output is standard output. It keeps its first error, so that no command succeeds
-// whose results are lost.
+// output is standard output. It keeps its first error, so that no command that
+// loses its results succeeds.
 type output struct {
 	to  io.Writer
 	err error

@@ -76,7 +76,7 @@ func (s *RunSettings) work(role events.Role) tiny.Work {
 	return work
 }
 
-// checkModels says what models need of this machine before they are loaded. It
+// checkModels logs the memory and time that models need before they are loaded. It
 // returns an error if they need more memory than the machine has available.
 func (s *RunSettings) checkModels(uses []modelUse, say func(role events.Role, demand string)) error {
 	var needed uint64

@@ -14,7 +14,7 @@ import (
 )
 
 // A model that needs more memory than the machine has is refused before a run has a
-// directory, with what it needs. Only its config.json is read.
+// directory, with its demand. Only its config.json is read.
 func TestModelsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	if available, known := tiny.AvailableMemory(os.DirFS("/")); !known || available > 500<<30 {

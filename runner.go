@@ -66,7 +66,7 @@ func (r *runner) close() error {
 // source returns the source of the events that a stage makes in this process.
 func (r *runner) source(stage string) string { return stage + "-" + r.instance }
 
-// firstCounts is a bus for all who go on when another payload is stored under the
+// firstCounts is a bus for stages that go on when another payload is stored under the
 // ID of their event: the stored one counts, and the following stages use it.
 type firstCounts struct {
 	events.Broker

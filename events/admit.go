@@ -15,7 +15,7 @@ const firstYear, lastYear = 1970, 2199
 // Admit is Decode with the checks of Event.Check, without the hash: for readers
 // that cause no events. A message that it refuses is no event: the recorder
 // quarantines it, and every other reader ignores it. So all readers of a run read
-// the same events, whoever publishes.
+// the same events from every publisher.
 func (m *Message) Admit() (*Event, error) {
 	return m.AdmitRaw(func([]byte, func() string) error { return nil })
 }
@@ -31,7 +31,7 @@ func (m *Message) AdmitRaw(use func(raw []byte, hash func() string) error) (*Eve
 	return e, e.Check()
 }
 
-// Check checks what a valid envelope and a valid payload must have in common: the
+// Check checks that envelope and payload belong together: the
 // ID derives from the cause, or from run, type and group; the type of the event
 // allows a cause or the lack of one; the group is that of the payload's plan.
 func (e *Event) Check() error {

@@ -7,7 +7,7 @@ import (
 	"codea1/events"
 )
 
-// TestCourse follows a run and tries what is out of turn at every place.
+// TestCourse follows a run and tries events out of turn at every place.
 func TestCourse(t *testing.T) {
 	start := func(attempt int, digit string) *events.RunStarted {
 		c := events.Checkpoint{URI: "file:///c", SHA256: strings.Repeat(digit, 64)}

@@ -32,7 +32,7 @@ func payloadHash(m *Message) (hash string) {
 	return hash
 }
 
-// Standing decides what a stored message means for the publisher of m, which has
+// Standing decides the meaning of a stored message for the publisher of m, which has
 // the same type and group. It returns true if the stored one is m, and false if it
 // is no event, so that m is to be published beside it. The error is ErrLineage or
 // a *ForeignEventError if the stored one is another event.

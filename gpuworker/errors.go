@@ -12,7 +12,7 @@ var (
 	// ErrDiverged is returned if an update gives a loss or a gradient that is
 	// not finite. The trainer saves no checkpoint.
 	ErrDiverged = errors.New("training diverged")
-	// ErrStateLost is returned by a Learner whose weights in training are lost,
+	// ErrStateLost is returned by a Learner that lost its weights in training,
 	// for example with its process. The trainer restores the newest checkpoint.
 	ErrStateLost = errors.New("the weights in training are lost")
 )

@@ -12,7 +12,7 @@ import (
 	"codea1/gpuworker/tiny"
 )
 
-// forgetful is a learner that loses its weights in chosen calls, like an engine whose
+// forgetful is a learner that loses its weights in chosen calls, like an engine after its
 // process dies.
 type forgetful struct {
 	*tiny.Engine
@@ -60,7 +60,7 @@ func (f *forgetful) Load(ctx context.Context, dir string) error {
 	return f.Engine.Load(ctx, dir)
 }
 
-// A trainer whose engine loses its weights goes back to its newest checkpoint. It
+// When its engine loses the weights, a trainer goes back to its newest checkpoint. It
 // trains no step twice and publishes the versions of an undisturbed trainer.
 func TestLostWeightsAreTrainedAgain(t *testing.T) {
 	t.Parallel()

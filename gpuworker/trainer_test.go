@@ -204,7 +204,7 @@ func TestTrainerWaitsForTheBus(t *testing.T) {
 	}
 }
 
-// A trainer whose version lost to other weights under the ID of its event stops
+// A trainer stops when its version lost to other weights under the ID of its event,
 // and says so. Other times under the ID are no other version.
 func TestTrainerStopsAtAForeignVersion(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"codea1/events"
 )
 
-// screen is a terminal that understands what a bar writes. It keeps whole lines and
+// screen is a terminal that understands the output of a bar. It keeps whole lines and
 // breaks them into rows of its width.
 type screen struct {
 	width   int
@@ -139,7 +139,7 @@ func TestBarKeepsOneLine(t *testing.T) {
 	}
 }
 
-// drain returns what was written to a terminal so far.
+// drain returns the output that a terminal has got so far.
 func drain(t *testing.T, device, tty *os.File) string {
 	t.Helper()
 	const mark = "\x00"

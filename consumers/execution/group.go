@@ -95,7 +95,7 @@ type groupSuites struct {
 	truth  *truthRun
 }
 
-// truthRun is what is known of a ground truth after its run.
+// truthRun is the result of a ground truth's run.
 type truthRun struct {
 	entry    string
 	facts    truthFacts
@@ -252,7 +252,8 @@ func (x *Executor) vary(ctx context.Context, part sandbox.Job, load time.Duratio
 	return nil
 }
 
-// unsteady is what no test may depend on.
+// unsteady names the causes of values that differ between two runs. No kept test
+// depends on them.
 const unsteady = "addresses, the hash seed, the time or chance"
 
 // answer runs one answer on its suites, the historical and the golden tests. A call

@@ -18,7 +18,7 @@ const (
 // limits bounds a job: each of its items, and all together.
 type limits struct{ each, budget time.Duration }
 
-// timed adds up what the ground truth took, for loading too.
+// timed adds up the ground truth's time, with that of loading.
 type timed struct {
 	sum, most time.Duration
 	unknown   int // items that it has not run

@@ -55,7 +55,7 @@ func readFacts(o sandbox.Outcome) truthFacts {
 // given is an argument of a call in a spelling that equal arguments share.
 type given struct{ name, text string }
 
-// bind writes a call as what each parameter gets, so that f(0), f(x=0) and, with 1 for
+// bind writes a call as the value of each parameter, so that f(0), f(x=0) and, with 1 for
 // the default of y, f(0, 1) are one. It reports whether Python accepts the call.
 func (f *truthFacts) bind(call []given) (string, bool) {
 	if !f.known {

@@ -56,7 +56,7 @@ type argument struct {
 	Place      string `json:"place"`      // why its value may depend on addresses
 }
 
-// allArguments is the name of an argument whose value is a tuple and a dict of all
+// allArguments is the name of an argument that holds a tuple and a dict of all
 // arguments.
 const allArguments = "*"
 

@@ -19,7 +19,7 @@ func executeSuite(t *testing.T, x *Executor, truth, answer string, suite ...stri
 }
 
 // TestShadowedSuites: the arguments of a test mean the same for a program that has
-// names of its own for built-in functions, whatever their size and kind.
+// names of its own for built-in functions, for every size and kind of argument.
 func TestShadowedSuites(t *testing.T) { everywhere(t, quick, testShadowedSuites) }
 
 func testShadowedSuites(t *testing.T, x *Executor) {
@@ -69,7 +69,7 @@ func testShadowedSuites(t *testing.T, x *Executor) {
 	}
 }
 
-// TestSharedPartsSuites: no two parts of an argument are one object, whatever its size.
+// TestSharedPartsSuites: no two parts of an argument of any size are one object.
 func TestSharedPartsSuites(t *testing.T) { everywhere(t, quick, testSharedPartsSuites) }
 
 func testSharedPartsSuites(t *testing.T, x *Executor) {

@@ -141,7 +141,7 @@ func addACLs(t *testing.T, u *tool) {
 	}
 }
 
-// Each stage can do what it needs with its user of acls.txt, and nothing else.
+// Each stage can do its own work with its user of acls.txt, and nothing else.
 func TestStageACLsBroker(t *testing.T) {
 	address := os.Getenv("CODEA1_KAFKA_SASL")
 	if address == "" {

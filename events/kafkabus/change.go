@@ -36,7 +36,7 @@ type change struct {
 	Offset    int64       `json:"offset,omitempty"`
 	Bytes     int         `json:"bytes,omitempty"` // size of the payload
 	// Replaces is the control offset of the last change with the same type and
-	// group, whose payload is no event.
+	// group. That message's payload is no event.
 	Replaces *int64 `json:"replaces,omitempty"`
 
 	// Fields of a worker set.

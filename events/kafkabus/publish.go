@@ -24,7 +24,7 @@ const (
 // Publish implements events.Bus. It stores the payloads in any order, and then
 // one batch of changes per run, all or none, in the order of messages. A
 // payload without a change is never read. Of several changes with one type and
-// group the first one whose payload is an event counts (standing.go).
+// group the first one with an event as payload counts (standing.go).
 // Publishing another event returns ErrLineage, or a *ForeignEventError after the
 // other messages are stored.
 func (b *Bus) Publish(ctx context.Context, messages ...events.Message) error {

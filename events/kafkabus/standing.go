@@ -9,7 +9,7 @@ import (
 )
 
 // Everyone can compute the type and group of a later event. A client with the
-// right to publish can therefore store a change for it whose payload is no
+// right to publish can therefore store a change for it with a payload that is no
 // event. The publisher of the event then stores a change that replaces it: it
 // names the control offset of the last change of that type and group, so of two
 // such changes the first counts. A change counts if its payload is an event and

@@ -66,7 +66,7 @@ const (
 	fullPause = 500 * time.Millisecond
 )
 
-// Connect connects to a server. It refuses a server whose max_payload is too
+// Connect connects to a server. It refuses a server with a max_payload that is too
 // small for the largest event: 16MB is enough. Afterwards the bus reconnects
 // for ever.
 func Connect(ctx context.Context, config Config) (*Bus, error) {

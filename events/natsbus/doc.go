@@ -23,7 +23,7 @@
 // The leases of a run are the keys of the bucket codea1-<run>, replaced by
 // compare-and-set (events/internal/lease).
 //
-// The embedded server has two logins, whose passwords are in its store directory:
+// The embedded server has two logins, with passwords in its store directory:
 // PipelineUser for the stages of the run, and TapUser, which only subscribes to
 // the run's events. A client without a login can do nothing. permissions.conf has a
 // login for each stage on another server.

@@ -29,7 +29,7 @@ const (
 	// tapConnections bounds the connections of TapUser: the server keeps up to
 	// 64 MiB for a connection that does not read.
 	tapConnections = 4
-	// maxConnections and maxSubscriptions bound a local user who opens many. The
+	// maxConnections and maxSubscriptions bound a local user that opens many. The
 	// stages of a run need fewer.
 	maxConnections   = 256
 	maxSubscriptions = 1024

@@ -36,7 +36,7 @@ func guarded(t *testing.T) (*natsbus.Server, *natsbus.Bus) {
 	return s, bus
 }
 
-// untouched checks that the server stores what the pipeline published and
+// untouched checks that the server stores the pipeline's messages and
 // nothing else.
 func untouched(t *testing.T, s *natsbus.Server, messages uint64) {
 	t.Helper()
@@ -51,7 +51,7 @@ func untouched(t *testing.T, s *natsbus.Server, messages uint64) {
 }
 
 // suspect returns a client, and a function that waits until the server has
-// refused what the client did.
+// refused all actions of the client.
 func suspect(t *testing.T, url string) (*nats.Conn, func(what string)) {
 	t.Helper()
 	refusals := make(chan error, 1)

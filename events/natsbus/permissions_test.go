@@ -44,7 +44,7 @@ const permissionsHead = `# A NATS server with a login for each stage, an operato
 #
 # Every stage has an account of its own. A list of permissions for users of one
 # account would not be enough: the server publishes answers to any subject that a
-# request names for its answer, whatever its sender may publish to. Here such an
+# request names for its answer, also one that is denied to the sender. Here such an
 # answer stays in the account of the sender.
 
 max_payload: 16MB
@@ -153,7 +153,7 @@ func TestPermissionsFile(t *testing.T) {
 	}
 }
 
-// Each stage can do what it needs with its login of permissions.conf, and
+// Each stage can do its own work with its login of permissions.conf, and
 // nothing else.
 func TestStageLogins(t *testing.T) {
 	users := []string{"operator", "tap"}
@@ -223,7 +223,7 @@ func TestStageLogins(t *testing.T) {
 		s, _ := events.StageNamed(user)
 		own := ownTypes(s)
 		bus := login(user)
-		// What the stage needs.
+		// The needs of the stage.
 		r, err := bus.Read(ctx, events.ReadConfig{Run: "r1"})
 		if err != nil {
 			t.Fatalf("%s: %v", user, err)
@@ -245,7 +245,7 @@ func TestStageLogins(t *testing.T) {
 			leases["$KV.codea1-r1."+user] = true
 		}
 		if s.Kind == events.Worker {
-			// The consumer gets an event that is there, whatever the stage works on.
+			// The consumer gets an event that is there, of any type.
 			c, err := bus.Consume(ctx, events.ConsumeConfig{Run: "r1", Name: user, Types: []events.Type{events.TypeProblemPosed}, AckWait: time.Minute, MaxInFlight: 8})
 			if err != nil {
 				t.Fatalf("%s: %v", user, err)
@@ -343,7 +343,7 @@ func TestStageLogins(t *testing.T) {
 			}
 			request(stageAPI+".CONSUMER.MSG.NEXT.codea1-r1.pull-"+user, at+"5", []byte("1"))
 			for i, to := range []string{at + "6", "$JS.API.STREAM.DELETE.codea1-r1", "$JS.API.STREAM.PURGE.codea1-r1", "$KV.codea1-r1.forged"} {
-				// The server may refuse the consumer, or lose what it delivers.
+				// The server may refuse the consumer, or lose its deliveries.
 				_, _ = stages.CreatePushConsumer(ctx, "codea1-r1", jetstream.ConsumerConfig{
 					Name: fmt.Sprintf("push-%s-%d", user, i), FilterSubject: own1, DeliverSubject: to,
 				})

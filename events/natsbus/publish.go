@@ -105,7 +105,7 @@ func (p *publication) send(ctx context.Context, m *events.Message) error {
 func (b *Bus) publishAsync(m *events.Message) (jetstream.PubAckFuture, error) {
 	return b.js.PublishMsgAsync(toNATS(m),
 		// It deduplicates, and not the ID of the message: the server would drop an
-		// event whose ID another client has used on any subject.
+		// event if another client has used its ID on any subject.
 		jetstream.WithExpectLastSequencePerSubject(0),
 		// A retry of the client library would send this message after later
 		// ones.

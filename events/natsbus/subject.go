@@ -22,8 +22,9 @@ func eventSubject(run string, t events.Type, group string) string {
 	return prefix + "." + run + "." + string(t) + "." + group
 }
 
-// place.go has the other subjects of an event. Besides the events, whose types have two tokens each, a run's stream has
-// messages about some of them. An events.DeadLetterID has three tokens.
+// place.go has the other subjects of an event. The type of an event has two
+// tokens. A run's stream also has messages about some events, with an
+// events.DeadLetterID of three tokens:
 //
 //	codea1.<run>.dead.<set>.<event>.<round>    a dead letter
 //	codea1.<run>.retry.<set>.<event>.<round>   its redelivery

@@ -110,7 +110,7 @@ func Differences(a, b any, relevant func(*Field) bool) []Difference {
 	return all
 }
 
-// Check returns an error about the first setting whose value is out of bounds, not
+// Check returns an error about the first setting with a value that is out of bounds, not
 // allowed or not finite. source returns the name of a key for the error: the flag, variable
 // or file that sets it.
 func Check(s any, source func(key string) string) error {

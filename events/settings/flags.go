@@ -70,7 +70,7 @@ func Given(ctx *kong.Context, name string) (value, source string, found bool) {
 }
 
 // CheckFlags returns an error about the first flag of a command line or the
-// environment whose value is out of bounds or not finite. A flag has the same tags
+// environment with a value that is out of bounds or not finite. A flag has the same tags
 // for bounds as a setting.
 func CheckFlags(ctx *kong.Context) error {
 	for _, flag := range ctx.Flags() {

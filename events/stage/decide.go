@@ -91,7 +91,7 @@ func (r rules) fail(in input, err error) decision {
 }
 
 // undecodable makes a message that is no event a dead letter and drops no group:
-// anyone who may publish the type can make such a message, and the event of the
+// every login that may publish the type can make such a message, and the event of the
 // same name counts as soon as it is there. A payload of a newer schema version is
 // retried like a failure, because a replica of a newer build can decode it.
 func (r rules) undecodable(in input) decision {

@@ -40,7 +40,7 @@ func DirOf(uri string) (string, error) {
 
 // Find returns the directory of a version that an event names, and checks the
 // SHA-256 of its weights. It only returns a directory of the folder: an event
-// may come from anyone who can publish it.
+// may come from every login that can publish it.
 //
 // Machines may mount a run directory at different paths, and it may be moved
 // after the event was published. The URI must therefore end like the path of

@@ -19,7 +19,7 @@ type Work struct {
 	Reference bool // training compares with a reference policy
 }
 
-// Demand is what a model needs of a machine. It follows from config.json alone.
+// Demand is the memory and the time that a model needs. It follows from config.json alone.
 type Demand struct {
 	Parameters int
 	Sampling   uint64        // bytes of memory of the engine that samples
@@ -29,7 +29,7 @@ type Demand struct {
 	operations float64 // of one step
 }
 
-// promptTokens is assumed for prompts, whose length config.json does not say.
+// promptTokens is assumed for prompts; config.json does not give their length.
 const promptTokens = 256
 
 // ReadDemand returns the demand of the model in a checkpoint directory. It reads

@@ -10,7 +10,7 @@ import (
 )
 
 // AvailableMemory returns how much memory this process can take before the kernel
-// swaps or kills: what the machine has available, or less if a control group
+// swaps or kills: the machine's available memory, or less if a control group
 // allows less. root is the root of the file system. The second result is false
 // where the kernel does not say it.
 func AvailableMemory(root fs.FS) (uint64, bool) {

@@ -39,7 +39,7 @@ func split(t *testing.T, dir string, e *Engine) {
 	}
 }
 
-// A run starts from a model in shards, and from one whose files are symbolic links. Its
+// A run starts from a model in shards, and from one of symbolic links. Its
 // copy is one file with the same weights.
 func TestCopyStart(t *testing.T) {
 	e := newTestEngine(t, shape, 1)

@@ -79,7 +79,7 @@ func fakeChild(mode string) {
 			os.Exit(7)
 		case mode == "device fails in "+op.(string):
 			send(map[string]any{"kind": kindError, "id": id, "code": "internal", "message": "CUDA error: an illegal memory access", "fatal": true})
-			time.Sleep(time.Minute) // the parent kills a child whose device failed
+			time.Sleep(time.Minute) // the parent kills a child with a failed device
 		case mode == "hangs":
 			time.Sleep(time.Hour)
 		case mode == "waits for cancel":
@@ -96,7 +96,7 @@ func fakeChild(mode string) {
 	}
 }
 
-// fake starts an engine whose child is fakeChild.
+// fake starts an engine with fakeChild as its child.
 func fake(t *testing.T, mode string, options Options) (*Engine, error) {
 	t.Helper()
 	t.Setenv(childVariable, mode)

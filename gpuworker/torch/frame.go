@@ -47,7 +47,7 @@ func readFrame(r io.Reader, v any) error {
 	if length == 0 || length > maxFrameBytes {
 		return fmt.Errorf("%w: a frame of %d bytes; the limit is %d", ErrProtocol, length, maxFrameBytes)
 	}
-	// The buffer grows with what arrives, so a wrong length allocates little.
+	// The buffer grows with the bytes that arrive, so a wrong length allocates little.
 	var body bytes.Buffer
 	if _, err := io.CopyN(&body, r, int64(length)); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -111,7 +111,7 @@ func packLists[T number](n int, list func(i int) []T) ragged {
 	return ragged{Lengths: pack(lengths), Values: pack(values)}
 }
 
-// split returns the lists of values, whose lengths are given.
+// split returns the lists of values of the given lengths.
 func split[T any](name string, lengths []int32, values []T) ([][]T, error) {
 	total := 0
 	for _, n := range lengths {

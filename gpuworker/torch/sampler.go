@@ -94,7 +94,7 @@ func (e *Engine) onDirectory(ctx context.Context, j job, op, dir string) error {
 	return err
 }
 
-// unpackLists returns lists of numbers whose lengths are known.
+// unpackLists returns lists of numbers of known lengths.
 func unpackLists[T number](name string, lengths []int32, blob []byte) ([][]T, error) {
 	if len(blob) > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: field %s is too long", ErrProtocol, name)

@@ -29,7 +29,7 @@ func CopyStart(ctx context.Context, python string, role events.Role, from, dir s
 	})
 }
 
-// Report says what a Python can run.
+// Report has the libraries and devices of a Python.
 type Report struct {
 	Package   string            `json:"package"`
 	Python    string            `json:"python"`
@@ -45,7 +45,7 @@ type Device struct {
 	Free, Total uint64
 }
 
-// Examine asks a Python what it can run.
+// Examine asks a Python for its libraries and devices.
 func Examine(ctx context.Context, python string) (*Report, error) {
 	out, err := runModule(ctx, python, "doctor")
 	if err != nil {

@@ -62,7 +62,7 @@ func TestSetsAreRegularFiles(t *testing.T) {
 	}
 }
 
-// A set none of whose ground truths passes is an error with the first reasons; one of
+// A set without a ground truth that passes is an error with the first reasons; one of
 // which many fail is a warning.
 func TestCheckSample(t *testing.T) {
 	checker := newPythonChecker(t)

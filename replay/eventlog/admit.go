@@ -276,7 +276,7 @@ func (a *admission) decide(c *candidate) error {
 	return nil
 }
 
-// causeStands returns what follows from the cause of a message: it is admitted if
+// causeStands judges a message by its cause: it is admitted if
 // it has no cause, or the log has the cause with the same payload; quarantined if
 // the log does not know the cause; and refused otherwise, with the standing event.
 func (a *admission) causeStands(m *events.Message) (standing eventID, fate outcome, err error) {

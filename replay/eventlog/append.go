@@ -18,7 +18,7 @@ import (
 type Incoming struct {
 	Message  events.Message
 	Position events.Position
-	// Malformed describes a message whose headers are those of no event, instead
+	// Malformed describes a message with the headers of no event, instead
 	// of Message.
 	Malformed *events.MalformedError
 

@@ -23,7 +23,7 @@ const (
 )
 
 // Quarantined is a message on the bus of a run that is no event of it. Its texts
-// are what the publisher wrote.
+// come from the publisher unchanged.
 type Quarantined struct {
 	Number   uint64          `json:"number"`   // from 1, in the order of the bus
 	Position events.Position `json:"position"` // on the bus, after the message

@@ -168,7 +168,7 @@ func TestQuarantineIsBounded(t *testing.T) {
 	mustVerify(t, l)
 }
 
-// FuzzAdmission appends what a publisher may write as one message of a run. The
+// FuzzAdmission appends any bytes as one message of a run. The
 // log takes it as an event or quarantines it, and stays valid.
 func FuzzAdmission(f *testing.F) {
 	story := replaytest.Tell(f)

@@ -18,7 +18,7 @@ import (
 // quiet is the pause after which a rebuild takes the bus to be at its end.
 const quiet = 5 * time.Second
 
-// atOnce is that pause for a MemoryBus, whose readers return a message before they
+// atOnce is that pause for a MemoryBus. Its readers return a message before they
 // look at the time.
 const atOnce = time.Millisecond
 

@@ -115,7 +115,7 @@ type Session struct {
 	bytes     int     // of the values among them
 }
 
-// Blame completes the replies to a job whose program prevents them: the program
+// Blame completes the replies that a job's program prevents: the program
 // ended the sandbox each time, or took its answers away.
 func (s *Session) Blame(j *Job) {
 	const reason = "the program ended its run, or took its answers away"

@@ -15,8 +15,8 @@ import (
 // TestRedTeam runs every attack of testdata/redteam. Each defines solve
 // without knowing the right answers. None may earn a pass, harm the fork server,
 // leave a process or a file, or change anything for the next candidate. None ends
-// as a failure of the sandbox. The name of an attack that needs what an earlier
-// program left begins with state_; it runs twice.
+// as a failure of the sandbox. The name of an attack that needs the state of an earlier
+// program begins with state_; it runs twice.
 //
 // Not at LevelOpen, and confined only with Landlock and control groups: some attacks
 // would harm the machine. Package sandboxfusion runs the attacks on a server.

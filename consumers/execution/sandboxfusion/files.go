@@ -67,7 +67,7 @@ func programFile(language string) string {
 	return "main.py"
 }
 
-// badPath returns what is wrong with the path of a file; empty if nothing is.
+// badPath returns the fault of a file's path; empty for a good one.
 func badPath(name string) string {
 	clean := path.Clean(name)
 	parts := strings.Split(clean, "/")

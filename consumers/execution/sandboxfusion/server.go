@@ -129,7 +129,7 @@ func (s *codeServer) runCode(w http.ResponseWriter, r *http.Request) {
 	_ = control.SetWriteDeadline(time.Time{}) // the connection may serve another request
 }
 
-// receive reads a body whose parts come in time.
+// receive reads a body if its parts come in time.
 func (s *codeServer) receive(control *http.ResponseController, body io.Reader) ([]byte, error) {
 	end := time.Now().Add(s.limits.body)
 	text, err := io.ReadAll(readerFunc(func(p []byte) (int, error) {

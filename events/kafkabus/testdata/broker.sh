@@ -6,7 +6,7 @@
 #
 # The command finds the address in CODEA1_KAFKA; clients there may do everything.
 # At the address in CODEA1_KAFKA_SASL a client logs in as a user of acls.txt, with
-# the password p-USER, and may do what access control lists allow.
+# the password p-USER, and access control lists limit it.
 #
 # Needs Java 17 and Maven; the jars come from Maven Central and are kept in
 # KAFKA_JARS, by default ${XDG_CACHE_HOME:-~/.cache}/codea1-kafka.

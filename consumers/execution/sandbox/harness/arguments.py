@@ -56,7 +56,7 @@ def make(text, program, other=False):
 
 def apart(value):
     """Returns a copy without shared parts, as if a literal had made it: `[[0] * 2] * 2`
-    is two separate lists, whatever its size."""
+    is two separate lists at any size."""
     kind = type(value)
     if kind is list or kind is tuple:
         return kind([apart(item) for item in value])
@@ -119,7 +119,7 @@ def has_same_hash(value):
 
 
 def vary():
-    """Makes this process differ from others in what no expectation may depend on."""
+    """Makes this process differ from others in addresses, hash seed and time."""
     scatter(random.Random(1))
     move_clock()
 

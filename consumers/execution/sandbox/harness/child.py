@@ -73,7 +73,7 @@ REHEARSED_SUITE = "assert f([1, 'a'], k=-2.5) == {'a': (1, None)}\nassert f(len(
 
 job_socket = JOB_SOCKET  # another one in a rehearsal
 prepared = False  # whether prepare has run in the fork server
-varied = False  # whether children differ in what no expectation may depend on
+varied = False  # whether children differ in addresses, hash seed and time
 arguments, named_arguments = [], {}  # of the running call by value
 processes = None  # a descriptor of /proc if children share the fork server's memory limit
 
@@ -84,7 +84,7 @@ def main(descriptor, confine):
         if processes is not None:
             end_first()
         confine()
-        # Opened anew: flags and owners belong to what open returns, and a candidate
+        # Opened anew: flags and owners belong to the open file, and a candidate
         # could set them for the next one.
         null = open_file(devnull, O_RDWR)
         for standard in STANDARD:

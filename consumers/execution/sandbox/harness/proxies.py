@@ -68,7 +68,7 @@ def run(item, entry, max_bytes):
 
 
 def attempt(source, entry, calls, asserts=True):
-    """Runs the script once. Returns its end and the reason. What ended a call also ends
+    """Runs the script once. Returns its end and the reason. An error that ended a call also ends
     the script, even if the script catches every exception, as unittest does."""
     calls.stopped = calls.large = None
     end, detail = play(source, entry, calls, asserts)

@@ -1,4 +1,4 @@
-"""Describes a ground truth: what its parameters are, and whether its values can
+"""Describes a ground truth: its parameters, and whether its values can
 depend on addresses, the hash seed, the time or chance."""
 
 import ast

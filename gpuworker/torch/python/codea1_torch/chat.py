@@ -70,7 +70,7 @@ class Chat:
         return tokens
 
     def _encode_apart(self, messages: list[dict[str, str]]) -> list[int]:
-        """Encodes messages whose content has the text of special tokens.
+        """Encodes messages with the text of special tokens in their content.
 
         The tokenizer splits its input at special tokens and encodes the pieces separately. This does the same, but
         takes as special only what the template wrote.

@@ -79,7 +79,7 @@ def weight_files(directory: Path) -> list[Path]:
 
 
 def identity(directory: Path) -> tuple[tuple[int, int, int, int], ...]:
-    """Returns what tells the weights of a directory from all others without reading them.
+    """Returns an identity of the weights in a directory without reading them.
 
     A checkpoint keeps its identity when its directory is renamed, and its files never change.
     """

@@ -1,4 +1,4 @@
-"""What this Python can run, as JSON for `codea1 doctor`."""
+"""The libraries and devices of this Python, as JSON for `codea1 doctor`."""
 
 from __future__ import annotations
 

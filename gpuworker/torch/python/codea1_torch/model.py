@@ -1,4 +1,4 @@
-"""A decoder whose weights serve sampling and training.
+"""A decoder with one set of weights for sampling and training.
 
 The query, key and value projections of a layer are one matrix, and so are the
 gate and up projections. Checkpoints use Hugging Face's separate tensors.

@@ -53,7 +53,7 @@ class Completion:
 
 @dataclass
 class _Group:
-    """A request whose prompt is in the cache."""
+    """A request with its prompt in the cache."""
 
     request: Request
     pages: list[int] = field(default_factory=list)
@@ -208,7 +208,7 @@ class _Call:
         return [[c for c in row if c is not None] for row in self.out]
 
     def _admit(self) -> None:
-        """Fill free lanes with the next completions whose pages fit."""
+        """Fill free lanes with the next completions, as far as pages are free."""
         free = [i for i, job in enumerate(self.jobs) if job is None]
         lanes: list[int] = []
         starts: list[Lane] = []

@@ -156,7 +156,7 @@ def serve(requests: int, answers: int) -> None:
     """Serves the parent over two file descriptors."""
     # Ctrl-C in a terminal signals the whole group of processes. The parent decides when this one ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What libraries print must not reach a pipe of the parent.
+    # The output of libraries must not reach a pipe of the parent.
     os.dup2(2, 1)
     for fd in (requests, answers):
         os.set_inheritable(fd, False)

@@ -17,7 +17,7 @@ from codea1_torch.sampling import Cancelled
 
 
 def sequences(m: Model, *, references: bool = True, seed: int = 3) -> list[Sequence]:
-    """Return sequences whose ratios lie inside and far outside of all bounds."""
+    """Return sequences with ratios inside and far outside of all bounds."""
     rng = random.Random(seed)
     out = []
     for i, (prompt, response) in enumerate(((3, 5), (1, 9), (20, 4), (6, 12), (2, 1))):

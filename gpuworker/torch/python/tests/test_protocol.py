@@ -7,7 +7,7 @@ from codea1_torch import protocol
 
 
 def pipe(data: bytes) -> protocol.Reader:
-    """A reader of bytes whose connection then ends."""
+    """A reader of bytes that end with the connection."""
     reading, writing = os.pipe()
 
     def write() -> None:

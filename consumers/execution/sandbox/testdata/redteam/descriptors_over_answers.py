@@ -1,4 +1,4 @@
-"""Sends descriptors with its answers, so that whoever reads them holds them open."""
+"""Sends descriptors with its answers, so that their reader holds them open."""
 
 import array, os, socket
 
