@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 
 from . import checkpoint, logs
 from .chat import Chat
-from .errors import BadRequest, Diverged, Mismatch, MissingCheckpoint, NoReference, OutOfMemory, PromptTooLong
+from .errors import BadRequest, Diverged, Mismatch, MissingCheckpoint, NoReference, OutOfMemory
 from .learning import Learner, Sequence, UpdateConfig, UpdateStats
 from .model import Config, Model
 from .sampling import Completion, Params, Request, Sampler
@@ -91,7 +91,6 @@ class Engine:
     def sample(
         self, requests: list[Request], params: Params, cancelled: Cancelled, progress: Callable[[int], None]
     ) -> list[list[Completion]]:
-        self._check_sampling(requests, params)
         sampler = self._ready_sampler()
         return self._fitting(
             "slots",
@@ -140,23 +139,6 @@ class Engine:
             self._sampler_model = model
         return self._sampler
 
-    def _check_sampling(self, requests: list[Request], params: Params) -> None:
-        if not 0 < params.temperature <= 1e6:
-            raise BadRequest(f"temperature {params.temperature} is not above 0")
-        if not 0 < params.top_p <= 1:
-            raise BadRequest(f"top-p {params.top_p} is outside (0, 1]")
-        if params.top_k < 0:
-            raise BadRequest(f"top-k {params.top_k} is negative")
-        if params.max_tokens < 1:
-            raise BadRequest(f"max tokens is {params.max_tokens}, want 1 or more")
-        for i, request in enumerate(requests):
-            self._check_tokens(f"prompt of request {i}", request.prompt)
-            if len(request.prompt) + params.max_tokens > self.config.positions:
-                raise PromptTooLong(
-                    f"request {i}: {len(request.prompt)} tokens and {params.max_tokens} new ones exceed the model's "
-                    f"{self.config.positions} positions"
-                )
-
     def _halve_slots(self, sampler: Sampler, completions: int) -> str | None:
         slots = min(sampler.slots, completions) // 2
         sampler.release()
@@ -168,12 +150,9 @@ class Engine:
     # --- training
 
     def log_probs(self, reference: bool, sequences: list[Sequence], temperature: float, cancelled: Cancelled) -> list[list[float]]:
-        if not temperature > 0:
-            raise BadRequest(f"temperature {temperature} is not above 0")
         model = self._reference if reference else self._model
         if model is None:
             raise NoReference("no reference policy is loaded")
-        self._check_sequences(sequences)
         learner = self._ready_learner()
         return self._fitting(
             "log-probs",
@@ -182,15 +161,17 @@ class Engine:
         )
 
     def update(self, sequences: list[Sequence], config: UpdateConfig, cancelled: Cancelled) -> UpdateStats:
-        self._check_sequences(sequences)
-        self._check_update(sequences, config)
         learner = self._ready_learner()
 
         def run() -> UpdateStats:
             # Set before the first weight changes: an error may come after some of them did.
-            self._holds = None
+            before, self._holds = self._holds, None
             self._weights_changed()
-            return learner.update(sequences, config, cancelled=cancelled)
+            try:
+                return learner.update(sequences, config, cancelled=cancelled)
+            except BadRequest:
+                self._holds = before
+                raise
 
         stats = self._fitting("update", run, lambda: self._halve_micro_tokens(learner, sequences))
         numbers = (stats.loss, stats.kl, stats.clip_fraction, stats.ratio_mean, stats.entropy, stats.grad_norm)
@@ -241,36 +222,6 @@ class Engine:
             self._learner = Learner(self._model)
         return self._learner
 
-    def _check_sequences(self, sequences: list[Sequence]) -> None:
-        for i, sequence in enumerate(sequences):
-            self._check_tokens(f"prompt of sequence {i}", sequence.prompt)
-            if sequence.tokens:
-                self._check_tokens(f"response of sequence {i}", sequence.tokens)
-            if len(sequence.prompt) + len(sequence.tokens) > self.config.positions:
-                raise BadRequest(
-                    f"sequence {i}: {len(sequence.prompt)} and {len(sequence.tokens)} tokens exceed the model's "
-                    f"{self.config.positions} positions"
-                )
-
-    def _check_update(self, sequences: list[Sequence], config: UpdateConfig) -> None:
-        if not any(sequence.tokens for sequence in sequences):
-            raise BadRequest("the update has no response tokens")
-        if config.loss == "sft":
-            return
-        if not config.temperature > 0:
-            raise BadRequest(f"temperature {config.temperature} is not above 0")
-        if not config.log_ratio_clamp > 0:
-            raise BadRequest(f"log-ratio clamp {config.log_ratio_clamp} is not above 0")
-        # All sequences have reference log-probs, or none has.
-        referenced = config.kl_coef != 0 or any(s.ref_probs for s in sequences)
-        for i, s in enumerate(sequences):
-            if len(s.old_probs or []) != len(s.tokens):
-                raise BadRequest(f"sequence {i}: {len(s.old_probs or [])} old log-probs for {len(s.tokens)} tokens")
-            if len(s.ref_probs or []) != len(s.tokens) and referenced:
-                raise BadRequest(f"sequence {i}: {len(s.ref_probs or [])} reference log-probs for {len(s.tokens)} tokens")
-            if not math.isfinite(s.advantage):
-                raise BadRequest(f"sequence {i}: advantage {s.advantage}")
-
     def _halve_micro_tokens(self, learner: Learner, sequences: list[Sequence]) -> str | None:
         tokens = sum(len(s.prompt) + len(s.tokens) for s in sequences)
         micro = min(learner.micro_tokens, tokens) // 2
@@ -280,12 +231,6 @@ class Engine:
         return f"micro-batches now have {micro} tokens"
 
     # --- both
-
-    def _check_tokens(self, name: str, tokens: list[int]) -> None:
-        if not tokens:
-            raise BadRequest(f"the {name} is empty")
-        if min(tokens) < 0 or max(tokens) >= self.config.vocabulary:
-            raise BadRequest(f"the {name} has a token outside the vocabulary of {self.config.vocabulary}")
 
     def _require_same(self, directory: Path) -> None:
         checkpoint.require(directory)

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
+from .errors import BadRequest, Cancelled, Diverged
 from .layers import Packed, hidden_states
 from .losses import Sums, Targets, UpdateConfig, UpdateStats, loss_gradients, score_hidden
-from .model import Diverged, Model
-from .sampling import Cancelled
+from .model import Model
 
 __all__ = ["Learner", "Sequence", "UpdateConfig", "UpdateStats"]
 
@@ -77,11 +77,11 @@ class Learner:
         """Return log p(token) in nats for each response token, under model (the policy or a reference)."""
         _check(sequences, model)
         if not (math.isfinite(temperature) and temperature > 0):
-            raise ValueError(f"temperature {temperature} is not above 0")
+            raise BadRequest(f"temperature {temperature} is not above 0")
         out: list[list[float]] = [[] for _ in sequences]
         for batch in self._batches(sequences):
             if cancelled():
-                raise Cancelled
+                raise Cancelled("cancelled")
             hidden, tokens = self._responses(model, [sequences[i] for i in batch])
             scores = score_hidden(hidden, model.head, tokens, temperature)
             if not torch.isfinite(scores).all():
@@ -99,7 +99,7 @@ class Learner:
     ) -> UpdateStats:
         """Take one AdamW step on the mean loss over all response tokens.
 
-        If it raises ValueError, Cancelled, Diverged or torch.OutOfMemoryError,
+        If it raises BadRequest, Cancelled, Diverged or torch.OutOfMemoryError,
         weights and optimizer are unchanged.
         """
         _check(sequences, self.model)
@@ -109,7 +109,7 @@ class Learner:
             sums = Sums.zero(self.model.device)
             for batch in self._batches(sequences):
                 if cancelled():
-                    raise Cancelled
+                    raise Cancelled("cancelled")
                 self._backward([sequences[i] for i in batch], config, 1 / tokens, sums)
             norm = self._clip(config)
         except BaseException:
@@ -311,30 +311,30 @@ def _check(sequences: SequenceOf[Sequence], model: Model) -> None:
     c = model.config
     for i, s in enumerate(sequences):
         if not s.prompt:
-            raise ValueError(f"sequence {i}: the prompt is empty")
+            raise BadRequest(f"sequence {i}: the prompt is empty")
         if len(s.prompt) + len(s.tokens) > c.positions:
-            raise ValueError(f"sequence {i}: {len(s.prompt) + len(s.tokens)} tokens exceed the {c.positions} positions")
+            raise BadRequest(f"sequence {i}: {len(s.prompt) + len(s.tokens)} tokens exceed the {c.positions} positions")
         if not all(0 <= t < c.vocabulary for t in (*s.prompt, *s.tokens)):
-            raise ValueError(f"sequence {i}: a token is outside the vocabulary of {c.vocabulary}")
+            raise BadRequest(f"sequence {i}: a token is outside the vocabulary of {c.vocabulary}")
 
 
 def _check_update(sequences: SequenceOf[Sequence], config: UpdateConfig) -> int:
     """Return the number of response tokens of a valid update."""
     tokens = sum(len(s.tokens) for s in sequences)
     if not tokens:
-        raise ValueError("the update has no response tokens")
+        raise BadRequest("the update has no response tokens")
     if config.loss not in ("ppo", "sft"):
-        raise ValueError(f"loss {config.loss!r} is not ppo or sft")
+        raise BadRequest(f"loss {config.loss!r} is not ppo or sft")
     if config.loss == "sft":
         return tokens
     if not config.temperature > 0 or not config.log_ratio_clamp > 0:
-        raise ValueError(f"temperature {config.temperature} or log-ratio clamp {config.log_ratio_clamp} is not above 0")
+        raise BadRequest(f"temperature {config.temperature} or log-ratio clamp {config.log_ratio_clamp} is not above 0")
     referenced = any(s.ref_probs is not None for s in sequences) or config.kl_coef != 0
     for i, s in enumerate(sequences):
         if len(s.old_probs or []) != len(s.tokens):
-            raise ValueError(f"sequence {i}: {len(s.old_probs or [])} old log-probs for {len(s.tokens)} tokens")
+            raise BadRequest(f"sequence {i}: {len(s.old_probs or [])} old log-probs for {len(s.tokens)} tokens")
         if referenced and len(s.ref_probs or []) != len(s.tokens):
-            raise ValueError(f"sequence {i}: {len(s.ref_probs or [])} reference log-probs for {len(s.tokens)} tokens")
+            raise BadRequest(f"sequence {i}: {len(s.ref_probs or [])} reference log-probs for {len(s.tokens)} tokens")
         if not all(map(math.isfinite, (s.advantage, *(s.old_probs or []), *(s.ref_probs or [])))):
-            raise ValueError(f"sequence {i}: the advantage or a log-prob is not finite")
+            raise BadRequest(f"sequence {i}: the advantage or a log-prob is not finite")
     return tokens

@@ -16,11 +16,7 @@ from torch import nn
 
 from .config import Config
 
-__all__ = ["Block", "Config", "Diverged", "Model"]
-
-
-class Diverged(ArithmeticError):
-    """The model's numbers are not finite."""
+__all__ = ["Block", "Config", "Model"]
 
 
 class Block(nn.Module):

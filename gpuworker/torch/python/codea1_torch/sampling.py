@@ -11,16 +11,13 @@ import torch
 
 from .cache import PAGE, Cache, page_bytes
 from .decoding import Decoder, Lane
-from .model import Diverged, Model
+from .errors import BadRequest, Cancelled, Diverged, PromptTooLong
+from .model import Model
 
 LOOK = 16  # steps between two looks of the host at a GPU
 PREFILL = (512, 2048, 8192)  # padded sizes of a prefill in tokens
 BUCKETS = (8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 640, 768, 896, 1024, 1280, 1536, 2048)
 CPU_LANES = 16
-
-
-class Cancelled(Exception):
-    """The caller no longer wants the result."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +105,15 @@ class Sampler:
     ) -> list[list[Completion]]:
         """Return a completion for each seed of each request, in their order.
 
-        progress is called with the tokens of the completions that have ended. Raises ValueError
-        for a bad request, Cancelled, Diverged or torch.OutOfMemoryError; the
+        progress is called with the tokens of the completions that have ended. Raises
+        BadRequest, PromptTooLong, Cancelled, Diverged or torch.OutOfMemoryError; the
         sampler can be used after each.
         """
         _check(requests, params, self.model)
         if cancelled():
-            raise Cancelled
+            raise Cancelled("cancelled")
+        if not requests:
+            return []
         jobs = [_Job(g, i) for g, r in enumerate(requests) for i in range(len(r.seeds))]
         try:
             lanes = self._prepare(requests, params, len(jobs))
@@ -195,7 +194,7 @@ class _Call:
         done = 0
         while self.pending or any(job is not None for job in self.jobs):
             if cancelled():
-                raise Cancelled
+                raise Cancelled("cancelled")
             self._admit()
             used = [i for i, job in enumerate(self.jobs) if job is not None]
             steps = min(self.look, max(self.left[i] for i in used))
@@ -309,20 +308,18 @@ def _own_pages(request: Request, params: Params) -> int:
 
 def _check(requests: Sequence[Request], params: Params, model: Model) -> None:
     c = model.config
-    if not (math.isfinite(params.temperature) and params.temperature > 0):
-        raise ValueError(f"temperature {params.temperature} is not above 0")
+    if not 0 < params.temperature <= 1e6:
+        raise BadRequest(f"temperature {params.temperature} is not above 0")
     if not 0 < params.top_p <= 1:
-        raise ValueError(f"top_p {params.top_p} is not in (0, 1]")
+        raise BadRequest(f"top_p {params.top_p} is not in (0, 1]")
     if params.top_k < 0 or params.max_tokens < 1:
-        raise ValueError(f"top_k {params.top_k} is below 0 or max_tokens {params.max_tokens} below 1")
-    if not requests:
-        raise ValueError("no requests")
+        raise BadRequest(f"top_k {params.top_k} is below 0 or max_tokens {params.max_tokens} below 1")
     for i, r in enumerate(requests):
         if not r.prompt or not all(0 <= t < c.vocabulary for t in r.prompt):
-            raise ValueError(f"request {i}: the prompt is empty or has a token outside the vocabulary of {c.vocabulary}")
+            raise BadRequest(f"request {i}: the prompt is empty or has a token outside the vocabulary of {c.vocabulary}")
         if r.limits is not None and (len(r.limits) != len(r.seeds) or not all(0 < n <= params.max_tokens for n in r.limits)):
-            raise ValueError(f"request {i}: the limits are not one number from 1 to {params.max_tokens} per seed")
+            raise BadRequest(f"request {i}: the limits are not one number from 1 to {params.max_tokens} per seed")
         if len(r.prompt) + params.max_tokens > c.positions:
-            raise ValueError(
+            raise PromptTooLong(
                 f"request {i}: {len(r.prompt)} prompt tokens and {params.max_tokens} new ones exceed the {c.positions} positions"
             )

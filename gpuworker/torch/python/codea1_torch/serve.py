@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 
 from . import __version__, logs, protocol
-from .errors import BadRequest, Cancelled, Diverged, EngineError, OutOfMemory
+from .errors import BadRequest, Cancelled, EngineError, OutOfMemory
 from .protocol import Frame
 
 BEAT_SECONDS = 1.0
@@ -134,16 +134,7 @@ def _error(call: Call, code: str, message: str) -> Frame:
 def _library_code(error: Exception) -> str:
     import torch
 
-    from .model import Diverged as ModelDiverged
-    from .sampling import Cancelled as SamplingCancelled
-
-    if isinstance(error, torch.OutOfMemoryError):
-        return OutOfMemory.code
-    if isinstance(error, SamplingCancelled):
-        return Cancelled.code
-    if isinstance(error, ModelDiverged):
-        return Diverged.code
-    return EngineError.code
+    return OutOfMemory.code if isinstance(error, torch.OutOfMemoryError) else EngineError.code
 
 
 def _of_device(error: Exception) -> bool:

@@ -11,9 +11,9 @@ import reference
 import torch
 from conftest import ARCHITECTURES, model
 
+from codea1_torch.errors import BadRequest, Cancelled, Diverged
 from codea1_torch.learning import Learner, Sequence, UpdateConfig
-from codea1_torch.model import Diverged, Model
-from codea1_torch.sampling import Cancelled
+from codea1_torch.model import Model
 
 
 def sequences(m: Model, *, references: bool = True, seed: int = 3) -> list[Sequence]:
@@ -181,7 +181,7 @@ def test_failed_updates_change_nothing(device: str) -> None:
         ([Sequence([1], [])], "no response"),
         ([], "no response"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(BadRequest, match=message):
             learner.update(bad, CONFIG)
     for name, t in m.tensors():
         assert torch.equal(t, weights[name]), name

@@ -10,9 +10,10 @@ from conftest import ARCHITECTURES, model
 
 from codea1_torch import choosing
 from codea1_torch.cache import page_bytes
+from codea1_torch.errors import BadRequest, Cancelled, PromptTooLong
 from codea1_torch.learning import Learner, Sequence
 from codea1_torch.model import Model
-from codea1_torch.sampling import Cancelled, Completion, Params, Request, Sampler
+from codea1_torch.sampling import Completion, Params, Request, Sampler
 
 ENDS = [7, 8, 9, 10]
 
@@ -190,7 +191,7 @@ def test_cancel(device: str) -> None:
 )
 def test_bad_requests(request_: Request, params: Params, message: str) -> None:
     """A bad request is refused before anything is computed."""
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((BadRequest, PromptTooLong), match=message):
         Sampler(model("cpu"), ENDS).sample([request_], params)
 
 
