@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,21 +40,6 @@ const aclsHead = `# The access control lists of a run on Kafka: a user for each 
 # events of other stages.
 `
 
-// ownTypes returns the types of the events that the process of a stage publishes.
-func ownTypes(s events.Stage) []events.Type {
-	var made []events.Type
-	for _, in := range events.Stages {
-		if in.Name == s.Name || in.Within == s.Name {
-			made = append(made, in.Makes...)
-		}
-	}
-	if s.Kind == events.Worker {
-		made = append(made, events.TypeGroupDropped, events.TypeStageHeartbeat)
-	}
-	slices.Sort(made)
-	return slices.Compact(made)
-}
-
 // acls returns the content of acls.txt.
 func acls() string {
 	var b strings.Builder
@@ -68,7 +52,7 @@ func acls() string {
 			fmt.Fprintf(&b, "%s %s %s %s %s\n", s.Name, operation, resource, pattern, name)
 		}
 		allow("read", "topic", "prefixed", "codea1.")
-		own := ownTypes(s)
+		own := eventstest.Publishes(s)
 		for _, typ := range own {
 			allow("write", "topic", "literal", "codea1."+string(typ))
 		}
@@ -205,7 +189,7 @@ func stageACLs(ctx context.Context, t *testing.T, u *tool, s events.Stage, bus *
 		}
 	}
 	allowed := map[string]bool{}
-	for _, typ := range ownTypes(s) {
+	for _, typ := range eventstest.Publishes(s) {
 		allowed["codea1."+string(typ)] = true
 	}
 	if len(allowed) > 0 {

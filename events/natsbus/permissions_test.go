@@ -78,21 +78,6 @@ func permissions() string {
 	return b.String() + "}\n"
 }
 
-// ownTypes returns the types of the events that the process of a stage publishes.
-func ownTypes(s events.Stage) []events.Type {
-	var made []events.Type
-	for _, in := range events.Stages {
-		if in.Name == s.Name || in.Within == s.Name {
-			made = append(made, in.Makes...)
-		}
-	}
-	if s.Kind == events.Worker {
-		made = append(made, events.TypeGroupDropped, events.TypeStageHeartbeat)
-	}
-	slices.Sort(made)
-	return slices.Compact(made)
-}
-
 func writeAccount(b *strings.Builder, s events.Stage) {
 	api := []string{
 		"INFO", "STREAM.INFO.*", "DIRECT.GET.*", "DIRECT.GET.*.>",
@@ -105,7 +90,7 @@ func writeAccount(b *strings.Builder, s events.Stage) {
 	if s.Name == events.StageRecorder {
 		api = append(api, "STREAM.CREATE.*", "STREAM.UPDATE.*")
 	}
-	for _, typ := range ownTypes(s) {
+	for _, typ := range eventstest.Publishes(s) {
 		direct = append(direct, "codea1.*."+string(typ)+".*", "codea1.*.again."+string(typ)+".*.*")
 	}
 	var imports, allow, deny []string
@@ -221,7 +206,7 @@ func TestStageLogins(t *testing.T) {
 	}
 	for _, user := range users[2:] {
 		s, _ := events.StageNamed(user)
-		own := ownTypes(s)
+		own := eventstest.Publishes(s)
 		bus := login(user)
 		// The needs of the stage.
 		r, err := bus.Read(ctx, events.ReadConfig{Run: "r1"})

@@ -1,0 +1,22 @@
+package eventstest
+
+import (
+	"slices"
+
+	"codea1/events"
+)
+
+// Publishes returns the types of the events that the process of a stage publishes.
+func Publishes(s events.Stage) []events.Type {
+	var made []events.Type
+	for _, in := range events.Stages {
+		if in.Name == s.Name || in.Within == s.Name {
+			made = append(made, in.Makes...)
+		}
+	}
+	if s.Kind == events.Worker {
+		made = append(made, events.TypeGroupDropped, events.TypeStageHeartbeat)
+	}
+	slices.Sort(made)
+	return slices.Compact(made)
+}
