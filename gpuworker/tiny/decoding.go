@@ -60,8 +60,8 @@ func (e *Engine) newDecoding(params gpuworker.SamplingParams, slots int) *decodi
 
 // run completes the sequences. The sequences of a request are consecutive.
 func (d *decoding) run(ctx context.Context, waiting []*sequence) error {
-	pass := d.engine.current.passes.Get().(*qwen2.Pass)
-	defer d.engine.current.passes.Put(pass)
+	pass := d.engine.current.takePass()
+	defer d.engine.current.returnPass(pass)
 	for {
 		for slot := range d.inSlot {
 			for d.inSlot[slot] == nil && len(waiting) > 0 {

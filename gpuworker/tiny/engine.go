@@ -44,16 +44,36 @@ var (
 	_ gpuworker.Learner = (*Engine)(nil)
 )
 
-// model is a network with its passes.
+// model is a network with its passes. It keeps as many passes as were ever in use
+// at once: the number of threads.
 type model struct {
-	net    *qwen2.Network
-	passes sync.Pool // of *qwen2.Pass
+	net *qwen2.Network
+
+	mu   sync.Mutex
+	idle []*qwen2.Pass
 }
 
 func newModel(w *qwen2.Weights) *model {
-	m := &model{net: qwen2.NewNetwork(w)}
-	m.passes.New = func() any { return qwen2.NewPass(m.net) }
-	return m
+	return &model{net: qwen2.NewNetwork(w)}
+}
+
+// takePass returns a pass for one goroutine. It is given back to returnPass.
+func (m *model) takePass() *qwen2.Pass {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := len(m.idle) - 1
+	if last < 0 {
+		return qwen2.NewPass(m.net)
+	}
+	pass := m.idle[last]
+	m.idle = m.idle[:last]
+	return pass
+}
+
+func (m *model) returnPass(pass *qwen2.Pass) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.idle = append(m.idle, pass)
 }
 
 // Open opens a checkpoint directory: weights, tokenizer, and optimizer state if

@@ -32,8 +32,8 @@ func (e *Engine) LogProbs(ctx context.Context, policy gpuworker.Policy, sequence
 	}
 	units := makeUnits(sequences)
 	err := parallel(ctx, e.threads, len(units), func(_ context.Context, i int) error {
-		pass := m.passes.Get().(*qwen2.Pass)
-		defer m.passes.Put(pass)
+		pass := m.takePass()
+		defer m.returnPass(pass)
 		u := units[i]
 		pass.LogProbs(u.group, temperature, func(s qwen2.Score) {
 			out[u.indices[s.Response]][s.Token] = float32(s.LogProb)
@@ -130,8 +130,8 @@ func (e *Engine) gradient(ctx context.Context, sequences []gpuworker.Sequence, c
 			e.gradients[i] = qwen2.NewWeights(e.current.net.Weights.Config)
 		}
 		clear(e.gradients[i].Data)
-		pass := e.current.passes.Get().(*qwen2.Pass)
-		defer e.current.passes.Put(pass)
+		pass := e.current.takePass()
+		defer e.current.returnPass(pass)
 		for _, u := range shards[i] {
 			if err := ctx.Err(); err != nil {
 				return err
