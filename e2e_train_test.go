@@ -38,6 +38,9 @@ func TestTraining(t *testing.T) {
 				t.Errorf("the table lacks %q:\n%s", line, table)
 			}
 		}
+		if !regexp.MustCompile(`(?m)^Test LLM reach +[\d.]+% +[\d.]+% .*\nTest LLM trivial inputs +[\d.]+% +[\d.]+% `).MatchString(table) {
+			t.Errorf("the table has no reach or no trivial inputs:\n%s", table)
+		}
 		if info, err := os.Stat(runPath(dir, "r")); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("not only its owner can read the run: %v, %v", info, err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
+	"codea1/consumers/execution/literal"
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/outbox"
@@ -117,7 +118,7 @@ func startRewards(_ context.Context, r *runner, g *services.Group) error {
 
 // startEvaluation starts the stage that scores held-out problems.
 func startEvaluation(_ context.Context, r *runner, g *services.Group) error {
-	handler := &evaluation.Handler{Source: r.source(events.StageEvaluation), Now: time.Now}
+	handler := &evaluation.Handler{Source: r.source(events.StageEvaluation), Now: time.Now, Sizes: literal.Sizes}
 	return r.startWorker(g, stage.Config{Name: events.StageEvaluation, Handler: stage.Each(handler.Handle)})
 }
 

@@ -164,6 +164,16 @@ type EvalScored struct {
 	Right       int `msgpack:"right"`     // of those, kept and right as stated
 	Defective   int `msgpack:"defective"` // suites written for an answer that fails a golden test
 	Found       int `msgpack:"found"`     // of those, with a test that is right as stated and that the answer fails
+	// Inputs counts the inputs of the kept tests; nil if nobody counted them.
+	Inputs *InputCounts `msgpack:"inputs,omitempty"`
+}
+
+// InputCounts counts the inputs of the kept tests of an evaluation's suites. A
+// test that is wrong as stated counts too: its input can still expose a defect.
+type InputCounts struct {
+	Kept    int `msgpack:"kept"`    // kept tests
+	Trivial int `msgpack:"trivial"` // of those, with an empty or one-element input
+	Reached int `msgpack:"reached"` // defective suites with a kept test that the answer fails
 }
 
 // EventType implements Payload.
@@ -180,6 +190,10 @@ func (e *EvalScored) Validate() error {
 	if e.Right > e.Stated || e.Found > e.Defective || e.Defective > e.Suites {
 		return invalid("right", "%d of %d tests, or %d of %d defects of %d suites: a part is larger than its whole",
 			e.Right, e.Stated, e.Found, e.Defective, e.Suites)
+	}
+	if in := e.Inputs; in != nil && (in.Trivial < 0 || in.Trivial > in.Kept || in.Kept > e.Stated || in.Reached < e.Found || in.Reached > e.Defective) {
+		return invalid("inputs", "%d trivial of %d kept of %d tests, or %d defects reached with %d found of %d: a part is larger than its whole",
+			in.Trivial, in.Kept, e.Stated, in.Reached, e.Found, e.Defective)
 	}
 	return nil
 }

@@ -92,6 +92,7 @@ func samples() []Payload {
 		&EvalScored{
 			Plan: given.Plan, ProblemID: "heldout/00001", CodeVersion: 0, Correct: []bool{true, false}, TestVersion: 0,
 			Suites: 4, Wanted: 12, Stated: 11, Right: 7, Defective: 4, Found: 2,
+			Inputs: &InputCounts{Kept: 9, Trivial: 5, Reached: 3},
 		},
 		&StageHeartbeat{Stage: "execution", Beat: 3, Handled: 100, Failed: 1, InFlight: 2, Pending: 5, Busy: 0.5},
 		&RunFinished{Attempt: 2, Steps: 100, Reason: RunCompleted},

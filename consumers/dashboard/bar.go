@@ -146,6 +146,9 @@ func describe(s *State) string {
 		if avg := eval.Avg(); !math.IsNaN(avg) {
 			fmt.Fprintf(&b, "  avg@%d %s", eval.Answers, percent(avg))
 		}
+		if reach := eval.Reach(); !math.IsNaN(reach) {
+			fmt.Fprintf(&b, "  reach %s", percent(reach))
+		}
 	case PhaseTraining:
 		fmt.Fprintf(&b, "step %d/%d", p.Step, p.Steps)
 		_, point := s.Series.Last()

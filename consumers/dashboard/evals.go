@@ -25,6 +25,19 @@ type Eval struct {
 	took    time.Duration // once it is complete; 0 if it began in an earlier attempt
 }
 
+// evalFigures are the figures of an evaluation, by their names in Snapshot and,
+// after codea1_evaluation_, in the metrics.
+var evalFigures = []struct {
+	name, help string
+	of         func(*Eval) float64
+}{
+	{"avg", "avg@k: mean over held-out problems of the share of correct answers.", (*Eval).Avg},
+	{"validity", "Share of the tests written that are kept and right as stated.", (*Eval).Validity},
+	{"defect_finding", "Share of the suites for a defective answer with a failing test that is right as stated.", (*Eval).DefectFinding},
+	{"reach", "Share of the suites for a defective answer with a failing kept test, right or wrong as stated.", (*Eval).Reach},
+	{"trivial_inputs", "Share of the kept tests with an empty or one-element input.", (*Eval).TrivialInputs},
+}
+
 // Complete reports whether every group was scored or dropped.
 func (e *Eval) Complete() bool { return e.Groups > 0 && e.ended() >= e.Groups }
 

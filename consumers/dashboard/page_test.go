@@ -92,7 +92,7 @@ func TestPageFollowsARun(t *testing.T) {
 		}
 	}
 	for table, want := range map[string]string{
-		"evals": "step 01/1" + "25.0%––", "stages": stageRows(map[string]string{events.StageExecution: "1420.1"}),
+		"evals": "step 01/1" + "25.0%––––", "stages": stageRows(map[string]string{events.StageExecution: "1420.1"}),
 		"replicas": "execution-0420.15050.0%0s ago",
 		"events":   "eval.scored1group.dropped1group.rewarded5policy.updated10run.started1stage.heartbeat5",
 	} {

@@ -132,7 +132,9 @@ func newHandler(follower *Follower, metrics prometheus.Gatherer, address net.Add
 	mux.Handle("GET /", page())
 	mux.HandleFunc("GET /api/state", snapshots.serve)
 	mux.HandleFunc("GET /events", streams.serve)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	figures := prometheus.NewRegistry()
+	figures.MustRegister(evalCollector{follower})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{metrics, figures}, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if !follower.Following() {
 			http.Error(w, "not following a run", http.StatusServiceUnavailable)

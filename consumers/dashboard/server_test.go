@@ -14,9 +14,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"codea1/events"
 )
 
 // serve returns a server of f on a free port, which ends with the test, and a
@@ -74,7 +77,10 @@ func request(t testing.TB, url string) (status int, body string, header http.Hea
 
 func TestServerShowsTheRun(t *testing.T) {
 	f := NewFollower()
-	applyTo(t, f, start()...)
+	s := &script{at: noon.Add(time.Minute)}
+	applyTo(t, f, append(start(), s.scored("after", 2, 0, 1, events.EvalScored{
+		Suites: 4, Wanted: 16, Stated: 10, Right: 4, Defective: 4, Found: 1, Inputs: &events.InputCounts{Kept: 8, Trivial: 2, Reached: 3},
+	}))...)
 	server, _ := serve(t, f)
 
 	status, body, header := request(t, server.URL())
@@ -96,8 +102,20 @@ func TestServerShowsTheRun(t *testing.T) {
 		t.Errorf("/api/state: %+v", got)
 	}
 
-	if _, body, _ := request(t, server.URL()+"metrics"); !strings.Contains(body, "sample_total 3") {
-		t.Errorf("/metrics: %s", body)
+	_, body, _ = request(t, server.URL()+"metrics")
+	for _, want := range []string{
+		"sample_total 3\n",
+		`codea1_evaluation_validity{run="r1",step="2",tag="after"} 0.4` + "\n",
+		`codea1_evaluation_defect_finding{run="r1",step="2",tag="after"} 0.25` + "\n",
+		`codea1_evaluation_reach{run="r1",step="2",tag="after"} 0.75` + "\n",
+		`codea1_evaluation_trivial_inputs{run="r1",step="2",tag="after"} 0.25` + "\n",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+	if strings.Contains(body, "codea1_evaluation_avg{") {
+		t.Error("/metrics has an avg@k of an evaluation without answers")
 	}
 	if status, _, _ := request(t, server.URL()+"nothing"); status != http.StatusNotFound {
 		t.Errorf("/nothing: status %d", status)

@@ -98,11 +98,14 @@ func (s *State) Snapshot() Snapshot {
 	}
 	out.Stages, out.Replicas = stageViews(s.Replicas)
 	for _, e := range s.evals {
-		out.Evals = append(out.Evals, object{
+		eval := object{
 			"tag": e.Tag, "name": e.Name(), "step": e.Step, "groups": e.Groups, "scored": e.Scored, "dropped": e.Dropped,
 			"problems": e.Problems, "answers": e.Answers, // k of avg@k
-			"avg": number(e.Avg()), "validity": number(e.Validity()), "defect_finding": number(e.DefectFinding()),
-		})
+		}
+		for _, f := range evalFigures {
+			eval[f.name] = number(f.of(e))
+		}
+		out.Evals = append(out.Evals, eval)
 	}
 	return out
 }

@@ -92,11 +92,11 @@ func TestStory(t *testing.T) {
 	datadriven.RunTest(t, "testdata/run", func(t *testing.T, d *datadriven.TestData) string {
 		var step, slot, groups, attempt, n, steps int
 		var handled, pending int64
-		var after, code, test, correct, tests, defects, book, tag, role, reason, group, source string
+		var after, code, test, correct, tests, defects, inputs, book, tag, role, reason, group, source string
 		for name, to := range map[string]any{
 			"step": &step, "slot": &slot, "groups": &groups, "attempt": &attempt, "n": &n, "steps": &steps,
 			"handled": &handled, "pending": &pending, "after": &after, "code": &code, "test": &test, "correct": &correct,
-			"tests": &tests, "defects": &defects, "book": &book, "tag": &tag, "role": &role, "reason": &reason,
+			"tests": &tests, "defects": &defects, "inputs": &inputs, "book": &book, "tag": &tag, "role": &role, "reason": &reason,
 			"group": &group, "source": &source,
 		} {
 			d.MaybeScanArgs(t, name, to)
@@ -136,6 +136,10 @@ func TestStory(t *testing.T) {
 				mustScan(t, tests, "%d/%d", &scored.Right, &scored.Stated)
 				mustScan(t, defects, "%d/%d", &scored.Found, &scored.Defective)
 				scored.Suites = max(4, scored.Defective)
+			}
+			if inputs != "" {
+				scored.Inputs = new(events.InputCounts)
+				mustScan(t, inputs, "%d+%d/%d", &scored.Inputs.Reached, &scored.Inputs.Trivial, &scored.Inputs.Kept)
 			}
 			e = s.scored(tag, step, slot, groups, scored)
 		case "beat":

@@ -85,6 +85,8 @@ func compare(before, after *Eval) []comparison {
 		answers,
 		measure("Test LLM validity", (*Eval).Validity),
 		measure("Test LLM defect-finding", (*Eval).DefectFinding),
+		measure("Test LLM reach", (*Eval).Reach),
+		measure("Test LLM trivial inputs", (*Eval).TrivialInputs),
 		detail("at step", func(e *Eval) string {
 			if e == none {
 				return "-"

@@ -7,7 +7,7 @@
 // the events of one evaluation.
 //
 // The package owns the definitions of the figures: a correct answer, avg@k,
-// pass@k, the validity of tests, and a found defect. Everything but the stage's
+// pass@k, the validity of tests, a found and a reached defect, and a trivial input. Everything but the stage's
 // clock is pure. The package does not depend on the source of the problems, on
 // the schedule of evaluations, or on the display of the figures.
 //

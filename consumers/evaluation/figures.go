@@ -30,6 +30,10 @@ type Figures struct {
 	Right     int // tests kept and right as stated
 	Defective int // suites written for a defective answer
 	Found     int // defective suites with a test that is right as stated and fails
+	Kept      int // tests kept, right or wrong as stated; this and the next only of groups with counted inputs
+	Trivial   int // tests kept with an empty or one-element input
+	Searched  int // defective suites of groups with counted inputs
+	Reached   int // defective suites with a kept test that fails
 
 	sum      float64 // of the problems' shares of correct answers
 	problems map[string]answers
@@ -49,6 +53,12 @@ func (f *Figures) Add(e *events.EvalScored) {
 	f.Right += e.Right
 	f.Defective += e.Defective
 	f.Found += e.Found
+	if e.Inputs != nil {
+		f.Kept += e.Inputs.Kept
+		f.Trivial += e.Inputs.Trivial
+		f.Searched += e.Defective
+		f.Reached += e.Inputs.Reached
+	}
 	if len(e.Correct) == 0 {
 		return
 	}
@@ -105,6 +115,18 @@ func (f *Figures) Validity() float64 { return share(f.Right, f.Stated) }
 // DefectFinding returns the share of the suites on a defective answer that show
 // its defect.
 func (f *Figures) DefectFinding() float64 { return share(f.Found, f.Defective) }
+
+// Reach returns the share of the suites on a defective answer with a kept test
+// that the answer fails:
+//
+//	reached / searched
+//
+// It is at least DefectFinding. The difference is the defects whose input is in
+// the suite with a wrong value.
+func (f *Figures) Reach() float64 { return share(f.Reached, f.Searched) }
+
+// TrivialInputs returns the share of the kept tests with a trivial input (Score).
+func (f *Figures) TrivialInputs() float64 { return share(f.Trivial, f.Kept) }
 
 // Changes returns, for each problem of both evaluations, the change in the share
 // of correct answers. Their order is that of the problems' IDs, so that an

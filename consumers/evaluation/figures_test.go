@@ -19,29 +19,31 @@ func TestFigures(t *testing.T) {
 		{Plan: plan, ProblemID: "a", Correct: []bool{true, true, false, false}},
 		{Plan: plan, ProblemID: "b", Correct: []bool{true, true, true, true}},
 		{Plan: plan, ProblemID: "c", Correct: []bool{false, false, false}}, // one answer was lost
-		{Plan: plan, ProblemID: "a", Suites: 4, Wanted: 12, Stated: 10, Right: 6, Defective: 4, Found: 1},
-		{Plan: plan, ProblemID: "b", Suites: 4, Wanted: 12, Stated: 14, Right: 9, Defective: 4, Found: 3},
+		{Plan: plan, ProblemID: "a", Suites: 4, Wanted: 12, Stated: 10, Right: 6, Defective: 4, Found: 1, Inputs: &events.InputCounts{Kept: 8, Trivial: 2, Reached: 3}},
+		{Plan: plan, ProblemID: "b", Suites: 4, Wanted: 12, Stated: 14, Right: 9, Defective: 4, Found: 3, Inputs: &events.InputCounts{Kept: 12, Trivial: 3, Reached: 3}},
+		{Plan: plan, ProblemID: "c", Suites: 4, Wanted: 12, Stated: 6, Right: 0, Defective: 2}, // an older build has not counted the inputs
 	}
 	got := figures(scored...)
 	want := Figures{
-		Groups: 6, Scored: 5, Problems: 3, Answers: 4,
-		Suites: 8, Stated: 24, Right: 15, Defective: 8, Found: 4,
+		Groups: 6, Scored: 6, Problems: 3, Answers: 4,
+		Suites: 12, Stated: 30, Right: 15, Defective: 10, Found: 4,
+		Kept: 20, Trivial: 5, Searched: 8, Reached: 6,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Figures{})); diff != "" {
 		t.Error(diff)
 	}
 	type derived struct {
-		Avg, Validity, DefectFinding float64
-		PassAt                       []float64
+		Avg, Validity, DefectFinding, Reach, TrivialInputs float64
+		PassAt                                             []float64
 	}
 	wantDerived := derived{
 		Avg:      0.5, // (0.5 + 1 + 0)/3
-		Validity: 15.0 / 24, DefectFinding: 0.5,
+		Validity: 0.5, DefectFinding: 0.4, Reach: 0.75, TrivialInputs: 0.25,
 		// pass@1 is the mean share; pass@2 = (1 - C(2,2)/C(4,2) + 1 + 0)/3 = (5/6 + 1)/3;
 		// pass@3 = (1 + 1 + 0)/3, as problem a has two wrong answers only
 		PassAt: []float64{0.5, 11.0 / 18, 2.0 / 3},
 	}
-	gotDerived := derived{got.Avg(), got.Validity(), got.DefectFinding(), got.PassAt()}
+	gotDerived := derived{got.Avg(), got.Validity(), got.DefectFinding(), got.Reach(), got.TrivialInputs(), got.PassAt()}
 	if diff := cmp.Diff(wantDerived, gotDerived, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Error(diff)
 	}
@@ -60,7 +62,7 @@ func figures(scored ...*events.EvalScored) (f Figures) {
 func TestFiguresOfNothing(t *testing.T) {
 	var f Figures
 	low, _ := f.AvgInterval()
-	for name, v := range map[string]float64{"avg": f.Avg(), "low": low, "validity": f.Validity(), "found": f.DefectFinding()} {
+	for name, v := range map[string]float64{"avg": f.Avg(), "low": low, "validity": f.Validity(), "found": f.DefectFinding(), "reach": f.Reach(), "trivial": f.TrivialInputs()} {
 		if !math.IsNaN(v) {
 			t.Errorf("%s is %v, want NaN without a measurement", name, v)
 		}
@@ -92,7 +94,7 @@ func handle(t *testing.T, group *events.CodeExecuted) []*events.Event {
 	if _, err := events.Encode(in); err != nil {
 		t.Fatal(err)
 	}
-	h := &Handler{Source: "evaluation-1", Now: func() time.Time { return at }}
+	h := &Handler{Source: "evaluation-1", Now: func() time.Time { return at }, Sizes: sizes}
 	out, err := h.Handle(context.Background(), in)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"errors"
+	"slices"
 
 	"codea1/events"
 )
@@ -25,9 +26,15 @@ var ErrAllMasked = errors.New("every answer is masked by an infrastructure failu
 //   - Found counts the defective suites with a failing test that is right as
 //     stated. A test with a wrong value also fails on a correct program, so it
 //     shows nothing.
+//   - Inputs.Kept counts the kept tests, right or wrong as stated, and
+//     Inputs.Trivial those of them with a trivial input: at least one argument is
+//     a text or a collection, and each of those has at most one element. Sizes
+//     gives these numbers of elements for a call.
+//   - Inputs.Reached counts the defective suites with a failing kept test. Its
+//     input exposes the defect once the true value is known.
 //
 // Answers and suites that were lost to infrastructure failures count nowhere.
-func Score(group *events.CodeExecuted) (*events.EvalScored, error) {
+func Score(group *events.CodeExecuted, sizes func(call string) []int) (*events.EvalScored, error) {
 	out := &events.EvalScored{
 		Plan: group.Plan, ProblemID: group.ProblemID,
 		CodeVersion: group.CodeVersion, TestVersion: group.TestVersion,
@@ -46,7 +53,7 @@ func Score(group *events.CodeExecuted) (*events.EvalScored, error) {
 			out.Correct = append(out.Correct, correct(answer))
 		}
 		for n := range answer.Suites {
-			addSuite(out, answer, &answer.Suites[n])
+			addSuite(out, answer, &answer.Suites[n], sizes)
 		}
 	}
 	if masked == len(group.Answers) {
@@ -55,14 +62,25 @@ func Score(group *events.CodeExecuted) (*events.EvalScored, error) {
 	return out, nil
 }
 
-func addSuite(out *events.EvalScored, answer *events.ExecutedAnswer, suite *events.ExecutedSuite) {
+func addSuite(out *events.EvalScored, answer *events.ExecutedAnswer, suite *events.ExecutedSuite, sizes func(call string) []int) {
 	if suite.Failure != "" {
 		return
 	}
-	found := false
+	if out.Inputs == nil {
+		out.Inputs = new(events.InputCounts)
+	}
+	found, reached := false, false
 	for i := range suite.Tests {
 		t := &suite.Tests[i]
-		if t.Status == events.StatusKept && !t.Wrong {
+		if t.Status != events.StatusKept {
+			continue
+		}
+		out.Inputs.Kept++
+		if n := sizes(t.Call); len(n) > 0 && slices.Max(n) <= 1 {
+			out.Inputs.Trivial++
+		}
+		reached = reached || t.Verdict.Failed()
+		if !t.Wrong {
 			out.Right++
 			found = found || t.Verdict.Failed()
 		}
@@ -74,6 +92,9 @@ func addSuite(out *events.EvalScored, answer *events.ExecutedAnswer, suite *even
 		out.Defective++
 		if found {
 			out.Found++
+		}
+		if reached {
+			out.Inputs.Reached++
 		}
 	}
 }

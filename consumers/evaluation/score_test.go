@@ -48,7 +48,7 @@ func TestScoreJudgesSampledAnswersByTheGoldenTests(t *testing.T) {
 		events.ExecutedAnswer{LoadError: "SyntaxError"},
 		events.ExecutedAnswer{Loads: true, Golden: golden(pass, notRun)},
 	)
-	got, err := Score(g)
+	got, err := Score(g, sizes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestScoreJudgesSuitesOnGivenAnswers(t *testing.T) {
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Score(g)
+	got, err := Score(g, sizes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +95,7 @@ func TestScoreJudgesSuitesOnGivenAnswers(t *testing.T) {
 		Stated:    8,  // 3 + 2 + 1, then 1, then 1
 		Right:     6,  // 2 + 1 + 1, then 1, then 1
 		Defective: 3, Found: 2,
+		Inputs: &events.InputCounts{Kept: 7 /* and one test is unparsable */, Reached: 3},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -102,10 +103,10 @@ func TestScoreJudgesSuitesOnGivenAnswers(t *testing.T) {
 }
 
 func TestScoreErrors(t *testing.T) {
-	if _, err := Score(group(false, 0, events.ExecutedAnswer{Loads: true})); !errors.Is(err, ErrNoGolden) {
+	if _, err := Score(group(false, 0, events.ExecutedAnswer{Loads: true}), sizes); !errors.Is(err, ErrNoGolden) {
 		t.Errorf("have %v, want %v", err, ErrNoGolden)
 	}
-	if _, err := Score(group(false, 0, events.ExecutedAnswer{Failure: "x"})); !errors.Is(err, ErrAllMasked) {
+	if _, err := Score(group(false, 0, events.ExecutedAnswer{Failure: "x"}), sizes); !errors.Is(err, ErrAllMasked) {
 		t.Errorf("have %v, want %v", err, ErrAllMasked)
 	}
 }

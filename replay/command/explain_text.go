@@ -125,8 +125,12 @@ func explainEnd(b *strings.Builder, g *query.Lineage) {
 		fmt.Fprintf(b, "\ndropped by %s: %s: %s\n", d.Stage, d.Reason, d.Detail)
 	}
 	if s := g.Scored; s != nil {
-		fmt.Fprintf(b, "\nscored: code v%d, %d answers scored; test v%d, %d of %d tests right as stated, defects found by %d of %d suites\n",
+		fmt.Fprintf(b, "\nscored: code v%d, %d answers scored; test v%d, %d of %d tests right as stated, defects found by %d of %d suites",
 			s.CodeVersion, len(s.Correct), s.TestVersion, s.Right, s.Stated, s.Found, s.Defective)
+		if in := s.Inputs; in != nil {
+			fmt.Fprintf(b, " and reached by %d; %d of %d kept inputs trivial", in.Reached, in.Trivial, in.Kept)
+		}
+		fmt.Fprintln(b)
 	}
 	r := g.Rewarded
 	if r == nil {

@@ -82,8 +82,12 @@ func (r *stateJSON) print(out io.Writer, steps int) error {
 	fmt.Fprintf(table, "open\t%s\n", listed(c.Open()))
 	for _, tag := range slices.Sorted(maps.Keys(r.Metrics.Evaluations)) {
 		x := r.Metrics.Evaluations[tag]
-		fmt.Fprintf(table, "evaluation %s\t%d posed, %d scored, %d dropped; %d of %d answers correct, %d of %d tests right as stated, defects found by %d of %d suites\n",
+		fmt.Fprintf(table, "evaluation %s\t%d posed, %d scored, %d dropped; %d of %d answers correct, %d of %d tests right as stated, defects found by %d of %d suites",
 			tag, x.Posed, x.Scored, x.Dropped, x.Correct, x.Answers, x.Right, x.Stated, x.Found, x.Defective)
+		if x.Kept+x.Searched > 0 {
+			fmt.Fprintf(table, " and reached by %d of %d; %d of %d kept inputs trivial", x.Reached, x.Searched, x.Trivial, x.Kept)
+		}
+		fmt.Fprintln(table)
 	}
 	fmt.Fprintf(table, "mistake book\t%d tests\n", r.Tests)
 	fmt.Fprintf(table, "quarantine\t%s\n", quarantineRow(&r.Quarantine))

@@ -107,6 +107,11 @@ type Evaluation struct {
 	Right     int `json:"right"`     // kept tests that are right as stated
 	Defective int `json:"defective"` // suites for an answer that fails a golden test
 	Found     int `json:"found"`     // defective suites with a right test that the answer fails
+	// The next figures are of groups with counted inputs.
+	Kept     int `json:"kept"`     // kept tests, right or wrong as stated
+	Trivial  int `json:"trivial"`  // kept tests with an empty or one-element input
+	Searched int `json:"searched"` // defective suites
+	Reached  int `json:"reached"`  // defective suites with a kept test that the answer fails
 }
 
 func newMetrics() Metrics {
@@ -229,4 +234,10 @@ func (x *Evaluation) score(p *events.EvalScored) {
 	x.Right += p.Right
 	x.Defective += p.Defective
 	x.Found += p.Found
+	if p.Inputs != nil {
+		x.Kept += p.Inputs.Kept
+		x.Trivial += p.Inputs.Trivial
+		x.Searched += p.Defective
+		x.Reached += p.Inputs.Reached
+	}
 }

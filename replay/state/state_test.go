@@ -49,7 +49,10 @@ func TestApply(t *testing.T) {
 		posedEvent(2, "e-step000000-0000"),
 		posedEvent(3, "s000001-q0000"),
 		posedEvent(4, "s000001-q0001"),
-		at(Event{Seq: 5, Group: "e-step000000-0000", Payload: &events.EvalScored{Correct: []bool{true, false}, Suites: 2, Wanted: 4, Stated: 4, Right: 3, Defective: 1, Found: 1}}),
+		at(Event{Seq: 5, Group: "e-step000000-0000", Payload: &events.EvalScored{
+			Correct: []bool{true, false}, Suites: 2, Wanted: 4, Stated: 4, Right: 3, Defective: 1, Found: 1,
+			Inputs: &events.InputCounts{Kept: 4, Trivial: 2, Reached: 1},
+		}}),
 		{Seq: 6, Type: events.TypeCodeSampled},
 		at(Event{Seq: 7, Group: "s000001-q0000", Payload: rewarded, Changes: []mistakes.Change{entry("f(1)", 2, 0), entry("f(2)", 3, 2), entry("f(3)", 0, 4)}}),
 		at(Event{Seq: 8, Group: "s000001-q0001", Payload: &events.GroupDropped{}}),
@@ -87,7 +90,10 @@ func TestApply(t *testing.T) {
 	if diff := cmp.Diff(wantStep, step); diff != "" {
 		t.Errorf("step 1 (-want +got):\n%s", diff)
 	}
-	wantEvaluation := Evaluation{Posed: 1, Scored: 1, Answers: 2, Correct: 1, Suites: 2, Wanted: 4, Stated: 4, Right: 3, Defective: 1, Found: 1}
+	wantEvaluation := Evaluation{
+		Posed: 1, Scored: 1, Answers: 2, Correct: 1, Suites: 2, Wanted: 4, Stated: 4, Right: 3, Defective: 1, Found: 1,
+		Kept: 4, Trivial: 2, Searched: 1, Reached: 1,
+	}
 	if diff := cmp.Diff(wantEvaluation, *s.Metrics.Evaluations["step000000"]); diff != "" {
 		t.Errorf("evaluation (-want +got):\n%s", diff)
 	}

@@ -83,6 +83,7 @@ function show(s) {
   setText("avg", "avg@" + (k || "k"));
   fill("evals", s.evals.map((e) => [
     e.name, n(`${whole(e.scored)}/${whole(e.groups)}`), n(percent(e.avg)), n(percent(e.validity)), n(percent(e.defect_finding)),
+    n(percent(e.reach)), n(percent(e.trivial_inputs)),
   ]), "no evaluation yet");
   fill("policies", s.policies.map((p) => [
     p.role, n(whole(p.version)), n(short(p.loss)), n(short(p.kl)), n(short(p.entropy)), n(percent(p.clip_fraction)), n(short(p.grad_norm)), n(short(p.lr)),

@@ -108,7 +108,10 @@ func (s *Story) Plan(purpose events.Purpose, step, slot int) events.Plan {
 func (s *Story) Group(plan events.Plan) string {
 	executed := s.Executed(plan)
 	if plan.Purpose == events.PurposeEval {
-		s.Then(executed, &events.EvalScored{Plan: plan, ProblemID: "p0", Correct: []bool{true, false}, Suites: 4, Wanted: 8, Stated: 8, Right: 6, Defective: 2, Found: 1})
+		s.Then(executed, &events.EvalScored{
+			Plan: plan, ProblemID: "p0", Correct: []bool{true, false}, Suites: 4, Wanted: 8, Stated: 8, Right: 6, Defective: 2, Found: 1,
+			Inputs: &events.InputCounts{Kept: 7, Trivial: 3, Reached: 2},
+		})
 		return executed.Group
 	}
 	score, err := Recipes{}.Recipe("share", 0.5)
