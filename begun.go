@@ -183,7 +183,7 @@ func unchanged(begun, now *RunSettings, source func(key string) string) error {
 func differing(begun, now *RunSettings, source func(key string) string) string {
 	var all []string
 	for _, d := range settings.Differences(begun, now, func(f *settings.Field) bool { return f.Change != settings.ChangeResume }) {
-		all = append(all, fmt.Sprintf("%s is %s, but the run was started with --%s %s", source(d.Is.Key), d.Is, d.Was.Key, d.Was))
+		all = append(all, fmt.Sprintf("%s is %s, but the run was started with --%s %s", source(d.Is.Key), d.Is.Brief(), d.Was.Key, d.Was.Brief()))
 	}
 	if len(all) == 0 {
 		return ""

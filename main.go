@@ -50,7 +50,7 @@ type CLI struct {
 	Doctor     DoctorCommand      `cmd:"" help:"Examine what a training needs of this machine, and say what to do."`
 	DeadLetter deadletter.Command `cmd:"" name:"deadletter" help:"List, show and retry the events that stages gave up on."`
 	Config     ConfigCommand      `cmd:"" help:"Print a commented configuration file for train."`
-	Problems   problems.Command   `cmd:"" help:"List, show and check problem sets."`
+	Problems   ProblemsCommand    `cmd:"" help:"List, show and check problem sets."`
 	Sandbox    SandboxCommand     `cmd:"" help:"Check the sandbox, or use it without a run."`
 	Mistakes   command.Mistakes   `cmd:"" help:"Read the Mistake Book of a run."`
 	Replay     command.Command    `cmd:"" help:"Query, check and score again the event log of a run."`
@@ -175,6 +175,10 @@ func configure(root *kong.Node, base *Settings) {
 	settings.Environment(root.Flags, envPrefix)
 	for _, node := range root.Children {
 		switch node.Name {
+		case "problems":
+			for _, n := range node.Children {
+				settings.Layer(n.Flags, &base.Sampling)
+			}
 		case "train", "stage", "deadletter", "doctor":
 			_ = kong.Visit(node, func(v kong.Visitable, next kong.Next) error {
 				if n, ok := v.(*kong.Node); ok {

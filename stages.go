@@ -70,8 +70,12 @@ func startRollout(role events.Role) func(context.Context, *runner, *services.Gro
 		if err != nil {
 			return err
 		}
+		prompt, err := r.settings.Sampling.Prompt(role)
+		if err != nil {
+			return err
+		}
 		rollout, err := gpuworker.NewRollout(gpuworker.RolloutConfig{
-			Role: role, Policy: policy, Source: r.source(name), Style: r.settings.Sampling.PromptStyle,
+			Role: role, Policy: policy, Source: r.source(name), Prompt: prompt,
 			TopP: r.settings.Sampling.TopP, TopK: r.settings.Sampling.TopK, Logger: logger,
 		})
 		if err != nil {

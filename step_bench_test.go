@@ -191,7 +191,15 @@ func (s *stepBench) pose(b *testing.B, slot int) *stepGroup {
 		Purpose: events.PurposeTrain, Step: s.steps + 1, Slot: slot, Groups: stepProblems,
 		Answers: stepAnswers, Suites: stepSuites, Tests: stepTests, Temperature: 1, CodeTokens: s.code.tokens, TestTokens: s.test.tokens,
 	}
-	encode := func(messages []gpuworker.Message, completions int) gpuworker.SampleRequest {
+	encode := func(role events.Role, fields gpuworker.PromptFields, completions int) gpuworker.SampleRequest {
+		prompt, err := (&gpuworker.PromptFlags{PromptStyle: gpuworker.StylePlain}).Prompt(role)
+		if err != nil {
+			b.Fatal(err)
+		}
+		messages, err := prompt.Write(fields)
+		if err != nil {
+			b.Fatal(err)
+		}
 		ids, err := s.code.sampler.EncodePrompt(messages)
 		if err != nil {
 			b.Fatal(err)
@@ -202,14 +210,14 @@ func (s *stepBench) pose(b *testing.B, slot int) *stepGroup {
 		}
 		return r
 	}
-	g.answers = encode(gpuworker.CodePrompt(gpuworker.StylePlain, &g.posed.Problem), stepAnswers)
+	g.answers = encode(events.RoleCode, gpuworker.CodeFields(&g.posed.Problem), stepAnswers)
 	for i := range stepAnswers {
 		code := g.problem.Solution
 		if n := len(g.problem.Buggy); n > 0 && i > 0 {
 			code = g.problem.Buggy[i%n].Code
 		}
 		g.codes = append(g.codes, code)
-		g.suites = append(g.suites, encode(gpuworker.TestPrompt(gpuworker.StylePlain, &g.posed.Problem, code, stepTests), stepSuites))
+		g.suites = append(g.suites, encode(events.RoleTest, gpuworker.TestFields(&g.posed.Problem, code, stepTests, nil), stepSuites))
 	}
 	return g
 }

@@ -19,10 +19,20 @@ func ExampleSchedule() {
 	// after 210 steps: 0.00e+00
 }
 
-func ExampleTestPrompt() {
+func ExamplePrompt() {
+	flags := gpuworker.PromptFlags{PromptStyle: gpuworker.StylePlain}
+	prompt, err := flags.Prompt(events.RoleTest)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	problem := &events.Problem{Question: "Return the largest number of a list.", EntryPoint: "largest"}
-	prompt := gpuworker.TestPrompt(gpuworker.StylePlain, problem, "def largest(xs):\n    return xs[-1]\n", 8)
-	fmt.Println(prompt[0].Content)
+	messages, err := prompt.Write(gpuworker.TestFields(problem, "def largest(xs):\n    return xs[-1]\n", 8, nil))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(messages[0].Content)
 	// Output:
 	// Return the largest number of a list.
 	// ```python

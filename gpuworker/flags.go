@@ -31,9 +31,10 @@ type ModelFlags struct {
 
 // SamplingFlags are the settings of sampling that both roles share.
 type SamplingFlags struct {
-	TopP        float64 `yaml:"top-p" help:"Nucleus sampling: sample from the most likely tokens whose probabilities add up to this." default:"1.0" above:"0" max:"1"`
-	TopK        int     `yaml:"top-k" help:"Sample from this many of the most likely tokens; 0 for all." default:"0" min:"0" max:"1073741824"`
-	PromptStyle Style   `yaml:"prompt-style" help:"Prompts for the models: paper (full instructions) or plain (only the question)." default:"paper" enum:"paper,plain"`
+	TopP float64 `yaml:"top-p" help:"Nucleus sampling: sample from the most likely tokens whose probabilities add up to this." default:"1.0" above:"0" max:"1"`
+	TopK int     `yaml:"top-k" help:"Sample from this many of the most likely tokens; 0 for all." default:"0" min:"0" max:"1073741824"`
+
+	PromptFlags `embed:"" yaml:",inline"`
 }
 
 // TrainingFlags are the settings of the trainers. The defaults are the paper's.

@@ -53,6 +53,7 @@ func (r *Rollout) newJob(e *events.Event) *job {
 		r.prepareSuites(j, p)
 	}
 	switch {
+	case j.err != nil:
 	case len(j.messages) == 0:
 		// No model is called, so the version is the requested one.
 		r.finish(j, j.least, nil)
@@ -66,7 +67,7 @@ func (r *Rollout) prepareAnswers(j *job, posed *events.ProblemPosed) {
 	plan := &posed.Plan
 	j.plan, j.least, j.params, j.perCount = plan, plan.CodeVersion, r.params(plan, plan.CodeTokens), plan.Answers
 	if len(posed.Given) == 0 {
-		j.messages = [][]Message{CodePrompt(r.config.Style, &posed.Problem)}
+		r.ask(j, CodeFields(&posed.Problem))
 	}
 	j.payload = func(version int, completions [][]events.Completion) events.Payload {
 		out := &events.CodeSampled{Posed: *posed, Version: version}
@@ -97,7 +98,7 @@ func (r *Rollout) prepareSuites(j *job, sampled *events.CodeSampled) {
 	for i := range codes {
 		codes[i] = events.ExtractCode(sampled.Answers[i].Text)
 		if plan.Suites > 0 {
-			j.messages = append(j.messages, TestPrompt(r.config.Style, &posed.Problem, codes[i], plan.Tests))
+			r.ask(j, TestFields(&posed.Problem, codes[i], plan.Tests, posed.Historical))
 		}
 	}
 	j.payload = func(version int, completions [][]events.Completion) events.Payload {
@@ -110,6 +111,16 @@ func (r *Rollout) prepareSuites(j *job, sampled *events.CodeSampled) {
 		}
 		return out
 	}
+}
+
+// ask adds a prompt to a job. It settles the job with an error if the prompt cannot be
+// written.
+func (r *Rollout) ask(j *job, fields PromptFields) {
+	messages, err := r.config.Prompt.Write(fields)
+	if err != nil {
+		j.err = r.groupError(j, err)
+	}
+	j.messages = append(j.messages, messages)
 }
 
 func (r *Rollout) params(plan *events.Plan, maxTokens int) SamplingParams {

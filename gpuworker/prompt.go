@@ -1,8 +1,11 @@
 package gpuworker
 
 import (
+	"embed"
 	"fmt"
+	"regexp"
 	"strings"
+	"text/template"
 
 	"codea1/events"
 )
@@ -18,54 +21,117 @@ const (
 	StylePaper Style = "paper"
 )
 
-// Validate returns an error for an unknown style.
-func (s Style) Validate() error {
-	if s != StylePlain && s != StylePaper {
-		return fmt.Errorf("prompt style %q is unknown, want %q or %q", string(s), StylePlain, StylePaper)
-	}
-	return nil
+//go:embed prompts/*.tmpl
+var styles embed.FS
+
+// PromptFlags are the settings of the prompts of both roles.
+type PromptFlags struct {
+	PromptStyle Style        `yaml:"prompt-style" help:"Prompts for the models: paper (full instructions) or plain (only the question)." default:"paper" enum:"paper,plain"`
+	CodePrompt  CodeTemplate `yaml:"code-prompt" help:"Template file of the Code LLM's prompts (gpuworker/PROMPTS.md); empty for that of the style." placeholder:"FILE"`
+	TestPrompt  TestTemplate `yaml:"test-prompt" help:"Template file of the Test LLM's prompts (gpuworker/PROMPTS.md); empty for that of the style." placeholder:"FILE"`
 }
 
-// CodePrompt returns the prompt that asks the Code LLM to solve a problem.
-func CodePrompt(style Style, p *events.Problem) []Message {
-	if style == StylePlain {
-		return user(p.Question)
+// Template returns the text of a role's template.
+func (f *PromptFlags) Template(role events.Role) (string, error) {
+	text := string(f.CodePrompt)
+	if role == events.RoleTest {
+		text = string(f.TestPrompt)
 	}
-	return user(fmt.Sprintf(`Solve the following problem in Python 3.
-
-### Problem
-%s
-
-### What to hand in
-- One complete program in a single fenced block that opens with `+"```python"+`. Only the first such block is run.
-- It defines `+"`%s`"+`, which is called with the arguments the problem describes and returns the result.
-- It imports what it uses from the standard library. It reads no input, prints nothing and holds no tests.
-
-Reason step by step before the block if that helps you.`, strings.TrimSpace(p.Question), p.EntryPoint))
+	if text != "" {
+		return text, nil
+	}
+	file, err := styles.ReadFile(fmt.Sprintf("prompts/%s_%s.tmpl", role, f.PromptStyle))
+	if err != nil {
+		return "", fmt.Errorf("prompt style %q is unknown, want %q or %q", string(f.PromptStyle), StylePlain, StylePaper)
+	}
+	return string(file), nil
 }
 
-// TestPrompt returns the prompt that asks the Test LLM for k tests that code, an
-// answer to the problem, fails.
-func TestPrompt(style Style, p *events.Problem, code string, k int) []Message {
-	code = "```python\n" + strings.TrimRight(code, "\n") + "\n```"
-	if style == StylePlain {
-		return user(p.Question + "\n" + code)
+// Prompt returns the prompt of a role.
+func (f *PromptFlags) Prompt(role events.Role) (*Prompt, error) {
+	text, err := f.Template(role)
+	if err != nil {
+		return nil, err
 	}
-	return user(fmt.Sprintf(`A program was written for the problem below. It may be wrong. Write tests that a correct program passes and that this one fails.
-
-### Problem
-%s
-
-### Program under test
-%s
-
-### What to hand in
-- Exactly %d tests in a single fenced block that opens with `+"```python"+`, one test per line and nothing else in the block.
-- Each test reads `+"`assert %s(arguments) == value`"+`, where value is the Python literal that the problem statement demands, whatever the program under test returns.
-- No two tests make the same call. A test whose value is not the right answer counts against you.
-
-First look for inputs on which the program goes wrong: empty and single-element inputs, negative numbers, zero, duplicates, ties, boundaries, large values, unusual types. If you find none, test the hardest cases the problem allows.`,
-		strings.TrimSpace(p.Question), code, k, p.EntryPoint))
+	return newPrompt(role, fmt.Sprintf("%s-prompt", role), text)
 }
 
-func user(content string) []Message { return []Message{{Role: "user", Content: content}} }
+// Prompt writes the prompts of one role from a template.
+type Prompt struct{ template *template.Template }
+
+// PromptFields are the fields of a template. The last three are for the Test LLM only.
+type PromptFields struct {
+	Question   string
+	EntryPoint string // the name or the expression that tests call
+	solution   string // the ground truth
+	Code       string // the program under test, without line feeds at its end
+	Tests      int    // wanted
+	History    []events.HistoricalTest
+}
+
+// CodeFields returns the fields of the prompt that asks the Code LLM to solve a
+// problem.
+func CodeFields(p *events.Problem) PromptFields {
+	return PromptFields{Question: p.Question, EntryPoint: p.EntryPoint, solution: p.Solution}
+}
+
+// TestFields returns the fields of the prompt that asks the Test LLM for k tests that
+// code, an answer to the problem, fails.
+func TestFields(p *events.Problem, code string, k int, history []events.HistoricalTest) PromptFields {
+	fields := CodeFields(p)
+	fields.Code, fields.Tests, fields.History = strings.TrimRight(code, "\n"), k, history
+	return fields
+}
+
+// Signature returns the begin of the definition of the entry point in the ground truth,
+// up to its colon; empty if the ground truth has no such definition.
+func (f PromptFields) Signature() string {
+	name := f.EntryPoint[strings.LastIndexByte(f.EntryPoint, '.')+1:]
+	begin := regexp.MustCompile(`(?:async )?\bdef ` + regexp.QuoteMeta(name) + `\(`).FindStringIndex(f.solution)
+	if begin == nil {
+		return ""
+	}
+	text, open, quote := f.solution[begin[0]:], 0, rune(0)
+	for i, r := range text {
+		switch {
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			}
+		case r == '\'' || r == '"':
+			quote = r
+		case strings.ContainsRune("([{", r):
+			open++
+		case strings.ContainsRune(")]}", r):
+			open--
+		case r == ':' && open == 0:
+			return text[:i]
+		case r == '#' || r == '\n' && open == 0:
+			return ""
+		}
+	}
+	return ""
+}
+
+// Write returns the prompt with the fields of a problem. The error is ErrPromptTooLong if
+// its text exceeds every model's context.
+func (p *Prompt) Write(fields PromptFields) ([]Message, error) {
+	var b boundedText
+	if err := p.template.Execute(&b, fields); err != nil {
+		return nil, fmt.Errorf("prompt %w", err)
+	}
+	return []Message{{Role: "user", Content: strings.TrimSuffix(b.text.String(), "\n")}}, nil
+}
+
+// maxPromptBytes bounds the text of a prompt.
+const maxPromptBytes = 4 * events.MaxTextBytes
+
+// boundedText is a text of at most maxPromptBytes.
+type boundedText struct{ text strings.Builder }
+
+func (b *boundedText) Write(p []byte) (int, error) {
+	if b.text.Len()+len(p) > maxPromptBytes {
+		return 0, fmt.Errorf("%w: its text has more than %d bytes", ErrPromptTooLong, maxPromptBytes)
+	}
+	return b.text.Write(p)
+}

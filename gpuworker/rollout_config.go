@@ -23,8 +23,8 @@ type RolloutPolicy interface {
 type RolloutConfig struct {
 	Role   events.Role
 	Policy RolloutPolicy
-	Source string // of the output events, for example "code-rollout-1"
-	Style  Style  // of the prompts; default StylePlain
+	Source string  // of the output events, for example "code-rollout-1"
+	Prompt *Prompt // default: of StylePlain
 	// TopP and TopK limit the sampled distribution. The recorded log-probs are
 	// those of the whole distribution, so training needs the defaults 1 and 0.
 	TopP float64
@@ -42,9 +42,6 @@ type RolloutConfig struct {
 }
 
 func (c RolloutConfig) withDefaults() RolloutConfig {
-	if c.Style == "" {
-		c.Style = StylePlain
-	}
 	if c.TopP == 0 {
 		c.TopP = 1
 	}
@@ -67,8 +64,12 @@ func (c *RolloutConfig) validate() error {
 	if err := c.Role.Validate(); err != nil {
 		return fmt.Errorf("rollout: %w", err)
 	}
-	if err := c.Style.Validate(); err != nil {
-		return fmt.Errorf("rollout: %w", err)
+	if c.Prompt == nil {
+		prompt, err := (&PromptFlags{PromptStyle: StylePlain}).Prompt(c.Role)
+		if err != nil {
+			return fmt.Errorf("rollout: %w", err)
+		}
+		c.Prompt = prompt
 	}
 	switch {
 	case c.Policy == nil:

@@ -147,6 +147,20 @@ func TestRolloutSamplesABatchInOneCall(t *testing.T) {
 	}
 }
 
+// plainPrompt returns the prompt that a rollout writes without a template of the user.
+func plainPrompt(t *testing.T, role events.Role, fields gpuworker.PromptFields) []gpuworker.Message {
+	t.Helper()
+	prompt, err := (&gpuworker.PromptFlags{PromptStyle: gpuworker.StylePlain}).Prompt(role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages, err := prompt.Write(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return messages
+}
+
 func TestRolloutOfTestsShowsTheProgram(t *testing.T) {
 	p := newPolicy()
 	code := only(t, newRollout(t, events.RoleCode, p).Handle(t.Context(), []*events.Event{
@@ -168,7 +182,7 @@ func TestRolloutOfTestsShowsTheProgram(t *testing.T) {
 		t.Errorf("calls of the engine: %s", d)
 	}
 	for i := range got.Suites {
-		want, err := p.Engine.EncodePrompt(gpuworker.TestPrompt(gpuworker.StylePlain, &given.Posed.Problem, got.Codes[i], 2))
+		want, err := p.Engine.EncodePrompt(plainPrompt(t, events.RoleTest, gpuworker.TestFields(&given.Posed.Problem, got.Codes[i], 2, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,6 +192,38 @@ func TestRolloutOfTestsShowsTheProgram(t *testing.T) {
 	}
 	if err := got.Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A template of the user writes the prompts. A group whose prompt it cannot write does
+// not fail the others.
+func TestRolloutWithATemplate(t *testing.T) {
+	flags := gpuworker.PromptFlags{TestPrompt: "{{.Question}}{{range .History}} {{.Call}}{{if gt .Count 5}}{{index $.EntryPoint 9}}{{end}}{{end}} {{.Code}}"}
+	prompt, err := flags.Prompt(events.RoleTest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPolicy()
+	r, err := gpuworker.NewRollout(gpuworker.RolloutConfig{Role: events.RoleTest, Policy: p, Source: "test-rollout", Prompt: prompt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sampled := func(slot, count int) *events.Event {
+		return only(t, newRollout(t, events.RoleCode, p).Handle(t.Context(), []*events.Event{
+			pose(t, slot, func(p *events.ProblemPosed) {
+				p.Given = []string{"a", "b", "c"}
+				p.Historical = []events.HistoricalTest{{Call: "f(1)", Expected: "2", Count: count}}
+			}),
+		})[0])
+	}
+	results := r.Handle(t.Context(), []*events.Event{sampled(0, 6), sampled(1, 5)})
+	refused(t, results[0], "rollout of s000001-q0000: prompt ")
+	want, err := p.Engine.EncodePrompt([]gpuworker.Message{{Role: "user", Content: "add 1 to x. f(1) b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(events.Int32s(want), only(t, results[1]).Payload.(*events.TestsSampled).Prompts[1]); d != "" {
+		t.Error(d)
 	}
 }
 
@@ -222,7 +268,7 @@ func TestRolloutWaitsForItsPolicyVersion(t *testing.T) {
 
 func TestRolloutKeepsOneGroupFromFailingOthers(t *testing.T) {
 	p := newPolicy()
-	poison, err := p.Engine.EncodePrompt(gpuworker.CodePrompt(gpuworker.StylePlain, &events.Problem{Question: "add 1 to x."}))
+	poison, err := p.Engine.EncodePrompt(plainPrompt(t, events.RoleCode, gpuworker.PromptFields{Question: "add 1 to x."}))
 	if err != nil {
 		t.Fatal(err)
 	}

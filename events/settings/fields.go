@@ -2,6 +2,7 @@ package settings
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"reflect"
@@ -71,6 +72,16 @@ func find(fields []Field, key string) (*Field, bool) {
 
 // String returns the value as a command line or a file writes it.
 func (f Field) String() string { return fmt.Sprint(f.value.Interface()) }
+
+// Brief returns the value as a message shows it: that of several lines by its size and its
+// hash.
+func (f Field) Brief() string {
+	text := f.String()
+	if !strings.Contains(text, "\n") {
+		return text
+	}
+	return fmt.Sprintf("a text of %d bytes with the SHA-256 %.16x", len(text), sha256.Sum256([]byte(text)))
+}
 
 // Defaults gives every setting its default.
 func Defaults(s any) error {

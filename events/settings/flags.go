@@ -44,6 +44,9 @@ func Resolve(s, base any, prefix string) error {
 	return kong.ApplyDefaults(s, kong.PostBuild(func(k *kong.Kong) error {
 		if base != nil {
 			Layer(k.Model.Flags, base)
+			for _, flag := range k.Model.Flags { // kong replaces ${NAME} in defaults after this
+				flag.Default = strings.ReplaceAll(flag.Default, "$", "$$")
+			}
 		}
 		Environment(k.Model.Flags, prefix)
 		return nil

@@ -22,22 +22,27 @@ type ShowCommand struct {
 
 // Run prints the whole problem.
 func (c *ShowCommand) Run(ctx context.Context, out io.Writer, log *slog.Logger) error {
-	for p, err := range Load(ctx, c.Set, c.options(log)) {
-		if err != nil {
-			return err
-		}
-		if p.ID != c.ID {
-			continue
-		}
-		if c.JSON {
-			encoder := jsonEncoder(out)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(p)
-		}
-		_, err = fmt.Fprint(out, p.text())
+	p, err := Find(ctx, c.Set, c.ID, c.options(log))
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s in %s", ErrNoProblem, c.ID, c.Set)
+	if c.JSON {
+		encoder := jsonEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(p)
+	}
+	_, err = fmt.Fprint(out, p.text())
+	return err
+}
+
+// Find returns the problem of a set that has an ID.
+func Find(ctx context.Context, set, id string, options LoadOptions) (*Problem, error) {
+	for p, err := range Load(ctx, set, options) {
+		if err != nil || p.ID == id {
+			return p, err
+		}
+	}
+	return nil, fmt.Errorf("%w: %s in %s", ErrNoProblem, id, set)
 }
 
 // text returns the problem as text for reading.

@@ -52,7 +52,10 @@ func (c pythonChecker) Check(ctx context.Context, code, _ string, tests []string
 // codea1 runs a command line of the problems command.
 func codea1(t *testing.T, checker Checker, args ...string) (stdout, logged string, err error) {
 	t.Helper()
-	var command Command
+	var command struct {
+		Command `embed:""`
+		Corpus  CorpusCommand `cmd:""`
+	}
 	parser, err := kong.New(&command)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,8 @@ import (
 	"runtime"
 
 	"github.com/klauspost/compress/zstd"
+
+	"codea1/events"
 )
 
 // Row is one example for supervised fine-tuning.
@@ -30,6 +32,10 @@ type Corpus struct {
 	Seed   uint64 `help:"Seed of the random choices; the same seed gives the same rows." default:"1"`
 	Mix    Mix    `embed:""`
 	Python string `help:"CPython 3.9 or newer that computes the values." default:"python3" env:"CODEA1_PYTHON"`
+
+	// Prompt writes the prompt about a problem and, for role test, a program. The
+	// solution of the problem has the signature of the ground truth. Nil: PlainPrompt.
+	Prompt func(problem *events.Problem, code string) (string, error) `kong:"-"`
 }
 
 // Mix sets how flawed a corpus is. A checkpoint that is to improve by
@@ -76,11 +82,16 @@ func (c *Corpus) validate() error {
 	return nil
 }
 
-// CodePrompt is the user's turn shown to the Code LLM.
-func CodePrompt(question string) string { return question }
+// corpusEntryPoint is the function that the built-in problems ask for.
+const corpusEntryPoint = "solve"
 
-// TestPrompt is the user's turn shown to the Test LLM.
-func TestPrompt(question, code string) string { return question + "\n" + fence(code) }
+// PlainPrompt is the user's turn with the question and, for the Test LLM, the program.
+func PlainPrompt(p *events.Problem, code string) (string, error) { //nolint:unparam // of the type of Corpus.Prompt
+	if code == "" {
+		return p.Question, nil
+	}
+	return p.Question + "\n" + fence(code), nil
+}
 
 func fence(code string) string { return "```python\n" + code + "\n```" }
 
@@ -138,8 +149,12 @@ func (c *Corpus) Each(ctx context.Context, visit func(Row) error) error {
 			return fmt.Errorf("%w: %w", errCorpus, err)
 		}
 	}
+	prompt := c.Prompt
+	if prompt == nil {
+		prompt = PlainPrompt
+	}
 	for i := range c.Rows {
-		row, err := authors[i%len(authors)].next(ctx)
+		row, err := authors[i%len(authors)].next(ctx, prompt)
 		if err != nil {
 			return fmt.Errorf("%w: row %d: %w", errCorpus, i+1, err)
 		}
@@ -178,14 +193,17 @@ func (c *Corpus) start(ctx context.Context, program string, data []byte, first, 
 }
 
 // next reads a row: a question and an answer, or a question, code and a suite.
-func (a *author) next(ctx context.Context) (Row, error) {
+func (a *author) next(ctx context.Context, prompt func(*events.Problem, string) (string, error)) (Row, error) {
 	var texts []string
 	err := a.rows.Decode(&texts)
-	switch {
-	case err == nil && len(texts) == 2:
-		return Row{Prompt: CodePrompt(texts[0]), Response: fence(texts[1])}, nil
-	case err == nil && len(texts) == 3:
-		return Row{Prompt: TestPrompt(texts[0], texts[1]), Response: fence(texts[2])}, nil
+	switch n := len(texts); {
+	case err == nil && (n == 2 || n == 3):
+		code := ""
+		if n == 3 {
+			code = texts[1]
+		}
+		text, err := prompt(&events.Problem{Question: texts[0], EntryPoint: corpusEntryPoint, Solution: texts[1]}, code)
+		return Row{Prompt: text, Response: fence(texts[n-1])}, err
 	case ctx.Err() != nil:
 		return Row{}, ctx.Err()
 	case err == nil:
