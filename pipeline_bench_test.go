@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -272,18 +273,20 @@ var (
 	_ gpuworker.Sampler = nullEngine{}
 	_ gpuworker.Learner = nullEngine{}
 
-	benchCompletions = makeCompletions(2048)
+	// The processes of the end-to-end tests run this binary too, and must not wait for
+	// what only benchmarks use.
+	benchCompletions = sync.OnceValue(func() []events.Completion { return makeCompletions(2048) })
 )
 
 func (nullEngine) EncodePrompt([]gpuworker.Message) ([]int32, error) {
-	return benchCompletions[0].Tokens[:benchTokens:benchTokens], nil
+	return benchCompletions()[0].Tokens[:benchTokens:benchTokens], nil
 }
 
 func (nullEngine) Sample(_ context.Context, requests []gpuworker.SampleRequest, _ gpuworker.SamplingParams) ([][]events.Completion, error) {
-	sampled := make([][]events.Completion, len(requests))
+	sampled, prepared := make([][]events.Completion, len(requests)), benchCompletions()
 	for i, r := range requests {
 		for _, seed := range r.Seeds {
-			sampled[i] = append(sampled[i], benchCompletions[seed%uint64(len(benchCompletions))])
+			sampled[i] = append(sampled[i], prepared[seed%uint64(len(prepared))])
 		}
 	}
 	return sampled, nil
@@ -333,12 +336,13 @@ func makeCompletions(n int) []events.Completion {
 }
 
 // benchExecuted are prepared results of tests.
-var benchExecuted = func() (tests [4096]events.ExecutedTest) {
+var benchExecuted = sync.OnceValue(func() []events.ExecutedTest {
+	tests := make([]events.ExecutedTest, 4096)
 	for i := range tests {
 		tests[i] = benchTest(i * 31)
 	}
 	return tests
-}()
+})
 
 // benchTest returns the n-th test, kept and passed.
 func benchTest(n int) events.ExecutedTest {
@@ -365,6 +369,7 @@ func executeNothing(_ context.Context, e *events.Event) ([]*events.Event, error)
 	executed := &events.CodeExecuted{
 		Plan: posed.Plan, ProblemID: posed.Problem.ID, CodeVersion: sampled.CodeVersion, TestVersion: sampled.Version, Historical: posed.Historical,
 	}
+	prepared := benchExecuted()
 	for m, suites := range sampled.Suites {
 		answer := events.ExecutedAnswer{Loads: true}
 		for range posed.Historical {
@@ -373,7 +378,7 @@ func executeNothing(_ context.Context, e *events.Event) ([]*events.Event, error)
 		for n := range suites {
 			suite := events.ExecutedSuite{Chars: len(suites[n].Text)}
 			for k := range posed.Plan.Tests {
-				test := benchExecuted[(posed.Plan.Slot<<9|m<<6|n<<3|k)%len(benchExecuted)]
+				test := prepared[(posed.Plan.Slot<<9|m<<6|n<<3|k)%len(prepared)]
 				if (m+n+k)%4 == 0 {
 					test.Verdict = events.VerdictFail
 				}
