@@ -116,6 +116,18 @@ type PolicyMetrics struct {
 	Tokens       int     `msgpack:"tokens"`
 	Optimizer    int     `msgpack:"optimizer_step"` // optimizer steps taken since version 0
 	Seconds      float64 `msgpack:"seconds"`        // wall time of the update
+
+	Mismatch *Mismatch `msgpack:"mismatch,omitempty"` // measured if the trainer computed the old log-probs again
+}
+
+// Mismatch compares the log-probs that were recorded when the responses of a step
+// were sampled with those of the trainer's weights before the update. The values
+// are over all response tokens.
+type Mismatch struct {
+	MeanAbs   float64 `msgpack:"mean_abs" json:"mean_abs"`   // mean absolute difference in nats
+	Max       float64 `msgpack:"max" json:"max"`             // largest absolute difference in nats
+	KL        float64 `msgpack:"kl" json:"kl"`               // k3 estimate of the KL divergence of the sampler from the trainer
+	Truncated float64 `msgpack:"truncated" json:"truncated"` // share of tokens whose importance weight was truncated
 }
 
 // PolicyUpdated announces a new policy version of a role.

@@ -84,8 +84,9 @@ type Learner interface {
 type Sequence struct {
 	Prompt    []int32
 	Tokens    []int32   // response token ids; the loss covers only these
-	OldProbs  []float32 // log-probs recorded when the response was sampled; len(Tokens); unused by LossSFT
+	OldProbs  []float32 // log-probs of the policy before the update; len(Tokens); unused by LossSFT
 	RefProbs  []float32 // reference log-probs; len(Tokens), or nil when KLCoef is 0
+	Weights   []float32 // of each token in the clipped surrogate; len(Tokens), or nil for 1 each; unused by LossSFT
 	Advantage float64   // of the whole response; unused by LossSFT
 }
 

@@ -54,6 +54,8 @@ type TrainingFlags struct {
 	ClipHigh      float64 `yaml:"clip-high" help:"PPO: the ratio is clipped above 1 plus this." default:"0.28" min:"0" max:"1e9" group:"Loss"`
 	DualClip      float64 `yaml:"dual-clip" help:"Dual clip constant c for negative advantages; 0 for none." default:"10" min:"0" max:"1e9" group:"Loss"`
 	LogRatioClamp float64 `yaml:"log-ratio-clamp" help:"Log-ratios are clamped to plus or minus this." default:"20" above:"0" group:"Loss"`
+	OldLogProbs   string  `yaml:"old-log-probs" help:"Log-probs that an update starts from: sampled (recorded with the responses), recomputed (of the trainer's weights before the step, with importance weights), or auto: recomputed if max-staleness is above 0." default:"auto" enum:"auto,sampled,recomputed" group:"Loss"`
+	ImportanceCap float64 `yaml:"importance-cap" help:"With recomputed old log-probs: a token counts by its probability under the trainer's weights over that under the sampler's, at most by this; 0 counts all alike." default:"2" min:"0" max:"1e9" group:"Loss"`
 	KL            float64 `name:"kl" yaml:"kl" help:"Weight of the KL divergence (k3) to the reference model." default:"0.001" min:"0" max:"1e9" group:"Loss"`
 }
 
@@ -63,6 +65,14 @@ func (f *TrainingFlags) Hyperparameters(role events.Role, steps, problemsPerStep
 	if role == events.RoleTest && f.TestLearningRate != 0 {
 		learningRate = f.TestLearningRate
 	}
+	old := f.OldLogProbs
+	switch {
+	case old != "auto":
+	case maxStaleness > 0:
+		old = OldRecomputed
+	default:
+		old = OldSampled
+	}
 	updates := (problemsPerStep + f.ProblemsPerUpdate - 1) / f.ProblemsPerUpdate // of one step
 	return Hyperparameters{
 		Schedule: Schedule{Base: learningRate, Warmup: f.WarmupSteps, Total: updates * steps, MinRatio: f.MinLRRatio},
@@ -70,6 +80,6 @@ func (f *TrainingFlags) Hyperparameters(role events.Role, steps, problemsPerStep
 			ClipLow: f.ClipLow, ClipHigh: f.ClipHigh, DualClip: f.DualClip, LogRatioClamp: f.LogRatioClamp, KLCoef: f.KL,
 			WeightDecay: f.WeightDecay, Beta1: f.Beta1, Beta2: f.Beta2, Epsilon: f.Epsilon, GradClip: f.GradClip,
 		},
-		GroupsPerBatch: f.ProblemsPerUpdate, MaxStaleness: maxStaleness,
+		GroupsPerBatch: f.ProblemsPerUpdate, MaxStaleness: maxStaleness, OldProbs: old, ImportanceCap: f.ImportanceCap,
 	}
 }

@@ -3,6 +3,7 @@ package gpuworker
 import (
 	"time"
 
+	"codea1/events"
 	"codea1/gpuworker/checkpoint"
 )
 
@@ -11,6 +12,8 @@ import (
 type metricsMean struct {
 	sum  UpdateStats // sums of mean times tokens; Tokens is the sum of the tokens
 	rate float64     // learning rate of the last optimizer step
+
+	mismatch *events.Mismatch // of the whole step; nil if it was not measured
 }
 
 func (m *metricsMean) add(s *UpdateStats, rate float64) {
@@ -31,6 +34,6 @@ func (m *metricsMean) record(l *lesson, optimizerSteps int, took time.Duration) 
 		Loss: m.sum.Loss / w, KL: m.sum.KL / w, ClipFraction: m.sum.ClipFraction / w,
 		RatioMean: m.sum.RatioMean / w, Entropy: m.sum.Entropy / w, GradNorm: m.sum.GradNorm / w,
 		LearningRate: m.rate, RewardMean: l.rewardMean, Sequences: l.sequences, Tokens: m.sum.Tokens,
-		Optimizer: optimizerSteps, Seconds: took.Seconds(),
+		Optimizer: optimizerSteps, Seconds: took.Seconds(), Mismatch: m.mismatch,
 	}
 }

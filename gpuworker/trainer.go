@@ -156,6 +156,11 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 		return err
 	}
 	var metrics metricsMean
+	if hyper.OldProbs == OldRecomputed {
+		if metrics.mismatch, err = t.recompute(ctx, lesson); err != nil {
+			return err
+		}
+	}
 	for _, batch := range lesson.batches {
 		config := hyper.Update
 		config.LearningRate, config.Temperature = hyper.Schedule.At(t.optimizerSteps), lesson.temperature

@@ -16,6 +16,8 @@ type Hyperparameters struct {
 	Update         UpdateConfig // of each optimizer step; LearningRate and Temperature are set per step
 	GroupsPerBatch int          // groups of a mini-batch; each mini-batch is one optimizer step
 	MaxStaleness   int          // policy versions that a group may be behind; 0 is the paper's synchronous schedule
+	OldProbs       string       // OldSampled (or empty) or OldRecomputed
+	ImportanceCap  float64      // with OldRecomputed: largest importance weight of a token; 0 for no weights
 }
 
 // Validate returns an error for the first value that is out of bounds.
@@ -31,7 +33,7 @@ func (h *Hyperparameters) Validate() error {
 	}{
 		{"weight decay", u.WeightDecay, 0, 1e3}, {"beta1", u.Beta1, 0, 1}, {"beta2", u.Beta2, 0, 1},
 		{"gradient clip", u.GradClip, 0, 1e9}, {"lower clip", u.ClipLow, 0, 1}, {"upper clip", u.ClipHigh, 0, 1e9},
-		{"dual clip", u.DualClip, 0, 1e9}, {"KL coefficient", u.KLCoef, 0, 1e9},
+		{"dual clip", u.DualClip, 0, 1e9}, {"KL coefficient", u.KLCoef, 0, 1e9}, {"importance cap", h.ImportanceCap, 0, 1e9},
 	} {
 		if !(c.value >= c.least && c.value <= c.most) {
 			return fmt.Errorf("%s %v is outside %v to %v", c.name, c.value, c.least, c.most)
@@ -48,6 +50,8 @@ func (h *Hyperparameters) Validate() error {
 		return fmt.Errorf("dual clip %v must be above 1, or 0 for none", u.DualClip)
 	case h.GroupsPerBatch < 1:
 		return fmt.Errorf("groups per mini-batch: want 1 or more, have %d", h.GroupsPerBatch)
+	case h.OldProbs != "" && h.OldProbs != OldSampled && h.OldProbs != OldRecomputed:
+		return fmt.Errorf("old log-probs are %q, want %q or %q", h.OldProbs, OldSampled, OldRecomputed)
 	case h.MaxStaleness < 0:
 		return fmt.Errorf("max staleness: want 0 or more, have %d", h.MaxStaleness)
 	}

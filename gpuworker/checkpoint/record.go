@@ -43,6 +43,8 @@ type Metrics struct {
 	Tokens       int     `json:"tokens"`
 	Optimizer    int     `json:"optimizer_step"`
 	Seconds      float64 `json:"seconds"`
+
+	Mismatch *events.Mismatch `json:"mismatch,omitempty"`
 }
 
 // Event returns the policy.updated event of the checkpoint in dir. The same

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,6 +39,7 @@ func Run(t *testing.T, engine Engine) {
 	t.Run("log-probs agree", func(t *testing.T) { testLogProbsAgree(t, engine) })
 	t.Run("update direction", func(t *testing.T) { testUpdateDirection(t, engine) })
 	t.Run("first update is on policy", func(t *testing.T) { testOnPolicy(t, engine) })
+	t.Run("weights of tokens", func(t *testing.T) { testWeights(t, engine) })
 	t.Run("supervised loss falls", func(t *testing.T) { testSupervised(t, engine) })
 	t.Run("same calls, same weights", func(t *testing.T) { testDeterminism(t, engine) })
 	t.Run("save and resume", func(t *testing.T) { testResume(t, engine) })
@@ -255,6 +257,44 @@ func testOnPolicy(t *testing.T, e Engine) {
 	}
 	if stats.Tokens != tokens || !(stats.GradNorm > 0) || !(stats.Entropy > 0) {
 		t.Errorf("%d tokens of %d, gradient norm %v, entropy %v", stats.Tokens, tokens, stats.GradNorm, stats.Entropy)
+	}
+}
+
+// testWeights checks that the weights of tokens scale the surrogate, and nothing
+// else: equal weights scale loss and gradient, and with weights of 0 only the KL
+// term is left.
+func testWeights(t *testing.T, e Engine) {
+	sequences := rollouts(t, e.sampler(t))
+	for i := range sequences {
+		sequences[i].RefProbs = sequences[i].OldProbs
+	}
+	config := update()
+	config.KLCoef = 0.5 // the policy is the reference: the term and its gradient are 0
+	at := func(weight float32) gpuworker.UpdateStats {
+		weighted := slices.Clone(sequences)
+		for i := range weighted {
+			weighted[i].Weights = slices.Repeat([]float32{weight}, len(weighted[i].Tokens))
+		}
+		stats, err := e.learner(t).Update(t.Context(), weighted, config)
+		noError(t, "update", err)
+		return stats
+	}
+	plain, err := e.learner(t).Update(t.Context(), sequences, config)
+	noError(t, "update", err)
+	for _, weight := range []float32{0, 0.5, 1} {
+		got, w := at(weight), float64(weight)
+		if math.Abs(got.Loss-w*plain.Loss) > tolerance || math.Abs(got.GradNorm-w*plain.GradNorm) > tolerance*(1+plain.GradNorm) {
+			t.Errorf("weight %v: loss %v, gradient norm %v; without weights %v and %v", weight, got.Loss, got.GradNorm, plain.Loss, plain.GradNorm)
+		}
+	}
+	for i := range sequences { // away from the reference
+		sequences[i].RefProbs = slices.Clone(sequences[i].OldProbs)
+		for j := range sequences[i].RefProbs {
+			sequences[i].RefProbs[j] -= 0.5
+		}
+	}
+	if got := at(0); !(got.KL > 0.01) || math.Abs(got.Loss-config.KLCoef*got.KL) > tolerance || !(got.GradNorm > 0) {
+		t.Errorf("weight 0 away from the reference: loss %v, KL %v, gradient norm %v", got.Loss, got.KL, got.GradNorm)
 	}
 }
 

@@ -26,6 +26,10 @@ func tokenLoss(config gpuworker.UpdateConfig, s gpuworker.Sequence, token int, l
 		return tally{loss: -logProb, ratio: 1}, -1
 	}
 	t, slope = surrogate(config, s.Advantage, logProb-float64(s.OldProbs[token]))
+	if s.Weights != nil {
+		t.loss *= float64(s.Weights[token])
+		slope *= float64(s.Weights[token])
+	}
 	if s.RefProbs != nil {
 		kl, klSlope := lowVarianceKL(config, float64(s.RefProbs[token])-logProb)
 		t.kl = kl

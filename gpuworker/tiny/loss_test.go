@@ -95,6 +95,10 @@ func TestGradientOfBothLosses(t *testing.T) {
 					sequences[i].OldProbs[j] += 0.1 * float32((i+j)%9-4)
 				}
 				sequences[i].RefProbs = slices.Repeat([]float32{-4}, len(sequences[i].Tokens))
+				sequences[i].Weights = make([]float32, len(sequences[i].Tokens))
+				for j := range sequences[i].Weights {
+					sequences[i].Weights[j] = 0.5 + 0.25*float32((2*i+j)%5)
+				}
 			}
 			e.current.net.PackBackward()
 			e.gradients = make([]*qwen2.Weights, gradientShards)

@@ -100,6 +100,9 @@ func checkUpdate(sequences []gpuworker.Sequence, config gpuworker.UpdateConfig) 
 		if len(s.RefProbs) != len(s.Tokens) && (s.RefProbs != nil || config.KLCoef != 0) {
 			return fmt.Errorf("sequence %d: %w: %d reference log-probs for %d tokens", i, ErrBadRequest, len(s.RefProbs), len(s.Tokens))
 		}
+		if s.Weights != nil && len(s.Weights) != len(s.Tokens) {
+			return fmt.Errorf("sequence %d: %w: %d weights for %d tokens", i, ErrBadRequest, len(s.Weights), len(s.Tokens))
+		}
 		if s.Advantage-s.Advantage != 0 {
 			return fmt.Errorf("sequence %d: %w: advantage %g", i, ErrBadRequest, s.Advantage)
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	protocolVersion = 1
+	protocolVersion = 2
 	lengthBytes     = 4
 )
 

@@ -80,6 +80,7 @@ func sequenceFields(sequences []gpuworker.Sequence) request {
 		"tokens":     packLists(n, func(i int) []int32 { return sequences[i].Tokens }),
 		"old_probs":  packLists(n, func(i int) []float32 { return sequences[i].OldProbs }),
 		"ref_probs":  packLists(n, func(i int) []float32 { return sequences[i].RefProbs }),
+		"weights":    packLists(n, func(i int) []float32 { return sequences[i].Weights }),
 		"advantages": pack(advantages),
 	}
 }

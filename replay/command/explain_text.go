@@ -160,6 +160,10 @@ func explainStep(u *events.PolicyUpdated, shares []query.Share) string {
 	fmt.Fprintf(b, "  %s\n  sha256 %s\n", u.Checkpoint.URI, u.Checkpoint.SHA256)
 	fmt.Fprintf(b, "  reward %.4f, loss %.5f, KL %.5f, ratio %.5f, clipped %.4f, entropy %.4f, gradient norm %.4f, learning rate %.3g\n",
 		m.RewardMean, m.Loss, m.KL, m.RatioMean, m.ClipFraction, m.Entropy, m.GradNorm, m.LearningRate)
+	if d := m.Mismatch; d != nil {
+		fmt.Fprintf(b, "  log-probs of trainer and sampler: %.5f apart on average, %.5f at most, KL %.6f, %.4f of the weights truncated\n",
+			d.MeanAbs, d.Max, d.KL, d.Truncated)
+	}
 	if len(u.Dropped) > 0 {
 		fmt.Fprintf(b, "  without %s\n", strings.Join(u.Dropped, ", "))
 	}

@@ -30,6 +30,7 @@ class Sequence:
     old_probs: list[float] | None = None
     ref_probs: list[float] | None = None
     advantage: float = 0.0
+    weights: list[float] | None = None
 
 
 class Learner:
@@ -227,6 +228,7 @@ class Learner:
             old=flat([[0.0] * len(s.tokens) if sft else s.old_probs or [] for s in batch]),
             reference=None if sft or batch[0].ref_probs is None else flat([s.ref_probs or [] for s in batch]),
             advantages=flat([[s.advantage] * len(s.tokens) for s in batch]),
+            weights=None if sft or batch[0].weights is None else flat([s.weights or [] for s in batch]),
         )
         head = self.model.embedding if self.model.untied is None else self.model.untied
         index = next(i for i, p in enumerate(self.model.parameters()) if p is head)
@@ -329,12 +331,15 @@ def _check_update(sequences: SequenceOf[Sequence], config: UpdateConfig) -> int:
         return tokens
     if not config.temperature > 0 or not config.log_ratio_clamp > 0:
         raise BadRequest(f"temperature {config.temperature} or log-ratio clamp {config.log_ratio_clamp} is not above 0")
+    weighted = any(s.weights is not None for s in sequences)
     referenced = any(s.ref_probs is not None for s in sequences) or config.kl_coef != 0
     for i, s in enumerate(sequences):
         if len(s.old_probs or []) != len(s.tokens):
             raise BadRequest(f"sequence {i}: {len(s.old_probs or [])} old log-probs for {len(s.tokens)} tokens")
         if referenced and len(s.ref_probs or []) != len(s.tokens):
             raise BadRequest(f"sequence {i}: {len(s.ref_probs or [])} reference log-probs for {len(s.tokens)} tokens")
-        if not all(map(math.isfinite, (s.advantage, *(s.old_probs or []), *(s.ref_probs or [])))):
-            raise BadRequest(f"sequence {i}: the advantage or a log-prob is not finite")
+        if weighted and len(s.weights or []) != len(s.tokens):
+            raise BadRequest(f"sequence {i}: {len(s.weights or [])} weights for {len(s.tokens)} tokens")
+        if not all(map(math.isfinite, (s.advantage, *(s.old_probs or []), *(s.ref_probs or []), *(s.weights or [])))):
+            raise BadRequest(f"sequence {i}: the advantage, a log-prob or a weight is not finite")
     return tokens

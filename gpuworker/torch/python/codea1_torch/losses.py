@@ -56,11 +56,15 @@ class Targets:
     old: torch.Tensor
     reference: torch.Tensor | None
     advantages: torch.Tensor
+    weights: torch.Tensor | None = None
 
     def chunk(self, first: int, last: int) -> Targets:
         """Return the rows from first to last."""
-        reference = None if self.reference is None else self.reference[first:last]
-        return Targets(self.tokens[first:last], self.old[first:last], reference, self.advantages[first:last])
+
+        def part(values: torch.Tensor | None) -> torch.Tensor | None:
+            return None if values is None else values[first:last]
+
+        return Targets(self.tokens[first:last], self.old[first:last], part(self.reference), self.advantages[first:last], part(self.weights))
 
 
 @dataclass
@@ -106,6 +110,8 @@ def token_terms(config: UpdateConfig, log_probs: torch.Tensor, t: Targets) -> tu
         most = -t.advantages * config.dual_clip
         binds = (t.advantages < 0) & (most < loss)
         loss, slope, clipped = torch.where(binds, most, loss), slope.masked_fill(binds, 0), clipped.masked_fill(binds, 1)
+    if t.weights is not None:
+        loss, slope = loss * t.weights, slope * t.weights
     kl = torch.zeros_like(loss)
     if t.reference is not None:
         d = t.reference - log_probs

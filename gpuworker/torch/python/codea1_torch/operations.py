@@ -137,12 +137,13 @@ def _sequences(frame: Frame) -> list[Sequence]:
     tokens = unpack_ragged("i", frame.get("tokens"), "tokens")
     old = unpack_ragged("f", frame.get("old_probs"), "old_probs")
     reference = unpack_ragged("f", frame.get("ref_probs"), "ref_probs")
+    weights = unpack_ragged("f", frame.get("weights"), "weights")
     advantages = unpack("d", frame.get("advantages"), "advantages")
-    if not len(prompts) == len(tokens) == len(old) == len(reference) == len(advantages):
+    if not len(prompts) == len(tokens) == len(old) == len(reference) == len(weights) == len(advantages):
         raise BadRequest("the fields of the sequences have different lengths")
     return [
-        Sequence(prompt=p, tokens=t, old_probs=o or None, ref_probs=r or None, advantage=a)
-        for p, t, o, r, a in zip(prompts, tokens, old, reference, advantages, strict=True)
+        Sequence(prompt=p, tokens=t, old_probs=o or None, ref_probs=r or None, advantage=a, weights=w or None)
+        for p, t, o, r, a, w in zip(prompts, tokens, old, reference, advantages, weights, strict=True)
     ]
 
 

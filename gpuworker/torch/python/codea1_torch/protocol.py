@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgpack
 
-VERSION = 1
+VERSION = 2
 # A frame is refused by its length, before it is read.
 MAX_FRAME_BYTES = 512 << 20
 _LENGTH_BYTES = 4

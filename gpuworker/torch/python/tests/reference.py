@@ -82,6 +82,8 @@ def token_loss(p: torch.Tensor, s: Sequence, i: int, config: UpdateConfig) -> tu
     value, clipped = (bounded, 1.0) if bool(bounded > plain) else (plain, 0.0)
     if s.advantage < 0 and config.dual_clip > 0 and value > -s.advantage * config.dual_clip:
         value, clipped = value * 0 - s.advantage * config.dual_clip, 1.0
+    if s.weights is not None:
+        value = value * s.weights[i]
     kl = torch.zeros((), dtype=torch.float64)
     if s.ref_probs is not None:
         d = (s.ref_probs[i] - p).clamp(-limit, limit)

@@ -16,7 +16,7 @@ from codea1_torch.learning import Learner, Sequence, UpdateConfig
 from codea1_torch.model import Model
 
 
-def sequences(m: Model, *, references: bool = True, seed: int = 3) -> list[Sequence]:
+def sequences(m: Model, *, references: bool = True, weights: bool = False, seed: int = 3) -> list[Sequence]:
     """Return sequences with ratios inside and far outside of all bounds."""
     rng = random.Random(seed)
     out = []
@@ -26,7 +26,8 @@ def sequences(m: Model, *, references: bool = True, seed: int = 3) -> list[Seque
         p = Learner(m).log_probs(m, [s], 0.8)[0]
         old = [v + rng.choice([0.0, 0.05, -0.05, 0.1, -0.1, 0.15, -0.15, 0.5, -0.5, 3.0, -30.0, 30.0]) for v in p]
         ref = [v + rng.choice([0.0, 0.5, -0.5, 25.0, -25.0]) for v in p]
-        out.append(replace(s, old_probs=old, ref_probs=ref if references else None))
+        counts = [rng.random() * 2 for _ in p] if weights else None
+        out.append(replace(s, old_probs=old, ref_probs=ref if references else None, weights=counts))
     return out
 
 
@@ -34,15 +35,18 @@ CONFIG = UpdateConfig(kl_coef=0.01, temperature=0.8, learning_rate=1e-3, weight_
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, dual_clip=0), replace(CONFIG, loss="sft")])
-def test_update_is_step_ten(architecture: str, config: UpdateConfig) -> None:
+@pytest.mark.parametrize(
+    ("config", "weights"),
+    [(CONFIG, False), (CONFIG, True), (replace(CONFIG, dual_clip=0), False), (replace(CONFIG, loss="sft"), False)],
+)
+def test_update_is_step_ten(architecture: str, config: UpdateConfig, weights: bool) -> None:
     """Loss, statistics and gradients equal an independent float64 implementation to 1e-6."""
     m = model("cpu", torch.float64, architecture)
-    batch = sequences(m)
-    weights = {name: t.clone().requires_grad_() for name, t in m.tensors()}
-    want, terms = reference.loss(weights, m.config, batch, config)
+    batch = sequences(m, weights=weights)
+    tensors = {name: t.clone().requires_grad_() for name, t in m.tensors()}
+    want, terms = reference.loss(tensors, m.config, batch, config)
     want.backward()
-    norm = torch.stack([w.grad.norm() for w in weights.values() if w.grad is not None]).norm().item()
+    norm = torch.stack([t.grad.norm() for t in tensors.values() if t.grad is not None]).norm().item()
 
     learner = Learner(m, micro_tokens=32)
     gradients = capture_gradients(learner)
@@ -55,7 +59,7 @@ def test_update_is_step_ten(architecture: str, config: UpdateConfig) -> None:
     if config.loss == "ppo":
         assert stats.kl == pytest.approx(terms["kl"], rel=1e-6)
         assert 0 < stats.clip_fraction < 1
-    for name, weight in weights.items():
+    for name, weight in tensors.items():
         assert weight.grad is not None
         difference = (gradients[name] - weight.grad).norm() / weight.grad.norm().clamp(min=1e-300)
         assert difference < 1e-6, (name, float(difference))
@@ -175,6 +179,8 @@ def test_failed_updates_change_nothing(device: str) -> None:
         ([replace(batch[0], old_probs=[0.0])], "old log-probs"),
         ([replace(batch[0], old_probs=[math.nan] * 5)], "finite"),
         ([batch[0], replace(batch[1], ref_probs=None)], "reference"),
+        ([batch[0], replace(batch[1], weights=[1.0])], "weights"),
+        ([replace(batch[0], weights=[math.inf] * 5)], "finite"),
         ([replace(batch[0], prompt=[])], "prompt"),
         ([replace(batch[0], advantage=math.inf)], "advantage"),
         ([replace(batch[0], prompt=[1] * 600)], "positions"),
