@@ -1,7 +1,6 @@
 package export
 
 import (
-	"strings"
 	"time"
 
 	"codea1/events"
@@ -47,12 +46,8 @@ func NewEventRow(r *eventlog.Record) (EventRow, error) {
 	if err != nil {
 		return EventRow{}, err
 	}
-	var payload strings.Builder
-	if err := NewLines(&payload).Encode(Payload(e.Payload)); err != nil {
-		return EventRow{}, err
-	}
 	// Decode has converted an older payload to the current schema version.
-	row.SchemaVersion, row.Payload = e.SchemaVersion, rawJSON(strings.TrimSpace(payload.String()))
+	row.SchemaVersion, row.Payload = e.SchemaVersion, rawJSON(AppendPayload(nil, e.Payload))
 	return row, nil
 }
 
