@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"codea1/events"
@@ -37,6 +40,87 @@ func TestTap(t *testing.T) {
 			t.Errorf("%d events %s, want %d", seen[typ], typ, want)
 		}
 	}
+}
+
+// `codea1 tap` shows each event of a running training once, and its log afterwards.
+// A tap that is stopped does not hold the training back.
+func TestTapCommand(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := start(t, dir, train("--steps", "5000", "--name", "r", "--heldout", "")...)
+	p.address(t)
+	live := start(t, dir, "tap", "r", "--json")
+	whole := start(t, dir, "tap", "r", "--json", "--from", "start", "--type", "problem.posed,group.rewarded,policy.updated")
+	stopped := start(t, dir, "tap", "r", "--text")
+	running := func() {
+		select {
+		case <-p.ended:
+			t.Fatal("the training ended before the taps had read")
+		default:
+		}
+	}
+	trained := func(p *process) int {
+		running()
+		return strings.Count(p.stdout.String(), `"type":"policy.updated"`)
+	}
+	eventually(t, "a tap prints", func() bool { running(); return stopped.stdout.String() != "" })
+	stopped.signal(t, syscall.SIGSTOP)
+	before := 0
+	eventually(t, "the live tap prints", func() bool { before = trained(live); return before > 0 })
+	eventually(t, "the training goes on while a tap is stopped", func() bool { return trained(live) >= before+6 && trained(whole) >= before+6 })
+	p.signal(t, os.Interrupt)
+	stopped.signal(t, syscall.SIGCONT)
+	if code := p.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, tap := range []*process{live, whole, stopped} {
+		if code := tap.wait(t); code != 0 {
+			t.Errorf("a tap ends with the training, with exit code %d", code)
+		}
+	}
+	// The server may end before the last events have reached a tap.
+	var logged, posed []tapped
+	for _, e := range tappedIn(t, must(t, dir, "tap", "r", "--json")) {
+		if e.Type == events.TypeProblemPosed || e.Type == events.TypeGroupRewarded || e.Type == events.TypePolicyUpdated {
+			logged = append(logged, e)
+		}
+	}
+	seen := tappedIn(t, whole.stdout.String())
+	if len(seen) == 0 || len(seen) > len(logged) || !slices.Equal(seen, logged[:len(seen)]) {
+		t.Errorf("from the start: %d events, the log has %d", len(seen), len(logged))
+	}
+	// The live tap has the whole steps between its first and its last event.
+	count := map[tapped]int{}
+	for _, e := range tappedIn(t, live.stdout.String()) {
+		if count[e]++; e.Type == events.TypeProblemPosed {
+			posed = append(posed, e)
+		}
+	}
+	first, last := posed[0].Group[:7], posed[len(posed)-1].Group[:7]
+	for _, e := range logged {
+		if step := e.Group[:7]; e.Type != events.TypePolicyUpdated && step > first && step < last && count[e] != 1 {
+			t.Errorf("the live tap shows %s %s %d times", e.Type, e.Group, count[e])
+		}
+	}
+}
+
+// tapped is an event that a tap has printed.
+type tapped struct {
+	ID    string
+	Type  events.Type
+	Group string
+}
+
+func tappedIn(t *testing.T, lines string) (all []tapped) {
+	t.Helper()
+	for line := range strings.Lines(lines) {
+		var e tapped
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // The README shows testdata/tap.py.

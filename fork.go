@@ -20,10 +20,11 @@ import (
 	"codea1/replay/fork"
 )
 
-// AfterApply sets the host of the replay commands. Kong calls it when the flags
-// are known.
+// AfterApply sets the host of the commands that read a run. Kong calls it when the
+// flags are known.
 func (c *CLI) AfterApply() error { //nolint:unparam // kong expects the error
-	c.Replay.Host = &host{newLogger(os.Stderr, max(c.logLevel("replay"), slog.LevelError))}
+	h := &host{newLogger(os.Stderr, max(c.logLevel("replay"), slog.LevelError))}
+	c.Replay.Host, c.Tap.Host = h, h
 	return nil
 }
 
@@ -82,6 +83,15 @@ func (h *host) Config(dir string) (string, error) {
 		return "", err
 	}
 	return configText(begun.Settings, &begun.Bus)
+}
+
+// Bus implements tap.Host.
+func (h *host) Bus(dir string) (*connect.Flags, error) {
+	begun, err := openHosted(dir)
+	if err != nil || begun == nil {
+		return nil, errors.Join(err, errNoSettings)
+	}
+	return &begun.Bus, nil
 }
 
 // OpenBus implements fork.Host.

@@ -32,6 +32,7 @@ import (
 	"codea1/gpuworker/tiny/sft"
 	"codea1/producers/problems"
 	"codea1/replay/command"
+	"codea1/replay/tap"
 )
 
 // SandboxCommand is `codea1 sandbox`: the sandbox without a run.
@@ -54,6 +55,7 @@ type CLI struct {
 	Sandbox    SandboxCommand     `cmd:"" help:"Check the sandbox, or use it without a run."`
 	Mistakes   command.Mistakes   `cmd:"" help:"Read the Mistake Book of a run."`
 	Replay     command.Command    `cmd:"" help:"Query, check and score again the event log of a run."`
+	Tap        tap.Command        `cmd:"" help:"Follow the events of a run, or print those of a finished one."`
 	TrainSFT   sft.Command        `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
 	Version    VersionCommand     `cmd:"" help:"Print the version."`
 }
@@ -156,6 +158,7 @@ func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
 	cli.Stage = newStageCommand()
 	options = append(options,
 		kong.Name("codea1"),
+		tap.Vars,
 		kong.Description("Adversarial reinforcement learning of code and tests as an event-sourced pipeline."),
 		kong.PostBuild(func(k *kong.Kong) error {
 			base, err := presetSettings(defaultPreset)
@@ -179,7 +182,7 @@ func configure(root *kong.Node, base *Settings) {
 			for _, n := range node.Children {
 				settings.Layer(n.Flags, &base.Sampling)
 			}
-		case "train", "stage", "deadletter", "doctor":
+		case "train", "stage", "deadletter", "doctor", "tap":
 			_ = kong.Visit(node, func(v kong.Visitable, next kong.Next) error {
 				if n, ok := v.(*kong.Node); ok {
 					settings.Environment(n.Flags, envPrefix)

@@ -114,6 +114,7 @@ type ReadConfig struct {
 	Run   string
 	Types []Type   // event types read; empty for all
 	From  Position // read the messages after it
+	New   bool     // read the messages that are published after the call of Read; From is ignored
 	// Malformed makes Next return messages that are no events, as a
 	// *MalformedError with the position after them. Otherwise the reader logs and
 	// skips them.

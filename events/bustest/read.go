@@ -91,10 +91,15 @@ func (s *suite) resumeFromEveryPosition(t *testing.T) {
 		}
 		// The last position is that of an event that is not published yet.
 		r = read(ctx, t, bus, events.ReadConfig{Run: run, Types: types, From: positions[len(want)]})
+		fresh := read(ctx, t, s.newBus(t), events.ReadConfig{Run: run, Types: types, New: true})
 		more := eventstest.Encode(eventstest.CodeSampled(eventstest.Posed(run, 2, len(types))))
 		publish(ctx, t, bus, more)
-		if m, _ := next(ctx, t, r); m.ID != more.ID {
+		m, at := next(ctx, t, r)
+		if m.ID != more.ID {
 			t.Errorf("read %s %s, want %s", m.Type, m.Group, more.Group)
+		}
+		if m, p := next(ctx, t, fresh); m.ID != more.ID || p != at {
+			t.Errorf("a reader of new messages has %s %s at %q, want %s at %q", m.Type, m.Group, p, more.Group, at)
 		}
 		list = append(list, more)
 	}

@@ -33,10 +33,13 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 	if r.control, err = b.control(ctx, config.Run); err != nil {
 		return nil, fmt.Errorf("kafka: read run %s: %w", config.Run, err)
 	}
-	if r.at > 0 {
+	if r.at > 0 || config.New {
 		end, err := b.end(ctx, r.control.topic)
 		if err != nil {
 			return nil, fmt.Errorf("kafka: read run %s: %w", config.Run, err)
+		}
+		if config.New {
+			r.at = end
 		}
 		if r.at > end {
 			return nil, fmt.Errorf("kafka: read run %s: %w: position %d, end %d", config.Run, events.ErrPosition, r.at, end)

@@ -40,6 +40,13 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 	if _, err := b.stream(ctx, config.Run); err != nil {
 		return nil, err
 	}
+	if config.New {
+		s, err := b.findStream(ctx, config.Run)
+		if err != nil {
+			return nil, err
+		}
+		r.last = s.CachedInfo().State.LastSeq
+	}
 	if err := r.checkPosition(ctx); err != nil {
 		return nil, err
 	}

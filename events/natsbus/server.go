@@ -136,6 +136,9 @@ func (s *Server) start(config ServerConfig, port int) error {
 		return fmt.Errorf("nats: the embedded server cannot use store %s: %s", config.StoreDir, s.log.lastError())
 	}
 	s.address = s.server.Addr().String()
+	if err := os.WriteFile(AddressFile(config.StoreDir), []byte(s.address), 0o600); err != nil {
+		return fmt.Errorf("nats: address of the embedded server: %w", err)
+	}
 	return s.gate.openTap(s.server)
 }
 
@@ -245,6 +248,9 @@ func (s *Server) unhealthy() string {
 // Shutdown does nothing.
 func (s *Server) Shutdown() {
 	s.stop()
+	if s.lock.Locked() {
+		_ = os.Remove(AddressFile(s.storeDir)) // a crash leaves it, too
+	}
 	s.lock.Close()
 }
 

@@ -1,0 +1,163 @@
+package tap
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"codea1/events"
+	"codea1/events/connect"
+)
+
+// Command is `codea1 tap`.
+type Command struct {
+	// Host knows the configuration of a run.
+	Host Host `kong:"-"`
+
+	RunName string        `arg:"" name:"run" help:"Directory of a run, or name of a run in --runs-dir or on --bus."`
+	RunsDir string        `help:"Directory of the run directories." default:"runs" placeholder:"DIR"`
+	From    string        `help:"Where to begin: now, start, a time (RFC 3339), or the position after which to read, as --json prints it. Default: now for a run in progress, start for another." placeholder:"POSITION"`
+	Type    []events.Type `help:"Only events of these types." placeholder:"TYPE"`
+	Role    []events.Role `help:"Only events of these models: code or test." placeholder:"ROLE"`
+	Group   []string      `help:"Only events of these groups." placeholder:"GROUP"`
+	Where   string        `help:"Only events for which this expression is true, for example 'reward > 0.5 && role == \"code\"'. Names: ${tap_names}; payload has the fields of the schemas." placeholder:"EXPRESSION"`
+	Limit   int           `help:"End after this many events; 0 is no limit." default:"0" min:"0"`
+	Text    bool          `help:"Also print the questions, answers and suites in the events."`
+	JSON    bool          `name:"json" help:"Print one JSON object per line."`
+	Bus     connect.Flags `embed:"" group:"Message bus"`
+}
+
+// Vars are the variables in the help of Command.
+var Vars = kong.Vars{"tap_names": names()}
+
+// settleTime is how long a tap waits for another event after the last one of a run.
+const settleTime = 2 * time.Second
+
+// flushBytes bounds the output that waits while events come one after the other.
+const flushBytes = 64 << 10
+
+// Run prints events until the run ends, the limit is reached or ctx ends. In the last
+// case it returns ctx.Err().
+func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
+	filter, err := c.filter()
+	if err != nil {
+		return err
+	}
+	source, err := c.open(ctx, filter, logger)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	arrivals := source.pump(ctx)
+	defer func() {
+		cancel()
+		for range arrivals { // until the reading has ended
+		}
+		err = errors.Join(err, source.close())
+	}()
+	buffer := bufio.NewWriterSize(out, flushBytes)
+	return errors.Join(c.print(ctx, buffer, arrivals, filter, source, logger), buffer.Flush())
+}
+
+func (c *Command) print(ctx context.Context, out *bufio.Writer, arrivals <-chan arrival, filter *filter, source *source, logger *slog.Logger) error {
+	tick := time.NewTicker(settleTime)
+	defer tick.Stop()
+	var ended <-chan time.Time
+	lines := &lines{json: c.JSON, text: c.Text}
+	for printed := 0; c.Limit == 0 || printed < c.Limit; {
+		a, ok := arrival{}, false
+		select {
+		case a, ok = <-arrivals:
+		default:
+			if err := out.Flush(); err != nil {
+				return err
+			}
+			select {
+			case a, ok = <-arrivals:
+			case <-ended:
+				return nil
+			case <-tick.C:
+				if source.over() && len(arrivals) == 0 {
+					return nil
+				}
+				continue
+			}
+		}
+		switch {
+		case !ok:
+			return ctx.Err()
+		case errors.Is(a.err, io.EOF):
+			return nil
+		case a.err != nil:
+			return a.err
+		}
+		ended = nil
+		e, err := a.message.Admit()
+		if err != nil {
+			logger.Warn("tap: a message that is no event is left out", "position", string(a.position), "error", harmless(err.Error()))
+			continue
+		}
+		if f, ok := e.Payload.(*events.RunFinished); ok && (source.embedded || f.Reason == events.RunCompleted) {
+			ended = time.After(settleTime)
+		}
+		if !filter.matches(e) {
+			continue
+		}
+		if _, err := out.Write(lines.line(e, a.position)); err != nil {
+			return err
+		}
+		printed++
+	}
+	return nil
+}
+
+// start is the place where a tap begins.
+type start struct {
+	set      bool // by --from
+	now      bool
+	since    time.Time
+	position events.Position
+}
+
+// parseStart parses --from.
+func parseStart(text string) (start, error) {
+	s := start{set: text != ""}
+	if _, err := strconv.ParseUint(text, 10, 63); err == nil {
+		s.position = events.Position(text)
+		return s, nil
+	}
+	switch text {
+	case "", "start":
+	case "now":
+		s.now = true
+	default:
+		var err error
+		if s.since, err = time.Parse(time.RFC3339, text); err != nil {
+			return s, fmt.Errorf("--from %q: want now, start, a time such as 2026-01-02T15:04:05Z, or a position", text)
+		}
+	}
+	return s, nil
+}
+
+// checkTypes refuses an unknown type or role.
+func (c *Command) checkTypes() error {
+	for _, t := range c.Type {
+		if !slices.Contains(events.Types(), t) {
+			return fmt.Errorf("--type: %w %q; known are %v", events.ErrUnknownType, t, events.Types())
+		}
+	}
+	for _, r := range c.Role {
+		if err := r.Validate(); err != nil {
+			return fmt.Errorf("--role: %w", err)
+		}
+	}
+	return nil
+}
