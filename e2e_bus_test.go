@@ -98,22 +98,31 @@ func startGuardedNATS(t *testing.T) *natsBroker {
 	}
 	b := &natsBroker{
 		args: []string{"-c", "events/natsbus/permissions.conf", "-sd", t.TempDir(), "--addr", "127.0.0.1", "--port", port},
-		port: port, logins: t.TempDir(),
+		port: port,
 	}
+	b.logins, b.env = stageLogins(t)
+	t.Cleanup(func() { b.kill(t) })
+	b.start(t)
+	return b
+}
+
+// stageLogins returns the directory of the passwords of all users of
+// permissions.conf, and the environment of a server with this configuration.
+func stageLogins(t *testing.T) (dir string, environment []string) {
+	t.Helper()
+	dir = t.TempDir()
 	users := []string{operator, natsbus.TapUser}
 	for _, s := range events.Stages {
 		users = append(users, s.Name)
 	}
 	for _, user := range users {
 		variable := "BUS_PASSWORD_" + strings.ToUpper(strings.ReplaceAll(user, "-", "_"))
-		b.env = append(b.env, variable+"=secret-of-"+user)
-		if err := os.WriteFile(filepath.Join(b.logins, user), []byte("secret-of-"+user+"\n"), 0o600); err != nil {
+		environment = append(environment, variable+"=secret-of-"+user)
+		if err := os.WriteFile(filepath.Join(dir, user), []byte("secret-of-"+user+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { b.kill(t) })
-	b.start(t)
-	return b
+	return dir, environment
 }
 
 func (b *natsBroker) url() string { return "nats://127.0.0.1:" + b.port }

@@ -20,7 +20,8 @@ type crew struct {
 	t       *testing.T
 	dir     string
 	run     string
-	bus     func(user string) []string // flags
+	bus     func(user string) []string       // flags
+	on      func(stage string, start func()) // starts a process on another host; nil for this one
 	members []*member
 	work    sync.WaitGroup
 	// steady says that no process may end before the run does.
@@ -123,7 +124,12 @@ func (m *member) next(c *crew) bool {
 		c.t.Errorf("%s was started %d times\n%s", strings.Join(m.args, " "), maxStarts, m.process.stderr.String())
 		return false
 	}
-	m.process = start(c.t, c.dir, m.args...)
+	begin := func() { m.process = start(c.t, c.dir, m.args...) }
+	if c.on == nil {
+		begin()
+	} else {
+		c.on(m.args[1], begin)
+	}
 	return true
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -147,6 +148,11 @@ func (b *Bus) isPassing(err error) bool {
 		if errors.Is(err, passing) {
 			return true
 		}
+	}
+	// A large message is written while it is published, so a reset of the
+	// connection comes as the error of the write.
+	if network := (*net.OpError)(nil); errors.As(err, &network) {
+		return true
 	}
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (slices.Contains(passing, api.ErrorCode) || api.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabled && b.served.Load())

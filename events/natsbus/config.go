@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"time"
 
@@ -66,6 +67,15 @@ const (
 	defaultMaxStreamBytes    = 32 << 30
 	minStreamBytes           = 1 << 30
 	defaultMaxStreamMessages = 16 << 20
+
+	// A network that loses all packets resets no connection, and TCP repeats a
+	// packet for 15 minutes. Therefore a connection also ends when nothing that was
+	// sent is acknowledged for silentTimeout; a ping is sent every pingInterval.
+	// The limit for unanswered pings is higher, 80 s: on a slow link an answer
+	// waits behind large messages.
+	pingInterval  = 5 * time.Second
+	maxPings      = 15
+	silentTimeout = 10 * time.Second
 
 	// maxHeaderBytes bounds the envelope: ten headers, each under
 	// events.MaxTokenBytes, with their names.
@@ -137,8 +147,9 @@ func (c Config) options() ([]nats.Option, error) {
 		nats.ReconnectBufSize(-1),
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.Timeout(c.ConnectTimeout),
-		nats.PingInterval(20 * time.Second),
-		nats.MaxPingsOutstanding(3),
+		nats.PingInterval(pingInterval),
+		nats.MaxPingsOutstanding(maxPings),
+		nats.SetCustomDialer(&net.Dialer{Timeout: c.ConnectTimeout, Control: endSilent}),
 	}
 	if c.Server != nil {
 		opts = append(opts, nats.InProcessServer(c.Server.server))

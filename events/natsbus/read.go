@@ -2,6 +2,7 @@ package natsbus
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -30,7 +31,7 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 	if err := client.Ended(ctx, b.ctx); err != nil {
 		return nil, err
 	}
-	r := &reader{bus: b, run: config.Run, subjects: filterOf(config.Run, config.Types), malformed: config.Malformed}
+	r := &reader{bus: b, run: config.Run, subjects: filterOf(config.Run, config.Types), malformed: config.Malformed, name: rand.Text()}
 	if config.From != events.Start {
 		var err error
 		if r.last, err = strconv.ParseUint(string(config.From), 10, 63); err != nil {
@@ -60,7 +61,9 @@ func (b *Bus) Read(ctx context.Context, config events.ReadConfig) (events.Reader
 
 // reader reads through an ephemeral consumer without acknowledgements. After
 // every irregularity (a gap in its numbering, a lost connection, no answer) it
-// makes a new consumer that starts after the last returned message.
+// makes a new consumer that starts after the last returned message. All have one
+// name, so that a reader never has more than one consumer on the server: a request
+// without an answer may have made one, and a server refuses a stream's 1001st.
 type reader struct {
 	bus       *Bus
 	run       string
@@ -70,6 +73,8 @@ type reader struct {
 	ctx       context.Context // ends with Close
 
 	last      uint64 // stream sequence of the last returned message
+	name      string // of the consumer
+	requested bool   // the server may have a consumer of this name
 	consumer  jetstream.Consumer
 	delivered uint64   // messages delivered by the consumer
 	ahead     *request // requested messages
@@ -161,20 +166,7 @@ func (r *reader) ask(ctx context.Context) error {
 			return err
 		}
 		r.delivered = 0
-		err := r.bus.ask(ctx, func(ctx context.Context) error {
-			var err error
-			r.consumer, err = r.bus.js.CreateConsumer(ctx, streamName(r.run), jetstream.ConsumerConfig{
-				DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
-				OptStartSeq:       r.last + 1,
-				AckPolicy:         jetstream.AckNonePolicy,
-				FilterSubjects:    r.subjects,
-				InactiveThreshold: readerIdle,
-				MemoryStorage:     true,
-				Replicas:          1,
-			})
-			return err
-		})
-		if err != nil {
+		if err := r.bus.ask(ctx, r.create); err != nil {
 			return err
 		}
 	}
@@ -185,6 +177,39 @@ func (r *reader) ask(ctx context.Context) error {
 		return err
 	}
 	r.ahead = &request{batch, cancel}
+	return nil
+}
+
+// create makes the consumer on the server, in place of one that it may have.
+func (r *reader) create(ctx context.Context) error {
+	if err := r.delete(ctx); err != nil {
+		return err
+	}
+	r.requested = true
+	var err error
+	r.consumer, err = r.bus.js.CreateConsumer(ctx, streamName(r.run), jetstream.ConsumerConfig{
+		Name:              r.name,
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       r.last + 1,
+		AckPolicy:         jetstream.AckNonePolicy,
+		FilterSubjects:    r.subjects,
+		InactiveThreshold: readerIdle,
+		MemoryStorage:     true,
+		Replicas:          1,
+	})
+	return err
+}
+
+// delete deletes the consumer on the server.
+func (r *reader) delete(ctx context.Context) error {
+	if !r.requested {
+		return nil
+	}
+	err := r.bus.js.DeleteConsumer(ctx, streamName(r.run), r.name)
+	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return err
+	}
+	r.requested = false
 	return nil
 }
 
@@ -231,11 +256,11 @@ func (r *reader) recover(ctx context.Context, err error) error {
 // Close implements events.Reader.
 func (r *reader) Close() error {
 	r.session.Close(func() {
-		if c := r.consumer; c != nil && r.bus.conn.IsConnected() {
+		if r.bus.conn.IsConnected() {
 			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 			defer cancel()
 			// Otherwise the server deletes it after readerIdle.
-			_ = r.bus.js.DeleteConsumer(ctx, streamName(r.run), c.CachedInfo().Name)
+			_ = r.delete(ctx)
 		}
 		r.abandon()
 		r.bus.life.Forget(r)

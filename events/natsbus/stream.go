@@ -46,6 +46,10 @@ func (b *Bus) EnsureStream(ctx context.Context, run string) error {
 		return err
 	}
 	s, err := b.makeStream(ctx, run, b.js.CreateOrUpdateStream)
+	if err == nil && s.CachedInfo().Config.Replicas != b.config.Replicas {
+		// Another process has created it meanwhile.
+		s, err = b.makeStream(ctx, run, b.js.CreateOrUpdateStream)
+	}
 	if err != nil {
 		return err
 	}
@@ -118,7 +122,15 @@ func (b *Bus) makeStream(ctx context.Context, run string, create func(context.Co
 			return err
 		})
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			return b.findStream(ctx, run)
+			s, err = b.findStream(ctx, run)
+			if !errors.Is(err, jetstream.ErrStreamNotFound) {
+				return s, err
+			}
+			// The answering node of a cluster does not know it yet.
+			if err := client.Pause(ctx, b.ctx, retryPause); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if err != nil && !isNoRoom(err) {
 			return nil, fmt.Errorf("nats: stream of run %q: %w", run, err)

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"net"
 	"net/url"
 	"strings"
 	"sync"
@@ -19,51 +17,6 @@ import (
 	"codea1/events/eventstest"
 	"codea1/events/natsbus"
 )
-
-// relay passes connections on to a server until they are cut.
-type relay struct {
-	net.Listener
-	mu   sync.Mutex
-	open []net.Conn
-}
-
-func startRelay(t *testing.T, to string) *relay {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &relay{Listener: l}
-	t.Cleanup(func() { l.Close(); r.cut() })
-	go func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("tcp", to)
-			if err != nil {
-				near.Close()
-				continue
-			}
-			r.mu.Lock()
-			r.open = append(r.open, near, far)
-			r.mu.Unlock()
-			go func() { io.Copy(near, far); near.Close() }()
-			go func() { io.Copy(far, near); far.Close() }()
-		}
-	}()
-	return r
-}
-
-func (r *relay) cut() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.open {
-		c.Close()
-	}
-	r.open = nil
-}
 
 // A tap shows each event once and no message that is no event. It goes on after an
 // outage, and says that once.
@@ -104,7 +57,7 @@ func TestTapFollows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relay.cut()
+	relay.reset()
 	for slot := 0; ; slot++ { // until the tap is back
 		m := eventstest.Encode(eventstest.Posed("r1", 2, slot))
 		if err := bus.Publish(ctx, m); err != nil {

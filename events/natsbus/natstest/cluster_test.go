@@ -2,7 +2,9 @@ package natstest
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,6 +57,25 @@ func replicas(t *testing.T, c *Cluster) {
 	if err := bus.EnsureStream(t.Context(), "r1"); err != nil {
 		t.Fatal(err)
 	}
+	// Another process, which is not told the number, opens the run at the same time.
+	single := connect(t, natsbus.Config{URL: c.URL()})
+	names := []string{"codea1-r1", "KV_codea1-r1"}
+	for i := range 4 {
+		run := fmt.Sprintf("both%d", i)
+		names = append(names, "codea1-"+run)
+		var opening sync.WaitGroup
+		opening.Go(func() {
+			if r, err := single.Read(t.Context(), events.ReadConfig{Run: run}); err != nil {
+				t.Error(err)
+			} else if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := bus.EnsureStream(t.Context(), run); err != nil {
+			t.Error(err)
+		}
+		opening.Wait()
+	}
 	conn, err := nats.Connect(c.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +85,7 @@ func replicas(t *testing.T, c *Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"codea1-r1", "KV_codea1-r1"} {
+	for _, name := range names {
 		s, err := js.Stream(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
