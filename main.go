@@ -23,6 +23,7 @@ import (
 	"github.com/lmittmann/tint"
 	"golang.org/x/term"
 
+	"codea1/consumers/evaluation"
 	"codea1/consumers/execution/grading"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
@@ -46,18 +47,20 @@ type SandboxCommand struct {
 type CLI struct {
 	LogLevel *slog.Level `help:"Lowest level of the log lines on standard error: debug, info, warn or error. Default: info for a stage, warn for other commands." placeholder:"LEVEL"`
 
-	Train      TrainCommand       `cmd:"" help:"Train both models against each other."`
-	Stage      StageCommand       `cmd:"" help:"Run one stage of a run in a separate process, on a bus that all processes of the run share."`
-	Doctor     DoctorCommand      `cmd:"" help:"Examine what a training needs of this machine, and say what to do."`
-	DeadLetter deadletter.Command `cmd:"" name:"deadletter" help:"List, show and retry the events that stages gave up on."`
-	Config     ConfigCommand      `cmd:"" help:"Print a commented configuration file for train."`
-	Problems   ProblemsCommand    `cmd:"" help:"List, show and check problem sets."`
-	Sandbox    SandboxCommand     `cmd:"" help:"Check the sandbox, or use it without a run."`
-	Mistakes   command.Mistakes   `cmd:"" help:"Read the Mistake Book of a run."`
-	Replay     command.Command    `cmd:"" help:"Query, check and score again the event log of a run."`
-	Tap        tap.Command        `cmd:"" help:"Follow the events of a run, or print those of a finished one."`
-	TrainSFT   sft.Command        `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
-	Version    VersionCommand     `cmd:"" help:"Print the version."`
+	Train      TrainCommand              `cmd:"" help:"Train both models against each other."`
+	Stage      StageCommand              `cmd:"" help:"Run one stage of a run in a separate process, on a bus that all processes of the run share."`
+	Doctor     DoctorCommand             `cmd:"" help:"Examine what a training needs of this machine, and say what to do."`
+	DeadLetter deadletter.Command        `cmd:"" name:"deadletter" help:"List, show and retry the events that stages gave up on."`
+	Config     ConfigCommand             `cmd:"" help:"Print a commented configuration file for train."`
+	Problems   ProblemsCommand           `cmd:"" help:"List, show and check problem sets."`
+	Sandbox    SandboxCommand            `cmd:"" help:"Check the sandbox, or use it without a run."`
+	Eval       EvalCommand               `cmd:"" help:"Grade answers to HumanEval+ or MBPP+ as EvalPlus does, and print avg@n, pass@k and majority."`
+	Compare    evaluation.CompareCommand `cmd:"" help:"Compare two results of codea1 eval: intervals of the paired difference and McNemar's test."`
+	Mistakes   command.Mistakes          `cmd:"" help:"Read the Mistake Book of a run."`
+	Replay     command.Command           `cmd:"" help:"Query, check and score again the event log of a run."`
+	Tap        tap.Command               `cmd:"" help:"Follow the events of a run, or print those of a finished one."`
+	TrainSFT   sft.Command               `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
+	Version    VersionCommand            `cmd:"" help:"Print the version."`
 }
 
 func main() {

@@ -103,6 +103,7 @@ type Problem struct {
 	EntryPoint string   `msgpack:"entry"`            // the name the tests call
 	Solution   string   `msgpack:"solution"`         // the ground truth, Python source
 	Golden     []string `msgpack:"golden,omitempty"` // golden tests to run on the answers; eval and the golden recipe only
+	Atol       float64  `msgpack:"atol,omitempty"`   // tolerance of numbers in golden tests `assert CALL == LITERAL`; 0: exact
 }
 
 func (p *Problem) fields(c *coder) {
@@ -111,6 +112,7 @@ func (p *Problem) fields(c *coder) {
 	field(c, "entry", &p.EntryPoint, text)
 	field(c, "solution", &p.Solution, text)
 	optionalList(c, "golden", &p.Golden, texts)
+	optional(c, "atol", &p.Atol, float)
 }
 
 // Validate checks that the problem is complete and within limits.
@@ -127,6 +129,9 @@ func (p *Problem) Validate() error {
 		if err := checkText("problem."+t.field, t.text); err != nil {
 			return err
 		}
+	}
+	if !(p.Atol >= 0 && p.Atol <= 1) {
+		return invalid("problem.atol", "%v is outside 0 to 1", p.Atol)
 	}
 	if err := checkCount("problem.golden", len(p.Golden), MaxItems); err != nil {
 		return err

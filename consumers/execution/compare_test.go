@@ -153,7 +153,7 @@ func BenchmarkSmallJobs(b *testing.B) {
 				source += tests[i] + "\n"
 			}
 			program := sandbox.Program{Code: definition, EntryPoint: "f"}
-			plan, err := x.PlanGolden(b.Context(), program, tests)
+			plan, err := x.PlanGolden(b.Context(), program, tests, 0)
 			if err != nil {
 				b.Fatal(err)
 			}

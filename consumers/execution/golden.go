@@ -14,6 +14,7 @@ import (
 // programs.
 type GoldenPlan struct {
 	tests   int
+	atol    float64 // tolerance of the checks
 	checks  []goldenCheck
 	scripts []goldenScript
 	took    map[string]time.Duration // by the ground truth, for each call that it made
@@ -47,8 +48,11 @@ type goldenScript struct {
 // ground truth passes only inside its process, for example because a value is too
 // large to be transferred, runs inside for every program. The limits of the other
 // programs follow from its time.
-func (x *Executor) PlanGolden(ctx context.Context, truth sandbox.Program, tests []string) (*GoldenPlan, error) {
-	entry, plan := truth.EntryPoint, &GoldenPlan{tests: len(tests)}
+//
+// The value of a call may differ from the literal by the tolerance atol, as
+// literal.Close defines it.
+func (x *Executor) PlanGolden(ctx context.Context, truth sandbox.Program, tests []string, atol float64) (*GoldenPlan, error) {
+	entry, plan := truth.EntryPoint, &GoldenPlan{tests: len(tests), atol: atol}
 	if len(tests) == 0 {
 		return plan, nil
 	}
@@ -206,7 +210,7 @@ func (r *goldenRun) judge(ctx context.Context, asked *calls, report sandbox.Repo
 	r.verdicts, r.took = make([]events.GoldenVerdict, r.plan.tests), map[int]timed{}
 	for _, c := range r.plan.checks {
 		v := &r.verdicts[c.test]
-		v.Verdict, v.Detail = judge(report.Outcomes[asked.index[c.call]], c.want)
+		v.Verdict, v.Detail = judgeClose(report.Outcomes[asked.index[c.call]], c.want, r.plan.atol)
 	}
 	for i, call := range asked.list {
 		r.known[call] = report.Outcomes[i]
@@ -252,10 +256,15 @@ func (r *goldenRun) inside(ctx context.Context, scripts []goldenScript) error {
 	return nil
 }
 
+// RunTruth makes calls on a ground truth, with the time limits of a ground truth.
+func (x *Executor) RunTruth(ctx context.Context, truth sandbox.Program, calls []string) (sandbox.Report, error) {
+	return x.pool.RunUncached(ctx, x.allowTruth().job(sandbox.JobCalls, truth, calls))
+}
+
 // Check runs golden tests on a program: PlanGolden without a ground truth, then
 // Grade.
 func (x *Executor) Check(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
-	plan, err := x.PlanGolden(ctx, sandbox.Program{EntryPoint: entry}, tests)
+	plan, err := x.PlanGolden(ctx, sandbox.Program{EntryPoint: entry}, tests, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +275,7 @@ func (x *Executor) Check(ctx context.Context, code, entry string, tests []string
 // script that it passes only inside its process runs there.
 func (x *Executor) CheckTruth(ctx context.Context, code, entry string, tests []string) ([]events.GoldenVerdict, error) {
 	truth := sandbox.Program{Code: code, EntryPoint: entry}
-	plan, err := x.PlanGolden(ctx, truth, tests)
+	plan, err := x.PlanGolden(ctx, truth, tests, 0)
 	if err != nil {
 		return nil, err
 	}

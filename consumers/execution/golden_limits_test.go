@@ -31,7 +31,7 @@ func testOddGoldenValues(t *testing.T, x *Executor) {
 		{"class A:\n def __eq__(self, o): return o == 3\nclass B: pass", "A()", "B()", "assert f() == 3"},
 	} {
 		program := func(value string) string { return c.header + "\ndef f(): return " + value }
-		plan, err := x.PlanGolden(t.Context(), sandbox.Program{Code: program(c.value), EntryPoint: "f"}, []string{c.test, "assert f() != 9"})
+		plan, err := x.PlanGolden(t.Context(), sandbox.Program{Code: program(c.value), EntryPoint: "f"}, []string{c.test, "assert f() != 9"}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestSlowLoadSuites(t *testing.T) {
 	if test := executeSuite(t, x, truth, answer, "assert f(1) == 1")[0]; test.Status != events.StatusKept || test.Verdict != events.VerdictPass {
 		t.Errorf("%+v", test)
 	}
-	plan, err := x.PlanGolden(t.Context(), sandbox.Program{Code: truth, EntryPoint: "f"}, []string{"assert f(1) == 1", "assert f(1) < 2"})
+	plan, err := x.PlanGolden(t.Context(), sandbox.Program{Code: truth, EntryPoint: "f"}, []string{"assert f(1) == 1", "assert f(1) < 2"}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestSlowTruthGoldenValues(t *testing.T) {
 	tests := []string{
 		"assert f(1) == 1", "import time\ntime.sleep(0.25)\nassert f(1) in (1, 2)", "import time\ntime.sleep(0.25)\nassert f(limit) == 1",
 	}
-	plan, err := x.PlanGolden(t.Context(), program("time.sleep(0.25)"), tests)
+	plan, err := x.PlanGolden(t.Context(), program("time.sleep(0.25)"), tests, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func TestGroundTruthSettles(t *testing.T) {
 		"assert f(1_500_000) == 'x' * 1_500_000", "r = f(3)\nassert r == 'xxx'", "assert f(2) in ('yy',)", "assert hash(f) == hash(f) and f(0) == ''",
 	}
 	truth := sandbox.Program{Code: "def f(n): return 'x' * n", EntryPoint: "f"}
-	plan, err := x.PlanGolden(t.Context(), truth, tests)
+	plan, err := x.PlanGolden(t.Context(), truth, tests, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func (x *Executor) Execute(ctx context.Context, in *events.TestsSampled) (*event
 	if err != nil {
 		return nil, err
 	}
-	golden, err := x.PlanGolden(ctx, sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Golden)
+	golden, err := x.PlanGolden(ctx, sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Golden, problem.Atol)
 	if err != nil {
 		return nil, err
 	}

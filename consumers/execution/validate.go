@@ -79,6 +79,11 @@ func unusable(o sandbox.Outcome) string {
 
 // judge returns the verdict of an outcome, given the expected value.
 func judge(o sandbox.Outcome, want literal.Value) (verdict events.Verdict, detail string) {
+	return judgeClose(o, want, 0)
+}
+
+// judgeClose is judge with a tolerance.
+func judgeClose(o sandbox.Outcome, want literal.Value, atol float64) (verdict events.Verdict, detail string) {
 	switch {
 	case o.Kind == sandbox.NotRun:
 		return events.VerdictNotRun, o.Detail
@@ -88,7 +93,7 @@ func judge(o sandbox.Outcome, want literal.Value) (verdict events.Verdict, detai
 		return events.VerdictRaised, o.Detail
 	case o.Value == nil:
 		return events.VerdictFail, "returned " + o.Detail
-	case literal.Equal(o.Value, want):
+	case literal.Close(o.Value, want, atol):
 		return events.VerdictPass, ""
 	}
 	return events.VerdictFail, "returned " + sandbox.Clip(literal.Text(o.Value))

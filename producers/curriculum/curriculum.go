@@ -193,7 +193,7 @@ func (c *Curriculum) pose(step int) []events.ProblemPosed {
 		c.posed[id] = true
 		problem := c.problems[index]
 		if !c.config.Golden {
-			problem.Golden = nil
+			problem.Golden, problem.Atol = nil, 0
 		}
 		due = append(due, events.ProblemPosed{Plan: plan, Problem: problem, Historical: c.book.Top(problem.ID, c.config.Historical)})
 	}

@@ -30,6 +30,7 @@ type Problem struct {
 	EntryPoint  string   `json:"entry_point"`     // a function's name, or an expression such as Solution().method
 	Solution    string   `json:"solution"`        // the ground truth, a whole Python module
 	Tests       []string `json:"tests"`           // golden tests, each one assert or one stand-alone script
+	Atol        float64  `json:"atol,omitempty"`  // tolerance of numbers in tests of the form assert CALL == LITERAL
 	Buggy       []Buggy  `json:"buggy,omitempty"` // wrong solutions that the golden tests catch
 }
 
@@ -47,6 +48,7 @@ func (p *Problem) Posable(golden bool) (posable events.Problem, omitted int) {
 	if !golden {
 		return posable, 0
 	}
+	posable.Atol = p.Atol
 	size := 0
 	for _, test := range p.Tests {
 		if len(test) > events.MaxTextBytes || size+len(test) > maxGoldenBytes {
@@ -86,6 +88,9 @@ func (p *Problem) Validate() error {
 		if err := checkText(f.name, f.text, f.limit, f.required); err != nil {
 			return err
 		}
+	}
+	if !(p.Atol >= 0 && p.Atol <= 1) {
+		return &FieldError{"atol", fmt.Sprintf("is %v, outside 0 to 1", p.Atol)}
 	}
 	if len(p.Tests) > MaxTests {
 		return &FieldError{"tests", fmt.Sprintf("has %d tests, more than %d", len(p.Tests), MaxTests)}

@@ -1,7 +1,6 @@
 package grading
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"codea1/consumers/execution"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
+	"codea1/events/files"
 )
 
 // Command runs the tests of problems on answers.
@@ -44,7 +44,7 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 		return err
 	}
 	var summary gradeSummary
-	g := &grader{problems: problems, counts: map[string]int{}, done: map[string]bool{}}
+	g := NewGrader(nil, 0, problems)
 	sink, err := c.resume(g.done, &summary)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	g.executor, g.workers = execution.New(pool), pool.Config().Workers
+	g.Executor, g.Workers = execution.New(pool), pool.Config().Workers
 	bar := progressbar.NewOptions(answers,
 		progressbar.OptionSetVisibility(term.IsTerminal(int(os.Stderr.Fd()))),
 		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription("grading"),
@@ -67,7 +67,7 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 		fmt.Fprintf(out, "%-32s %6s  %7s  %s\n", "PROBLEM", "ANSWER", "PASSED", "FIRST FAILURE")
 	}
 	feed := func(each func(Answer) error) error { return c.feed(problems, each) }
-	err = g.run(ctx, feed, func(grade *Grade) error {
+	err = g.Run(ctx, feed, func(grade *Grade) error {
 		line, err := json.Marshal(grade)
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func (c *Command) remedy() string {
 }
 
 func (c *Command) print(out io.Writer, grade *Grade, tests int) error {
-	_, err := fmt.Fprintf(out, "%-32s %6d  %3d/%-3d  %s\n", grade.ID, grade.Answer, grade.Passed, tests, grade.firstReason())
+	_, err := fmt.Fprintf(out, "%-32s %6d  %3d/%-3d  %s\n", grade.ID, grade.Answer, grade.Passed, tests, grade.FirstReason())
 	if !c.Tests {
 		return err
 	}
@@ -128,7 +128,7 @@ func (c *Command) print(out io.Writer, grade *Grade, tests int) error {
 }
 
 func (c *Command) feed(problems map[string]*Problem, each func(Answer) error) error {
-	return readLines(c.Answers, func(line []byte) error {
+	return ReadLines(c.Answers, func(line []byte) error {
 		answer, err := readAnswer(line, problems)
 		if err != nil {
 			return err
@@ -143,36 +143,17 @@ func (c *Command) resume(done map[string]bool, summary *gradeSummary) (io.WriteC
 	if c.Out == "" {
 		return discard{}, nil
 	}
-	file, err := os.OpenFile(c.Out, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	fail := func(err error) (io.WriteCloser, error) { return nil, errors.Join(err, file.Close()) }
-	text, err := io.ReadAll(file)
-	if err != nil {
-		return fail(err)
-	}
-	whole := bytes.LastIndexByte(text, '\n') + 1
-	for number, line := range bytes.Split(text[:whole], []byte("\n")) {
-		if len(line) == 0 {
-			continue
-		}
+	return files.Continue(c.Out, func(line []byte) error {
 		var g Grade
 		if err := json.Unmarshal(line, &g); err != nil {
-			return fail(fmt.Errorf("%s:%d: not a line of grades: %w", c.Out, number+1, err))
+			return fmt.Errorf("not a line of grades: %w", err)
 		}
 		if g.Failure == "" && !done[g.key()] {
 			done[g.key()] = true
 			summary.add(&g)
 		}
-	}
-	if err := file.Truncate(int64(whole)); err != nil {
-		return fail(err)
-	}
-	if _, err := file.Seek(int64(whole), io.SeekStart); err != nil {
-		return fail(err)
-	}
-	return file, nil
+		return nil
+	})
 }
 
 type discard struct{}

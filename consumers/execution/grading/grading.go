@@ -31,9 +31,23 @@ type Problem struct {
 	EntryPoint string   `json:"entry_point"`
 	Solution   string   `json:"solution"` // the ground truth; empty: unknown
 	Tests      []string `json:"tests"`
+	Atol       float64  `json:"atol"` // tolerance of numbers in tests of the form assert CALL == LITERAL
+
+	// Make makes the tests before the first answer is graded; nil where they are known.
+	Make func(context.Context, *Problem) error `json:"-"`
 
 	mu   sync.Mutex
 	plan *execution.GoldenPlan // nil until an answer needs it
+}
+
+// Forget frees the memory of the plan of the tests. The next answer makes it again.
+func (p *Problem) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plan = nil
+	if p.Make != nil {
+		p.Tests = nil
+	}
 }
 
 // Answer is a row of an answer file. An ID may come any number of times.
@@ -65,9 +79,9 @@ func codeHash(code string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readLines calls row with each line of a JSONL file, gzipped or not. Its error
+// ReadLines calls row with each line of a JSONL file, gzipped or not. Its error
 // names the line.
-func readLines(path string, row func(line []byte) error) error {
+func ReadLines(path string, row func(line []byte) error) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -101,7 +115,7 @@ func readLines(path string, row func(line []byte) error) error {
 // readProblems returns a file's problems by ID.
 func readProblems(path string) (map[string]*Problem, error) {
 	problems := map[string]*Problem{}
-	err := readLines(path, func(line []byte) error {
+	err := ReadLines(path, func(line []byte) error {
 		p := new(Problem)
 		if err := json.Unmarshal(line, p); err != nil {
 			return fmt.Errorf("want a JSON object with id, entry_point and tests: %w", err)
@@ -138,23 +152,34 @@ func readAnswer(line []byte, problems map[string]*Problem) (Answer, error) {
 	return Answer{ID: *row.ID, Code: *row.Code}, nil
 }
 
-// grader grades answers in their order, several at a time.
-type grader struct {
-	executor *execution.Executor
-	workers  int // answers that run at a time
-	problems map[string]*Problem
-	done     map[string]bool // keys of answers that have a grade already
-	counts   map[string]int  // answers so far, by ID
+// Grader grades answers in their order, several at a time.
+type Grader struct {
+	Executor *execution.Executor
+	Workers  int // answers that run at a time
+	Problems map[string]*Problem
+
+	done   map[string]bool // keys of answers that have a grade already
+	counts map[string]int  // answers so far, by ID
+}
+
+// NewGrader returns a Grader for answers to problems.
+func NewGrader(executor *execution.Executor, workers int, problems map[string]*Problem) *Grader {
+	return &Grader{executor, workers, problems, map[string]bool{}, map[string]int{}}
 }
 
 // plan returns the plan of a problem's tests, made for its first answer.
-func (g *grader) plan(ctx context.Context, problem *Problem) (*execution.GoldenPlan, error) {
+func (g *Grader) plan(ctx context.Context, problem *Problem) (*execution.GoldenPlan, error) {
 	problem.mu.Lock() // one answer makes the plan, the others wait
 	defer problem.mu.Unlock()
 	if problem.plan != nil {
 		return problem.plan, nil
 	}
-	plan, err := g.executor.PlanGolden(ctx, sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Tests)
+	if problem.Make != nil && problem.Tests == nil {
+		if err := problem.Make(ctx, problem); err != nil {
+			return nil, err
+		}
+	}
+	plan, err := g.Executor.PlanGolden(ctx, sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Tests, problem.Atol)
 	if err == nil {
 		problem.plan = plan
 	}
@@ -164,13 +189,13 @@ func (g *grader) plan(ctx context.Context, problem *Problem) (*execution.GoldenP
 // key identifies an answer in its file.
 func (g *Grade) key() string { return fmt.Sprintf("%s\x00%d\x00%s", g.ID, g.Answer, g.Code) }
 
-// run grades each answer of feed and calls emit with the grades in the answers'
+// Run grades each answer of feed and calls emit with the grades in the answers'
 // order. The problem of each answer is known.
-func (g *grader) run(ctx context.Context, feed func(each func(Answer) error) error, emit func(*Grade) error) error {
+func (g *Grader) Run(ctx context.Context, feed func(each func(Answer) error) error, emit func(*Grade) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	ordered := make(chan chan *Grade, 2*g.workers)
+	ordered := make(chan chan *Grade, 2*g.Workers)
 	var working errgroup.Group
-	working.SetLimit(2 * g.workers) // one runs, one has its tests parsed
+	working.SetLimit(2 * g.Workers) // one runs, one has its tests parsed
 	group.Go(func() error {
 		defer close(ordered)
 		defer func() { _ = working.Wait() }() // its work returns no errors
@@ -187,7 +212,7 @@ func (g *grader) run(ctx context.Context, feed func(each func(Answer) error) err
 				return ctx.Err()
 			}
 			working.Go(func() error {
-				g.grade(ctx, g.problems[answer.ID], answer.Code, grade)
+				g.grade(ctx, g.Problems[answer.ID], answer.Code, grade)
 				result <- grade
 				return nil
 			})
@@ -214,13 +239,13 @@ func (g *grader) run(ctx context.Context, feed func(each func(Answer) error) err
 }
 
 // grade fills in the results of the problem's tests.
-func (g *grader) grade(ctx context.Context, problem *Problem, code string, grade *Grade) {
+func (g *Grader) grade(ctx context.Context, problem *Problem, code string, grade *Grade) {
 	plan, err := g.plan(ctx, problem)
 	if err != nil {
 		grade.Failure = sandbox.Clip(err.Error())
 		return
 	}
-	report, verdicts, err := g.executor.GradeWithReport(ctx, sandbox.Program{Code: code, EntryPoint: problem.EntryPoint}, plan)
+	report, verdicts, err := g.Executor.GradeWithReport(ctx, sandbox.Program{Code: code, EntryPoint: problem.EntryPoint}, plan)
 	if err != nil {
 		grade.Failure = sandbox.Clip(err.Error())
 		return
@@ -234,8 +259,8 @@ func (g *grader) grade(ctx context.Context, problem *Problem, code string, grade
 	grade.PassRate = float64(grade.Passed) / float64(len(verdicts))
 }
 
-// firstReason says why an answer is not solved.
-func (g *Grade) firstReason() string {
+// FirstReason says why an answer is not solved.
+func (g *Grade) FirstReason() string {
 	switch {
 	case g.Failure != "":
 		return "sandbox: " + g.Failure

@@ -1,0 +1,78 @@
+package evalplus
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"codea1/consumers/execution"
+	"codea1/consumers/execution/grading"
+	"codea1/events"
+)
+
+// Grade grades the samples of tasks, several at a time, and calls emit with the
+// grades of each task that has samples, in the order of the tasks.
+func Grade(ctx context.Context, x *execution.Executor, workers int, tasks []*Task, samples map[string][]string, emit func(*Task, []*grading.Grade) error) error {
+	problems := make(map[string]*grading.Problem, len(tasks))
+	byID := make(map[string]*Task, len(tasks))
+	for _, t := range tasks {
+		byID[t.ID] = t
+		problems[t.ID] = &grading.Problem{
+			ID: t.ID, EntryPoint: t.EntryPoint, Solution: t.Solution(),
+			Make: func(ctx context.Context, p *grading.Problem) error {
+				made, err := t.Problem(ctx, x)
+				if err == nil {
+					p.Tests, p.Atol = made.Tests, made.Atol
+				}
+				return err
+			},
+		}
+	}
+	feed := func(each func(grading.Answer) error) error {
+		for _, t := range tasks {
+			for _, code := range samples[t.ID] {
+				if err := each(grading.Answer{ID: t.ID, Code: code}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	var grades []*grading.Grade // of one task
+	return grading.NewGrader(x, workers, problems).Run(ctx, feed, func(g *grading.Grade) error {
+		grades = append(grades, g)
+		if len(grades) < len(samples[g.ID]) {
+			return nil
+		}
+		problems[g.ID].Forget()
+		all := grades
+		grades = nil
+		return emit(byID[g.ID], all)
+	})
+}
+
+// Passed reports whether an answer passes the base tests, and whether it also passes
+// the plus tests.
+func (t *Task) Passed(loads bool, verdicts []events.GoldenVerdict) (base, plus bool) {
+	first := len(verdicts)
+	for i := range verdicts {
+		if verdicts[i].Verdict != events.VerdictPass {
+			first = i
+			break
+		}
+	}
+	loads = loads && len(verdicts) == len(t.base)+len(t.plus)
+	return loads && first >= len(t.base), loads && first == len(verdicts)
+}
+
+// Behaviour returns a text that two answers share if every test ended in the same way
+// for both, with the same value where it is not the expected one.
+func Behaviour(loads bool, verdicts []events.GoldenVerdict) string {
+	hash := sha256.New()
+	fmt.Fprintln(hash, loads)
+	for _, v := range verdicts {
+		fmt.Fprintf(hash, "%s %q\n", v.Verdict, v.Detail)
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:8])
+}
