@@ -20,7 +20,9 @@ type engine interface {
 // openEngine opens a checkpoint directory with the engine of the settings.
 func openEngine(ctx context.Context, flags *gpuworker.EngineFlags, dir string, logger *slog.Logger) (engine, error) {
 	if flags.Engine == gpuworker.EngineTorch {
-		return torch.Start(ctx, torch.Options{Python: flags.TorchPython, Dir: dir, Device: flags.Device, Logger: logger})
+		return torch.Start(ctx, torch.Options{
+			Python: flags.TorchPython, Dir: dir, Device: flags.Device, OptimizerState: flags.OptimizerState, Reference: flags.Reference, Logger: logger,
+		})
 	}
 	return tiny.Open(dir)
 }

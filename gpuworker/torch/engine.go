@@ -71,7 +71,9 @@ func (e *Engine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := c.call(ctx, opOpen, request{"dir": e.dir, "device": e.options.Device})
+	a, err := c.call(ctx, opOpen, request{
+		"dir": e.dir, "device": e.options.Device, "optimizer_state": e.options.OptimizerState, "reference": e.options.Reference,
+	})
 	if err == nil && e.sampled != "" {
 		_, err = c.call(ctx, opLoadWeights, request{"dir": e.sampled})
 	}

@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 )
@@ -13,6 +14,11 @@ type Options struct {
 	Dir string
 	// Device is auto, cpu, cuda or cuda:N. Empty: auto.
 	Device string
+	// OptimizerState says where AdamW's moments and the float32 weights are: device,
+	// cpu, or 8bit (moments in 8 bits on the device). Empty: device.
+	OptimizerState string
+	// Reference says where the reference model is: device or cpu. Empty: device.
+	Reference string
 	// Silence is how long the child may send nothing before it counts as hung and
 	// is killed. It sends a frame each second. Default 5 minutes: a machine
 	// that swaps stops a process for minutes.
@@ -36,6 +42,7 @@ type Options struct {
 const (
 	DefaultPython  = "python3"
 	DefaultDevice  = "auto"
+	onDevice       = "device"
 	defaultSilence = 5 * time.Minute
 	defaultStart   = 20 * time.Minute
 	defaultDeaths  = 5
@@ -52,6 +59,8 @@ func (o Options) withDefaults() Options {
 	if o.Device == "" {
 		o.Device = DefaultDevice
 	}
+	o.OptimizerState = cmp.Or(o.OptimizerState, onDevice)
+	o.Reference = cmp.Or(o.Reference, onDevice)
 	for _, d := range []struct {
 		value     *time.Duration
 		byDefault time.Duration

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from .chat import Chat
 from .errors import BadRequest, Diverged, Mismatch, MissingCheckpoint, NoReference, OutOfMemory
 from .learning import Learner, Sequence, UpdateConfig, UpdateStats
 from .model import Config, Model
+from .optimizer import KINDS
 from .sampling import Completion, Params, Request, Sampler
 
 Cancelled = Callable[[], bool]
@@ -48,9 +50,25 @@ def choose_device(name: str) -> str:
     return name
 
 
+@dataclass(frozen=True)
+class Options:
+    """Where training keeps what the device has no room for."""
+
+    optimizer_state: str = "device"  # one of optimizer.KINDS
+    reference: str = "device"  # or "cpu"
+
+    def check(self) -> None:
+        if self.optimizer_state not in KINDS:
+            raise BadRequest(f"optimizer state {self.optimizer_state!r} is unknown; want one of {', '.join(KINDS)}")
+        if self.reference not in ("device", "cpu"):
+            raise BadRequest(f"place of the reference model {self.reference!r} is unknown; want device or cpu")
+
+
 class Engine:
-    def __init__(self, directory: Path, device: str = "auto", dtype: torch.dtype | None = None) -> None:
+    def __init__(self, directory: Path, device: str = "auto", dtype: torch.dtype | None = None, options: Options | None = None) -> None:
         """Opens a checkpoint. The type of the weights is float32 on the CPU and bfloat16 on a GPU, unless dtype is given."""
+        self._options = options or Options()
+        self._options.check()
         checkpoint.require(directory)
         self.device = choose_device(device)
         self.dtype = dtype or (torch.float32 if self.device == "cpu" else torch.bfloat16)
@@ -156,7 +174,7 @@ class Engine:
         learner = self._ready_learner()
         return self._fitting(
             "log-probs",
-            lambda: learner.log_probs(model, sequences, temperature, cancelled=cancelled),
+            lambda: learner.log_probs(model.moved(self.device), sequences, temperature, cancelled=cancelled),
             lambda: self._halve_micro_tokens(learner, sequences),
         )
 
@@ -210,16 +228,21 @@ class Engine:
 
     def load_reference(self, directory: Path) -> None:
         self._require_same(directory)
-        if self._reference is None:
+        if self._reference is not None:
+            with _mismatch(directory):
+                self._reference.load_tensors(directory)
+            return
+        if self._options.reference == "device":
             self._reference = self._read(directory)
             return
-        with _mismatch(directory):
-            self._reference.load_tensors(directory)
+        self._reference = self._read(directory, "cpu")
+        if self.device != "cpu":
+            self._reference.pin()
 
     def _ready_learner(self) -> Learner:
         self._release()
         if self._learner is None:
-            self._learner = Learner(self._model)
+            self._learner = Learner(self._model, optimizer_state=self._options.optimizer_state)
         return self._learner
 
     def _halve_micro_tokens(self, learner: Learner, sequences: list[Sequence]) -> str | None:
@@ -236,9 +259,9 @@ class Engine:
         checkpoint.require(directory)
         checkpoint.require_same(directory, self._json, self._carried[checkpoint.TOKENIZER])
 
-    def _read(self, directory: Path) -> Model:
+    def _read(self, directory: Path, device: str | None = None) -> Model:
         with _mismatch(directory):
-            return Model.load(directory, device=self.device, dtype=self.dtype)
+            return Model.load(directory, device=device or self.device, dtype=self.dtype)
 
     @contextmanager
     def _replacing(self) -> Iterator[None]:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
+from . import optimizer
 from .errors import BadRequest, Cancelled, Diverged
 from .layers import Packed, hidden_states
 from .losses import Sums, Targets, UpdateConfig, UpdateStats, loss_gradients, score_hidden
@@ -40,8 +40,8 @@ class Learner:
     same weights bit for bit.
     """
 
-    def __init__(self, model: Model, *, micro_tokens: int | None = None, recompute_every: int = 0) -> None:
-        """Create a learner.
+    def __init__(self, model: Model, *, micro_tokens: int | None = None, recompute_every: int = 0, optimizer_state: str = "device") -> None:
+        """Create a learner. optimizer_state is one of optimizer.KINDS.
 
         micro_tokens bounds the packed tokens of one forward and backward pass, by default what fits in the
         device's memory. recompute_every n > 0 recomputes the activations of every n-th layer.
@@ -51,8 +51,8 @@ class Learner:
         self._micro_tokens = micro_tokens
         self._compiled = model.device.type == "cuda"
         self._wide = torch.float64 if model.dtype == torch.float64 else torch.float32
-        self._optimizer: torch.optim.AdamW | None = None
-        self._masters: list[torch.Tensor] = []
+        self._kind = optimizer.KINDS[optimizer_state]
+        self._optimizer: optimizer.AdamW | None = None
         self._gradients: list[torch.Tensor] = []
 
     @property
@@ -134,49 +134,47 @@ class Learner:
         The names are "step", and "m." and "v." and, where the model is not
         float32, "master." with the Hugging Face name of a weight.
         """
-        if self._optimizer is None or not self._optimizer.state:
+        if self._optimizer is None or not self._optimizer.steps:
             return None
-        out: dict[str, torch.Tensor] = {}
-        for name, (i, first, rows) in self._places().items():
-            state = self._optimizer.state[self._masters[i]]
-            out["m." + name] = state["exp_avg"].narrow(0, first, rows)
-            out["v." + name] = state["exp_avg_sq"].narrow(0, first, rows)
-            if self._masters[i].dtype != self.model.dtype:
-                out["master." + name] = self._masters[i].detach().narrow(0, first, rows)
-            out["step"] = state["step"].reshape(1).to(torch.int64)
+        out = {"step": torch.tensor([self._optimizer.steps])}
+        for i, names in self._names().items():
+            moments, master = self._optimizer.moments(i), self._optimizer.masters[i]
+            for name, first, rows in names:
+                for kind, moment in zip(("m.", "v."), moments, strict=True):
+                    out[kind + name] = moment.narrow(0, first, rows)
+                if master.dtype != self.model.dtype:
+                    out["master." + name] = master.narrow(0, first, rows)
         return out
 
     @torch.no_grad()
     def load_optimizer(self, tensors: dict[str, torch.Tensor] | None) -> None:
         """Replace the optimizer state, after the model's weights were loaded. None starts a new one."""
-        self._optimizer, self._masters, self._gradients = None, [], []
+        self._optimizer, self._gradients = None, []
         if tensors is None:
             return
-        self._make_optimizer()
-        assert self._optimizer is not None
-        places = self._places()
-        wanted = {f"{kind}.{name}" for name in places for kind in ("m", "v")} | {"step"}
+        wanted = {f"{kind}.{name}" for name in self._places() for kind in ("m", "v")} | {"step"}
         if missing := sorted(wanted - tensors.keys()):
-            self._optimizer = None
             raise ValueError(f"the optimizer state lacks {missing[0]}")
-        for master in self._masters:
-            self._optimizer.state[master] = {
-                "step": torch.tensor(float(tensors["step"]), device=master.device),
-                "exp_avg": torch.zeros_like(master),
-                "exp_avg_sq": torch.zeros_like(master),
-            }
-        for name, (i, first, rows) in places.items():
-            master = self._masters[i]
-            state = self._optimizer.state[master]
-            state["exp_avg"].narrow(0, first, rows).copy_(tensors["m." + name])
-            state["exp_avg_sq"].narrow(0, first, rows).copy_(tensors["v." + name])
-            if "master." + name in tensors:
-                master.detach().narrow(0, first, rows).copy_(tensors["master." + name])
+        made = self._make_optimizer()
+        for i, names in self._names().items():
+            first, second = (torch.cat([tensors[kind + name] for name, _, _ in names]) for kind in ("m.", "v."))
+            made.set_moments(i, first, second)
+            for name, row, rows in names:
+                if "master." + name in tensors:
+                    made.masters[i].narrow(0, row, rows).copy_(tensors["master." + name])
+        made.steps = int(tensors["step"])
 
     def _places(self) -> dict[str, tuple[int, int, int]]:
         """Map each Hugging Face name to the index of a parameter, its first row and its rows."""
         index = {id(p): i for i, p in enumerate(self.model.parameters())}
         return {name: (index[id(p)], first, rows) for name, (p, first, rows) in self.model.places().items()}
+
+    def _names(self) -> dict[int, list[tuple[str, int, int]]]:
+        """Map the index of each parameter to the Hugging Face names in it, each with its first row and rows."""
+        out: dict[int, list[tuple[str, int, int]]] = {}
+        for name, (i, first, rows) in self._places().items():
+            out.setdefault(i, []).append((name, first, rows))
+        return out
 
     def _batches(self, sequences: SequenceOf[Sequence]) -> list[list[int]]:
         """Split the indices of sequences, in order, into packs of at most micro_tokens."""
@@ -241,20 +239,13 @@ class Learner:
                     total.add_(parameter.grad)
                     parameter.grad = None
 
-    def _make_optimizer(self) -> None:
+    def _make_optimizer(self) -> optimizer.AdamW:
         parameters = list(self.model.parameters())
         if not self._gradients:
             self._gradients = [torch.zeros_like(p, dtype=self._wide, requires_grad=False) for p in parameters]
-        if self._optimizer is not None:
-            return
-        if self.model.dtype == self._wide:
-            self._masters = [p.detach() for p in parameters]
-        else:
-            self._masters = [p.detach().to(self._wide) for p in parameters]
-        matrices = [m for m in self._masters if m.dim() == 2]
-        others = [m for m in self._masters if m.dim() != 2]
-        groups: list[dict[str, Any]] = [{"params": matrices}, {"params": others}]
-        self._optimizer = torch.optim.AdamW(groups, fused=True)
+        if self._optimizer is None:
+            self._optimizer = self._kind(parameters, self._wide)
+        return self._optimizer
 
     @torch.no_grad()
     def _clip(self, config: UpdateConfig) -> float:
@@ -269,18 +260,7 @@ class Learner:
 
     @torch.no_grad()
     def _step(self, config: UpdateConfig) -> None:
-        assert self._optimizer is not None
-        for i, group in enumerate(self._optimizer.param_groups):
-            group["lr"], group["eps"] = config.learning_rate, config.epsilon
-            group["betas"] = (config.beta1, config.beta2)
-            group["weight_decay"] = config.weight_decay if i == 0 else 0.0
-        for master, gradient in zip(self._masters, self._gradients, strict=True):
-            master.grad = gradient
-        self._optimizer.step()
-        for master in self._masters:
-            master.grad = None
-        if self.model.dtype != self._wide:
-            torch._foreach_copy_(list(self.model.parameters()), self._masters)
+        self._make_optimizer().step(self._gradients, config)
 
     def _clear(self) -> None:
         for parameter in self.model.parameters():
@@ -301,7 +281,7 @@ class Learner:
         free += torch.cuda.memory_reserved(self.model.device) - torch.cuda.memory_allocated(self.model.device)
         parameters = sum(p.numel() for p in self.model.parameters())
         if self._optimizer is None:
-            free -= 16 * parameters
+            free -= (4 + self._kind.state_bytes) * parameters
         elif not self._gradients:
             free -= 4 * parameters
         free -= 2 * parameters + 6 * 4096 * c.vocabulary

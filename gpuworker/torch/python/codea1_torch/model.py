@@ -61,6 +61,20 @@ class Model(nn.Module):
         model.load_tensors(directory)
         return model
 
+    def moved(self, device: torch.device | str) -> Model:
+        """Return a model on a device. It shares the weights that are there already."""
+        device = torch.device(device)
+        if device.type == self.device.type:
+            return self
+        there = Model(self.config, device="meta", dtype=self.dtype)
+        there.load_state_dict({n: t.to(device, non_blocking=True) for n, t in self.state_dict().items()}, assign=True)
+        return there
+
+    def pin(self) -> None:
+        """Move the weights into pinned memory, which is copied to a GPU faster."""
+        for parameter in self.parameters():
+            parameter.data = parameter.data.pin_memory()
+
     @property
     def head(self) -> torch.Tensor:
         """The output projection, [vocabulary, hidden]."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .engine import Engine
+from .engine import Engine, Options
 from .errors import BadRequest
 from .learning import Sequence, UpdateConfig
 from .protocol import Frame, pack, pack_ragged, unpack, unpack_ragged
@@ -35,7 +35,8 @@ class Operations:
     def open(self, frame: Frame, call: Call) -> Frame:
         if self._opened is not None:
             raise BadRequest("a checkpoint is open already")
-        self._opened = engine = Engine(_directory(frame), _field(frame, "device", str))
+        options = Options(optimizer_state=_field(frame, "optimizer_state", str), reference=_field(frame, "reference", str))
+        self._opened = engine = Engine(_directory(frame), _field(frame, "device", str), options=options)
         return {
             "device": engine.device,
             "dtype": str(engine.dtype).removeprefix("torch."),

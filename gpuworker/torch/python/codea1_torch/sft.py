@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, type=Path, help="checkpoint directory to write; it must not exist")
     parser.add_argument("--new-weights", type=int, metavar="SEED", help="draw new weights of the checkpoint's shape")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--optimizer-state", default="device", help="device, cpu or 8bit; see the setting of codea1 train")
     parser.add_argument("--epochs", type=int, default=3, help="passes over the data")
     parser.add_argument("--batch-tokens", type=int, default=16384, help="tokens of an optimizer step, with the prompts")
     parser.add_argument("--lr", type=float, default=1e-5, help="peak learning rate")
@@ -143,11 +144,11 @@ def main(flags: argparse.Namespace) -> None:
 
     # These imports take seconds; a mistake above costs none of them.
     from . import checkpoint, logs
-    from .engine import Engine
+    from .engine import Engine, Options
     from .start import resolve
 
     logs.to_standard_error()
-    engine = Engine(resolve(flags.start), flags.device)
+    engine = Engine(resolve(flags.start), flags.device, options=Options(optimizer_state=flags.optimizer_state))
     if flags.new_weights is not None:
         engine.initialize(flags.new_weights)
     sequences = encode(engine, rows)

@@ -8,7 +8,7 @@ import torch
 from shipped import TEST
 
 from codea1_torch import checkpoint
-from codea1_torch.engine import Engine, choose_device
+from codea1_torch.engine import Engine, Options, choose_device
 from codea1_torch.errors import BadRequest, Diverged, Mismatch, MissingCheckpoint, NoReference, OutOfMemory, PromptTooLong
 from codea1_torch.learning import Sequence, UpdateConfig, UpdateStats
 from codea1_torch.sampling import Params, Request
@@ -102,6 +102,58 @@ def test_a_deleted_checkpoint_is_not_sampled_from(tmp_path: Path) -> None:
     shutil.copyfile(TEST / "model.safetensors", start / "model.safetensors")
     with pytest.raises(MissingCheckpoint, match="another checkpoint"):
         go(engine)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "8bit"])
+def test_optimizer_state_elsewhere_continues_from_a_checkpoint(tmp_path: Path, device: str, kind: str) -> None:
+    options = Options(optimizer_state=kind)
+    through, resumed = Engine(TEST, device, options=options), Engine(TEST, device, options=options)
+    _, sequences = go(through)
+    for name in ("middle", "through", "resumed", "plain"):
+        (tmp_path / name).mkdir()
+    through.update(sequences, CONFIG, lambda: False)
+    through.save(tmp_path / "middle")
+    resumed.load(tmp_path / "middle")
+    for engine, name in ((through, "through"), (resumed, "resumed")):
+        engine.update(sequences, CONFIG, lambda: False)
+        engine.save(tmp_path / name)
+    plain = Engine(TEST, device)
+    plain.load(tmp_path / "middle")  # every kind reads the files of the others
+    plain.update(sequences, CONFIG, lambda: False)
+    plain.save(tmp_path / "plain")
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        through_bytes = (tmp_path / "through" / name).read_bytes()
+        assert through_bytes == (tmp_path / "resumed" / name).read_bytes(), name
+        exact = kind == "cpu" or name == "model.safetensors"  # the moments that a step starts from are the same
+        assert (through_bytes == (tmp_path / "plain" / name).read_bytes()) == exact, name
+
+
+def test_a_reference_in_main_memory_gives_the_same_log_probs(tmp_path: Path, device: str) -> None:
+    here, away = Engine(TEST, device), Engine(TEST, device, options=Options(reference="cpu"))
+    _, sequences = go(here)
+    for engine in (here, away):
+        engine.load_reference(TEST)
+        engine.update(sequences, CONFIG, lambda: False)  # does not move the reference
+    assert away._reference is not None and away._reference.device.type == "cpu"
+    found = [engine.log_probs(True, sequences, 1.0, lambda: False) for engine in (here, away)]
+    assert found[0] == found[1] != away.log_probs(False, sequences, 1.0, lambda: False)
+    (tmp_path / "moved").mkdir()
+    away.save(tmp_path / "moved")
+    away.load_reference(tmp_path / "moved")  # into the memory of the one before
+    assert away.log_probs(True, sequences, 1.0, lambda: False) == away.log_probs(False, sequences, 1.0, lambda: False)
+
+
+def test_moved_weights_are_those_of_the_model() -> None:
+    engine = Engine(TEST, "cpu")
+    assert engine._model.moved("cpu") is engine._model
+    there = engine._model.moved("meta")
+    assert there.device.type == "meta" and there.state_dict().keys() == engine._model.state_dict().keys()
+
+
+@pytest.mark.parametrize("options", [Options(optimizer_state="disk"), Options(reference="gpu")])
+def test_unknown_places_are_refused(options: Options) -> None:
+    with pytest.raises(BadRequest, match="unknown"):
+        Engine(TEST, "cpu", options=options)
 
 
 class Full:
