@@ -69,7 +69,8 @@ type Learner interface {
 	// AdamW step.
 	Update(ctx context.Context, sequences []Sequence, config UpdateConfig) (UpdateStats, error)
 	// Save writes weights, tokenizer, configuration and optimizer state into
-	// dir, which exists and is empty. The caller renames dir afterwards.
+	// dir, which exists and is empty. The caller flushes the files to disk and
+	// renames dir afterwards.
 	Save(ctx context.Context, dir string) error
 	// Load reads a directory that Save wrote. If it has no optimizer state, as
 	// a plain Hugging Face checkpoint, the optimizer starts fresh.

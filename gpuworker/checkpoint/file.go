@@ -8,6 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // fileSHA256 returns the SHA-256 of a file in hex. It stops when ctx ends.
@@ -29,6 +33,31 @@ func fileSHA256(ctx context.Context, path string) (sum string, err error) {
 			return "", err
 		}
 	}
+}
+
+// fileSums returns the SHA-256 of files of a directory by their names.
+func fileSums(ctx context.Context, dir string, names []string) (map[string]string, error) {
+	var mu sync.Mutex
+	sums := make(map[string]string, len(names))
+	err := eachFile(names, func(name string) error {
+		sum, err := fileSHA256(ctx, filepath.Join(dir, name))
+		mu.Lock()
+		defer mu.Unlock()
+		sums[name] = sum
+		return err
+	})
+	return sums, err
+}
+
+// eachFile calls do with each file, with several at a time: one of them is usually
+// larger than the others together.
+func eachFile(files []string, do func(file string) error) error {
+	var g errgroup.Group
+	g.SetLimit(4)
+	for _, file := range files {
+		g.Go(func() error { return do(file) })
+	}
+	return g.Wait()
 }
 
 func readLimited(path string, most int64) ([]byte, error) {

@@ -1,13 +1,17 @@
 package checkpoint
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,20 +23,8 @@ const (
 // seal adds trainer.json and SHA256SUMS, in the format of sha256sum, to a
 // directory and flushes it to disk. It sets r.WeightsSHA256.
 func seal(ctx context.Context, r *Record, dir string) error {
-	var err error
-	if r.WeightsSHA256, err = fileSHA256(ctx, filepath.Join(dir, weightsFile)); err != nil {
-		return err
-	}
-	raw, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, trainerFile), append(raw, '\n'), 0o644); err != nil {
-		return err
-	}
-	var sums strings.Builder
-	var paths []string
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	var names, paths []string // of the files; of all files and directories
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -40,30 +32,43 @@ func seal(ctx context.Context, r *Record, dir string) error {
 		if e.IsDir() {
 			return nil
 		}
-		sum, err := fileSHA256(ctx, path)
-		if err != nil {
-			return err
-		}
 		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&sums, "%s  %s\n", sum, name)
-		return nil
+		names = append(names, name)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(dir, sumsFile)
-	if err := os.WriteFile(file, []byte(sums.String()), 0o644); err != nil {
+	// The disk writes while the sums are computed. Both take most of the time of a
+	// version.
+	flushing := make(chan error, 1)
+	go func() { flushing <- eachFile(paths, syncPath) }()
+	sums, err := fileSums(ctx, dir, names)
+	if err := errors.Join(err, <-flushing); err != nil {
 		return err
 	}
-	for _, path := range append(paths, file, dir) {
-		if err := syncPath(path); err != nil {
+	r.WeightsSHA256 = sums[weightsFile]
+	if r.WeightsSHA256 == "" {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, weightsFile), fs.ErrNotExist)
+	}
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	raw = append(raw, '\n')
+	names = append(names, trainerFile)
+	sums[trainerFile] = fmt.Sprintf("%x", sha256.Sum256(raw))
+	slices.Sort(names)
+	var list strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&list, "%s  %s\n", sums[name], name)
+	}
+	for name, text := range map[string][]byte{trainerFile: raw, sumsFile: []byte(list.String())} {
+		if err := writeFile(filepath.Join(dir, name), io.NopCloser(bytes.NewReader(text))); err != nil {
 			return err
 		}
 	}
-	return nil
+	return syncPath(dir)
 }
 
 // Read compares every file of a version with SHA256SUMS and returns its
@@ -96,27 +101,34 @@ func verify(ctx context.Context, dir string) error {
 	if err != nil {
 		return corrupt(dir, sumsFile, "cannot be read: "+err.Error())
 	}
-	listed := map[string]bool{}
+	listed := map[string]string{} // name to sum
 	for line := range strings.Lines(string(raw)) {
 		want, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
 		if !ok || len(want) != 2*sha256.Size || !filepath.IsLocal(name) {
 			return corrupt(dir, sumsFile, "is malformed")
 		}
-		have, err := fileSHA256(ctx, filepath.Join(dir, name))
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			return corrupt(dir, name, "cannot be read: "+err.Error())
-		}
-		if have != want {
-			return corrupt(dir, name, fmt.Sprintf("has SHA-256 %.12s..., but %s says %.12s...", have, sumsFile, want))
-		}
-		listed[name] = true
+		listed[name] = want
 	}
 	for _, name := range []string{weightsFile, trainerFile} {
-		if !listed[name] {
+		if listed[name] == "" {
 			return corrupt(dir, sumsFile, "does not list "+name)
+		}
+	}
+	names := slices.Sorted(maps.Keys(listed))
+	have, err := fileSums(ctx, dir, names)
+	var unreadable *fs.PathError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &unreadable):
+		name, _ := filepath.Rel(dir, unreadable.Path)
+		return corrupt(dir, name, "cannot be read: "+err.Error())
+	case err != nil:
+		return err
+	}
+	for _, name := range names {
+		if have[name] != listed[name] {
+			return corrupt(dir, name, fmt.Sprintf("has SHA-256 %.12s..., but %s says %.12s...", have[name], sumsFile, listed[name]))
 		}
 	}
 	return nil

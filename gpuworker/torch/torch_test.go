@@ -54,8 +54,7 @@ var shape = qwen2.Config{
 	RopeTheta: 10000, NormEpsilon: 1e-6, TieEmbeddings: true, InitStd: 0.3,
 }
 
-// small returns the directory of a checkpoint with small random weights.
-func small(t testing.TB) string {
+func smallTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	t.Helper()
 	text, err := os.ReadFile("../tiny/tokenizer/testdata/tokenizer.json")
 	if err != nil {
@@ -65,7 +64,13 @@ func small(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := tiny.New(shape, tok, 1)
+	return tok
+}
+
+// small returns the directory of a checkpoint with small random weights.
+func small(t testing.TB) string {
+	t.Helper()
+	e, err := tiny.New(shape, smallTokenizer(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

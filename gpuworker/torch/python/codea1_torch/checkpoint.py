@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -156,33 +157,36 @@ def write(
     config: dict[str, object],
     carried: dict[str, bytes],
     written: Callable[[int], None] = lambda files: None,
+    flush: bool = True,
 ) -> None:
-    """Writes a checkpoint into an empty directory and flushes it to disk. The caller renames the directory."""
+    """Writes a checkpoint into an empty directory. The caller renames the directory.
+
+    Without flush, the caller flushes the files to disk as well.
+    """
+    weights = dict(tensors)
+    changed = {key: value for key, value in config.items() if key not in ("torch_dtype", "dtype")}
+    changed["torch_dtype"] = str(next(iter(weights.values())).dtype).removeprefix("torch.")
     files = 0
-    for name, text in carried.items():
-        _write_text(directory / name, text)
+    for name, text in {**carried, CONFIG: (json.dumps(changed, indent=2) + "\n").encode()}.items():
+        _write_text(directory / name, text, flush)
         files += 1
         written(files)
-    weights = {name: _stored(tensor) for name, tensor in tensors}
-    dtype = str(next(iter(weights.values())).dtype).removeprefix("torch.")
-    changed = {key: value for key, value in config.items() if key not in ("torch_dtype", "dtype")}
-    changed["torch_dtype"] = dtype
-    _write_text(directory / CONFIG, (json.dumps(changed, indent=2) + "\n").encode())
-    files += 1
-    written(files)
-    _write_tensors(directory / WEIGHTS, weights, {"format": "pt"})
-    files += 1
-    written(files)
+    large = [(WEIGHTS, weights, {"format": "pt"})]
     if optimizer is not None:
         # The embedded engine reads the optimizer's file, but has no masters.
-        masters = {name: _stored(tensor) for name, tensor in optimizer.items() if name.startswith(_MASTER)}
-        state = {n: _stored(t) for n, t in optimizer.items() if n != _STEP and n not in masters}
-        _write_tensors(directory / OPTIMIZER, state, {_STEP: str(int(optimizer[_STEP].item()))})
+        masters = {name: tensor for name, tensor in optimizer.items() if name.startswith(_MASTER)}
+        state = {n: t for n, t in optimizer.items() if n != _STEP and n not in masters}
+        large.append((OPTIMIZER, state, {_STEP: str(int(optimizer[_STEP].item()))}))
         if masters:
-            _write_tensors(directory / MASTERS, masters, {"format": "pt"})
-        files += 1
-        written(files)
-    _sync(directory)
+            large.append((MASTERS, masters, {"format": "pt"}))
+    # Copies from a device and writes release the interpreter's lock, so the files are written side by side.
+    with ThreadPoolExecutor(len(large)) as pool:
+        for done in as_completed([pool.submit(_write_tensors, directory / name, part, about, flush) for name, part, about in large]):
+            done.result()
+            files += 1
+            written(files)
+    if flush:
+        _sync(directory)
 
 
 def read_optimizer(directory: Path) -> Tensors | None:
@@ -213,7 +217,7 @@ def prepare(source: Path, directory: Path) -> None:
         merged: Tensors = {}
         for path in weight_files(source):
             merged.update(_read_tensors(path)[0])
-        _write_tensors(directory / WEIGHTS, merged, {"format": "pt"})
+        _write_tensors(directory / WEIGHTS, merged, {"format": "pt"}, flush=True)
     _sync(directory)
 
 
@@ -245,16 +249,18 @@ def _read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
         raise Mismatch(f"{path} is damaged: {error}") from error
 
 
-def _write_tensors(path: Path, tensors: Tensors, metadata: dict[str, str]) -> None:
-    save_file(tensors, path, metadata=metadata)
-    _sync(path)
+def _write_tensors(path: Path, tensors: Tensors, metadata: dict[str, str], flush: bool) -> None:
+    save_file({name: _stored(tensor) for name, tensor in tensors.items()}, path, metadata=metadata)
+    if flush:
+        _sync(path)
 
 
-def _write_text(path: Path, text: bytes) -> None:
+def _write_text(path: Path, text: bytes, flush: bool = True) -> None:
     with open(path, "xb") as file:
         file.write(text)
         file.flush()
-        os.fsync(file.fileno())
+        if flush:
+            os.fsync(file.fileno())
 
 
 def _sync(path: Path) -> None:

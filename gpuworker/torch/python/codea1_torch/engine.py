@@ -199,7 +199,7 @@ class Engine:
 
     def save(self, directory: Path, progress: Callable[[int], None] = lambda files: None) -> None:
         optimizer = self._learner.optimizer_tensors() if self._learner else None
-        checkpoint.write(directory, self._model.tensors(), optimizer, self._json, self._carried, progress)
+        checkpoint.write(directory, self._model.tensors(), optimizer, self._json, self._carried, progress, flush=False)
         self._holds = checkpoint.identity(directory)
 
     def export(self, directory: Path) -> None:
