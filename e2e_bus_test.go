@@ -24,12 +24,10 @@ type broker interface {
 	// flags returns the flags of a process that joins the server as a stage or as
 	// the operator.
 	flags(t *testing.T, user string) []string
-	// kill ends the server as a power cut would.
+	// kill ends the server as a power cut would. It stays away until start.
 	kill(t *testing.T)
 	// start starts the server again.
 	start(t *testing.T)
-	// staysAway reports whether a killed server stays away until start.
-	staysAway() bool
 }
 
 // restart makes an outage of that length.
@@ -154,9 +152,6 @@ func (b *natsBroker) kill(t *testing.T) {
 		b.command = nil
 	}
 }
-
-// staysAway implements broker.
-func (*natsBroker) staysAway() bool { return true }
 
 // tokenFile returns a file with the token of the server.
 func (b *natsBroker) tokenFile(t *testing.T) string {

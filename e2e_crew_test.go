@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/attempt"
 )
 
 // crew is a run with separate processes for every stage. A process that dies is
@@ -189,23 +190,23 @@ func (c *crew) tap(see func(n int, m *events.Message)) {
 		c.t.Fatal(err)
 	}
 	defer bus.Close()
-	reader, err := bus.Read(ctx, events.ReadConfig{Run: c.run})
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	var tapping sync.WaitGroup
 	defer tapping.Wait()
 	tapping.Go(func() {
-		for n := 1; ; n++ {
-			m, _, err := reader.Next(ctx)
-			if ctx.Err() != nil {
-				return
+		// A reader would create the run, without the settings of the recorder.
+		err := attempt.AwaitRun(ctx, bus, c.run, slog.New(slog.DiscardHandler))
+		var reader events.Reader
+		if err == nil {
+			reader, err = bus.Read(ctx, events.ReadConfig{Run: c.run})
+		}
+		var m events.Message
+		for n := 1; err == nil; n++ {
+			if m, _, err = reader.Next(ctx); err == nil {
+				see(n, &m)
 			}
-			if err != nil {
-				c.t.Errorf("tap: %v", err)
-				return
-			}
-			see(n, &m)
+		}
+		if ctx.Err() == nil {
+			c.t.Errorf("tap: %v", err)
 		}
 	})
 	c.wait()

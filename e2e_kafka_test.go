@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,10 +33,23 @@ func startKafka(t *testing.T) *kafkaBroker {
 	return b
 }
 
+// hold is the file that keeps the script of a real broker from starting it again.
+func hold() string { return filepath.Join(filepath.Dir(os.Getenv("CODEA1_KAFKA_PIDFILE")), "hold") }
+
 // start implements broker. A real one is started again by its script.
 func (b *kafkaBroker) start(t *testing.T) {
 	t.Helper()
 	if b.dir == "" {
+		if err := os.Remove(hold()); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		eventually(t, "the broker accepts connections", func() bool {
+			conn, err := net.Dial("tcp", b.address)
+			if err == nil {
+				_ = conn.Close()
+			}
+			return err == nil
+		})
 		return
 	}
 	options := []kfake.Opt{kfake.NumBrokers(1), kfake.DataDir(b.dir)}
@@ -61,15 +75,15 @@ func (b *kafkaBroker) flags(*testing.T, string) []string {
 	return []string{"--bus", connect.KafkaScheme + b.address}
 }
 
-// staysAway implements broker.
-func (b *kafkaBroker) staysAway() bool { return b.fake != nil }
-
 // kill implements broker.
 func (b *kafkaBroker) kill(t *testing.T) {
 	t.Helper()
 	if b.fake != nil {
 		b.fake.Close()
 		return
+	}
+	if err := os.WriteFile(hold(), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	text, err := os.ReadFile(os.Getenv("CODEA1_KAFKA_PIDFILE"))
 	if err != nil {

@@ -51,9 +51,7 @@ func survive(t *testing.T, on broker, args []string, steps int, want *history) {
 			eventually(t, m.args[1]+" "+what, func() bool { return strings.Count(m.process.stderr.String(), text) >= least })
 		}
 	}
-	if on.staysAway() {
-		everyone("waits for the bus", "trying again", 1)
-	}
+	everyone("waits for the bus", "trying again", 1)
 	on.start(t)
 	everyone("waits for the run", "waiting for the recorder", 1)
 	restart(t, on, shortest)

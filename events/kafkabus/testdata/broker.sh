@@ -81,9 +81,13 @@ id=$("${kafka[@]}" kafka.tools.StorageTool random-uuid)
 "${kafka[@]}" kafka.tools.StorageTool format -t "$id" -c "$data/server.properties" > "$data/format.txt" 2>&1 ||
 	{ cat "$data/format.txt" >&2; exit 1; }
 # A broker that is killed comes back: tests do that, by the process id in
-# CODEA1_KAFKA_PIDFILE.
+# CODEA1_KAFKA_PIDFILE. It stays away while that file has a neighbour "hold".
 supervise() {
 	while [ ! -e "$data/stop" ]; do
+		if [ -e "$data/hold" ]; then
+			sleep 0.05
+			continue
+		fi
 		timeout "${KAFKA_SECONDS:-900}" "${kafka[@]}" kafka.Kafka "$data/server.properties" >> "$data/broker.txt" 2>&1 &
 		until pgrep -P $! > "$data/pid" || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
 		wait $! || true
