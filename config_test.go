@@ -26,6 +26,21 @@ func parse(args ...string) (*TrainCommand, error) {
 	return &cli.Train, err
 }
 
+// parseAgain returns a function that parses one command line of train after the
+// other, without making a parser for each.
+func parseAgain(t *testing.T) func(args ...string) error {
+	t.Helper()
+	var cli CLI
+	parser, err := newParser(&cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(args ...string) error {
+		_, err := parser.Parse(append([]string{"train"}, args...))
+		return err
+	}
+}
+
 func mustParse(t *testing.T, args ...string) *TrainCommand {
 	t.Helper()
 	command, err := parse(args...)
@@ -304,6 +319,7 @@ func TestValuesOutOfRange(t *testing.T) {
 
 // No setting with a floating-point value takes an infinity or NaN, from any layer.
 func TestNumbersAreFinite(t *testing.T) {
+	parse := parseAgain(t)
 	floats := 0
 	for _, f := range settings.Fields(new(Settings)) {
 		if _, err := readSettings("x", []byte(f.Key+": x"), ""); err == nil || !strings.HasSuffix(err.Error(), "want a number") {
@@ -311,16 +327,16 @@ func TestNumbersAreFinite(t *testing.T) {
 		}
 		floats++
 		for value, inFile := range map[string]string{"inf": ".inf", "-inf": "-.inf", "NaN": ".nan"} {
-			if _, err := parse("--" + f.Key + "=" + value); err == nil || !strings.Contains(err.Error(), "--"+f.Key+" is ") {
+			if err := parse("--" + f.Key + "=" + value); err == nil || !strings.Contains(err.Error(), "--"+f.Key+" is ") {
 				t.Errorf("--%s %s: %v", f.Key, value, err)
 			}
-			if _, err := parse("--config", file(t, f.Key+": "+inFile)); err == nil || !strings.Contains(err.Error(), f.Key) {
+			if err := parse("--config", file(t, f.Key+": "+inFile)); err == nil || !strings.Contains(err.Error(), f.Key) {
 				t.Errorf("%s: %s in a file: %v", f.Key, value, err)
 			}
 			t.Run(f.Key+" "+value, func(t *testing.T) {
 				variable := settings.Variable(envPrefix, f.Key)
 				t.Setenv(variable, value)
-				if _, err := parse(); err == nil || !strings.Contains(err.Error(), variable+" is ") {
+				if err := parse(); err == nil || !strings.Contains(err.Error(), variable+" is ") {
 					t.Errorf("%s=%s: %v", variable, value, err)
 				}
 			})
@@ -334,9 +350,10 @@ func TestNumbersAreFinite(t *testing.T) {
 // No number or time of a run may be negative. A zero is refused where nothing works
 // with it.
 func TestLimitsAreBounded(t *testing.T) {
+	parse := parseAgain(t)
 	refused := func(key, value, bounds string) {
 		t.Helper()
-		if _, err := parse("--" + key + "=" + value); err == nil || !strings.Contains(err.Error(), "--"+key) || !strings.Contains(err.Error(), bounds) {
+		if err := parse("--" + key + "=" + value); err == nil || !strings.Contains(err.Error(), "--"+key) || !strings.Contains(err.Error(), bounds) {
 			t.Errorf("--%s %s: %v", key, value, err)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 
 	"codea1/events"
 	"codea1/events/natsbus"
-	"codea1/events/rundir"
 )
 
 // broker is a server of a bus that a test can kill and start again without loss
@@ -174,18 +173,4 @@ func (b *natsBroker) flags(t *testing.T, user string) []string {
 		return flags
 	}
 	return []string{"--bus", b.url(), "--bus-token-file", b.tokenFile(t)}
-}
-
-// A training uses the server of compose.yaml in place of the embedded one.
-func TestTrainingOnAnotherServer(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	b := startNATS(t)
-	must(t, dir, append(train("--steps", "2", "--name", "r"), b.flags(t, operator)...)...)
-	if h := read(t, runPath(dir, "r"), 2); h.ended() != events.RunCompleted {
-		t.Errorf("ended with %q", h.ended())
-	}
-	if _, err := os.Stat(rundir.NATS(runPath(dir, "r"))); err == nil {
-		t.Error("the run has a server's store of its own")
-	}
 }

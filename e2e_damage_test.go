@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,17 +21,12 @@ import (
 // happened.
 func TestRemedyOfADamagedLog(t *testing.T) {
 	t.Parallel()
-	const steps = 2
+	const steps = sharedSteps
 	origin := t.TempDir()
 	stopAfter(t, origin, func(m *events.Message) bool { return m.Type == events.TypePolicyUpdated && m.Group == "code-v000001" },
-		train("--steps", "2", "--name", "r", "--heldout", "")...)
+		train("--steps", strconv.Itoa(steps), "--name", "r")...)
 	end := endOf(t, runPath(origin, "r"))
-	undisturbed := t.TempDir()
-	if err := os.CopyFS(undisturbed, os.DirFS(origin)); err != nil {
-		t.Fatal(err)
-	}
-	must(t, undisturbed, "train", "--resume", "r")
-	want := read(t, runPath(undisturbed, "r"), steps)
+	want := read(t, runPath(completedRun(t), "r"), steps)
 	files, err := os.ReadDir(rundir.Log(runPath(origin, "r")))
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +35,9 @@ func TestRemedyOfADamagedLog(t *testing.T) {
 	t.Run("files", func(t *testing.T) {
 		for _, file := range files {
 			t.Run(file.Name(), func(t *testing.T) {
+				if file.Name() == "KEYREGISTRY" && !thorough() {
+					t.Skip("as harmless as damage of DISCARD: CODEA1_TEST_THOROUGH=1 adds it")
+				}
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "it's damaged") // the commands must quote it
 				if err := os.CopyFS(dir, os.DirFS(origin)); err != nil {

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -13,19 +12,18 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// earlyGarbage trains while a client with the login of the stages takes the names
-// of all events that an undisturbed run of the same seed has. The run must be the
-// wanted one.
-func earlyGarbage(t *testing.T, args []string, undisturbed string, want *history, steps int) {
-	log, err := eventlog.Open(rundir.Log(undisturbed), eventlog.Options{ReadOnly: true})
+// takeNames stores garbage under the names of all events that a run of the same seed
+// has, as far as the training has not published them yet. It returns a function that
+// checks, after the training, that the training published events beside garbage.
+func (p *process) takeNames(t *testing.T, dir, sameSeed string) (check func()) {
+	t.Helper()
+	log, err := eventlog.Open(rundir.Log(sameSeed), eventlog.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	dir := t.TempDir()
-	p := start(t, dir, args...)
 	conn := p.asPipeline(t, runPath(dir, "r"))
-	defer conn.Close()
+	t.Cleanup(conn.Close)
 	publish(t, conn, nil) // the run begins
 	js, err := jetstream.New(conn)
 	if err != nil {
@@ -58,24 +56,26 @@ func earlyGarbage(t *testing.T, args []string, undisturbed string, want *history
 	if err != nil {
 		t.Fatal(err)
 	}
-	beside := 0
-	for beside == 0 {
-		info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter("codea1.r.again.>"))
-		if err != nil {
-			break // the run has ended
+	beside := make(chan int, 1)
+	go func() {
+		for {
+			info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter("codea1.r.again.>"))
+			if err != nil || len(info.State.Subjects) > 0 {
+				found := 0
+				if err == nil { // the run has not ended
+					found = len(info.State.Subjects)
+				}
+				beside <- found
+				return
+			}
 		}
-		beside = len(info.State.Subjects)
+	}()
+	return func() {
+		t.Helper()
+		stored := <-beside
+		t.Logf("%d of %d names were taken before", taken, n)
+		if taken < n/4 || stored == 0 {
+			t.Errorf("%d of %d names were taken before, and %d events were stored beside", taken, n, stored)
+		}
 	}
-	if code := p.wait(t); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
-	t.Logf("%d of %d names were taken before", taken, n)
-	if taken < n/4 || beside == 0 {
-		t.Errorf("%d of %d names were taken before, and %d events were stored beside", taken, n, beside)
-	}
-	got := read(t, runPath(dir, "r"), steps)
-	if diff := cmp.Diff(want, got, sameRun); diff != "" {
-		t.Errorf("(-alone +among garbage):\n%s", diff)
-	}
-	must(t, dir, "replay", "verify", "r")
 }

@@ -21,9 +21,10 @@ import (
 )
 
 // undisturbed trains while local clients without a login and with that of the tap
-// try to disturb it, and while a stage in another process helps. The run must be
-// the wanted one.
-func undisturbed(t *testing.T, args []string, want *history, steps int) {
+// try to disturb it, while a client with the login of the stages takes the names of
+// the events of a run of the same seed, and while a stage in another process helps.
+// The run must be the wanted one.
+func undisturbed(t *testing.T, args []string, sameSeed string, want *history, steps int) {
 	dir := t.TempDir()
 	p := start(t, dir, args...)
 	address, _ := p.address(t)
@@ -45,6 +46,7 @@ func undisturbed(t *testing.T, args []string, want *history, steps int) {
 		refused <- sentence
 	}()
 
+	early := p.takeNames(t, dir, sameSeed)
 	var denied atomic.Int64
 	published := 0
 	tap, err := nats.Connect(address, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { denied.Add(1) }))
@@ -92,6 +94,7 @@ func undisturbed(t *testing.T, args []string, want *history, steps int) {
 	if denied.Load() == 0 || published == 0 {
 		t.Errorf("%d messages published by the tap and %d refusals", published, denied.Load())
 	}
+	early()
 	sentence := <-refused
 	for _, part := range []string{"Authorization Violation", "--bus-user", "--bus-password-file"} {
 		if !strings.Contains(sentence, part) {

@@ -12,7 +12,7 @@ import (
 // change the memory of a step.
 func TestMemoryOfATraining(t *testing.T) {
 	const limitKiB = 1 << 20
-	steps, problems := "2", "8"
+	steps, problems := "1", "4"
 	if thorough() {
 		steps, problems = "4", "32"
 	}

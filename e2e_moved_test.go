@@ -4,12 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"codea1/events/rundir"
 )
 
-// A run whose directory was moved can be resumed.
+// A completed run whose directory was moved can be resumed with more steps, which go
+// on where it stopped.
 func TestMovedRunGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := copied(t)
@@ -17,6 +19,14 @@ func TestMovedRunGoesOn(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, rundir.Default), filepath.Join(dir, "elsewhere")); err != nil {
 		t.Fatal(err)
 	}
-	must(t, dir, "train", "--resume", "r", "--runs-dir", "elsewhere", "--steps", strconv.Itoa(steps))
-	read(t, filepath.Join(dir, "elsewhere", "r"), steps)
+	table := must(t, dir, "train", "--resume", "r", "--runs-dir", "elsewhere", "--steps", strconv.Itoa(steps))
+	if want := "Run r: 4 of 4 steps, completed in attempt 2"; !strings.Contains(table, want) {
+		t.Errorf("no %q:\n%s", want, table)
+	}
+	longer := read(t, filepath.Join(dir, "elsewhere", "r"), steps)
+	for name, sum := range read(t, runPath(completedRun(t), "r"), sharedSteps).Weights {
+		if longer.Weights[name] != sum {
+			t.Errorf("%s has changed", name)
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"codea1/events"
+	"codea1/events/rundir"
 )
 
 // outages returns the outages that a run suffers while it works, and the shortest
@@ -90,7 +91,8 @@ func survive(t *testing.T, on broker, args []string, steps int, want *history) {
 	c.same(steps, want)
 }
 
-// A training on another server outlives an outage of it, and says so.
+// A training uses the server of compose.yaml in place of the embedded one, outlives an
+// outage of it, and says so.
 func TestTrainingThroughOutage(t *testing.T) {
 	t.Parallel()
 	want := read(t, runPath(completedRun(t), "r"), sharedSteps)
@@ -116,6 +118,9 @@ func TestTrainingThroughOutage(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, read(t, runPath(dir, "r"), sharedSteps), sameRun); diff != "" {
 		t.Errorf("-undisturbed +with an outage:\n%s", diff)
+	}
+	if _, err := os.Stat(rundir.NATS(runPath(dir, "r"))); err == nil {
+		t.Error("the run has a server's store of its own")
 	}
 	lost, back := strings.Count(p.stderr.String(), "connection lost"), strings.Count(p.stderr.String(), "reconnected")
 	if lost != 1 || back != 1 {

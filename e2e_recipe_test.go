@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"codea1/events"
 	"codea1/events/rundir"
 )
 
 // A run accepts a recipe file in place of the name of a recipe, and needs the file
-// only at its start.
+// only at its start. It is interrupted early, and the hint how to go on finds it in its
+// runs directory.
 func TestTrainingUnderARecipeFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -18,19 +20,31 @@ func TestTrainingUnderARecipeFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte("advantage: mean\nvalidity: 0.25\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	must(t, dir, train("--steps", "1", "--name", "r", "--heldout", "", "--reward", file)...)
+	p := start(t, dir, train("--steps", "2", "--name", "r", "--heldout", "", "--runs-dir", "elsewhere", "--reward", file)...)
+	p.tap(t, func(int, *events.Message) bool {
+		p.signal(t, os.Interrupt)
+		return false
+	})
+	if code := p.wait(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	must(t, dir, "train", "--resume", "r", "--steps", "2")
-	must(t, dir, "replay", "verify", "r")
+	hint := resumeHint.FindStringSubmatch(p.stdout.String())
+	if hint == nil {
+		t.Fatalf("no hint how to go on:\n%s", p.stdout.String())
+	}
+	must(t, dir, strings.Fields(hint[1])...)
+	run := filepath.Join(dir, "elsewhere", "r")
+	must(t, dir, "replay", "verify", run)
 	const name = "formula(validity=0.25,advantage=mean)"
-	for group, r := range read(t, runPath(dir, "r"), 2).Rewards {
+	for group, r := range read(t, run, 2).Rewards {
 		if r.Recipe != name {
 			t.Errorf("%s was rewarded by %s", group, r.Recipe)
 		}
 	}
-	if config, err := os.ReadFile(rundir.Config(runPath(dir, "r"))); err != nil || !strings.Contains(string(config), "reward: "+name) {
+	if config, err := os.ReadFile(rundir.Config(run)); err != nil || !strings.Contains(string(config), "reward: "+name) {
 		t.Errorf("%v\n%s", err, config)
 	}
 	for args, want := range map[string]string{"nowhere.yaml": "no such file", "best": "unknown reward recipe"} {
@@ -38,5 +52,4 @@ func TestTrainingUnderARecipeFile(t *testing.T) {
 			t.Errorf("%s: %s", args, why)
 		}
 	}
-	must(t, dir, train("--steps", "1", "--name", "self", "--heldout", "", "--reward", "selfplay")...)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,21 +19,18 @@ import (
 // run is resumed without loss.
 func TestRestoreBus(t *testing.T) {
 	t.Parallel()
-	const steps = 2
-	dir, undisturbed := t.TempDir(), t.TempDir()
+	const steps = sharedSteps
+	dir := t.TempDir()
 	run := runPath(dir, "r")
 	first := func(of events.Type) func(*events.Message) bool {
 		return func(m *events.Message) bool { return m.Type == of }
 	}
-	stopAfter(t, dir, first(events.TypeGroupRewarded), train("--steps", "2", "--name", "r", "--heldout", "", "--keep-checkpoints", "4")...)
+	stopAfter(t, dir, first(events.TypeGroupRewarded), train("--steps", strconv.Itoa(steps), "--name", "r")...)
 	before := filepath.Join(t.TempDir(), "nats")
 	if err := os.CopyFS(before, os.DirFS(rundir.NATS(run))); err != nil {
 		t.Fatal(err)
 	}
 	stopAfter(t, dir, first(events.TypePolicyUpdated), "train", "--resume", "r")
-	if err := os.CopyFS(runPath(undisturbed, "r"), os.DirFS(run)); err != nil {
-		t.Fatal(err)
-	}
 	if err := os.RemoveAll(rundir.NATS(run)); err != nil {
 		t.Fatal(err)
 	}
@@ -49,23 +47,22 @@ func TestRestoreBus(t *testing.T) {
 		t.Errorf("the damaged bus is deleted: %v", err)
 	}
 	must(t, dir, "train", "--resume", "r")
-	must(t, undisturbed, "train", "--resume", "r")
-	if diff := cmp.Diff(read(t, runPath(undisturbed, "r"), steps), read(t, run, steps), sameRun); diff != "" {
+	if diff := cmp.Diff(read(t, runPath(completedRun(t), "r"), steps), read(t, run, steps), sameRun); diff != "" {
 		t.Errorf("(-undisturbed +restored):\n%s", diff)
 	}
 	must(t, dir, "replay", "verify", "r")
 
 	// A lost log is rebuilt from the bus.
-	want := endOf(t, runPath(undisturbed, "r"))
-	if err := os.RemoveAll(rundir.Log(runPath(undisturbed, "r"))); err != nil {
+	want := endOf(t, run)
+	if err := os.RemoveAll(rundir.Log(run)); err != nil {
 		t.Fatal(err)
 	}
 	rebuilt := filepath.Join(t.TempDir(), "r")
-	must(t, undisturbed, "replay", "rebuild", "r", rebuilt, "--from-bus", "embedded")
+	must(t, dir, "replay", "rebuild", "r", rebuilt, "--from-bus", "embedded")
 	if got := endOf(t, rebuilt); got != want {
 		t.Errorf("rebuilt from the bus the log ends with %s, it was %s", got, want)
 	}
-	must(t, undisturbed, "replay", "verify", rebuilt)
+	must(t, dir, "replay", "verify", rebuilt)
 }
 
 // endOf returns how many events a run's log has, and its last chain hash.

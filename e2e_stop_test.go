@@ -75,37 +75,6 @@ func TestInterruptedTrainingGoesOn(t *testing.T) {
 			t.Errorf("%d events have become %d", h.events, again.events)
 		}
 	})
-	t.Run("more steps go on where it stopped", func(t *testing.T) {
-		table := must(t, dir, "train", "--resume", "r", "--steps", "3")
-		if want := "Run r: 3 of 3 steps, completed in attempt 4"; !strings.Contains(table, want) {
-			t.Errorf("no %q:\n%s", want, table)
-		}
-		longer := read(t, runPath(dir, "r"), 3)
-		for name, sum := range h.Weights {
-			if longer.Weights[name] != sum {
-				t.Errorf("%s has changed", name)
-			}
-		}
-	})
-}
-
-// The hint finds a run in another runs directory.
-func TestHintNamesTheRunsDirectory(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	p := start(t, dir, train("--steps", "1", "--name", "r", "--runs-dir", "elsewhere", "--heldout", "")...)
-	p.tap(t, func(int, *events.Message) bool {
-		p.signal(t, os.Interrupt)
-		return false
-	})
-	if code := p.wait(t); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
-	hint := resumeHint.FindStringSubmatch(p.stdout.String())
-	if hint == nil {
-		t.Fatalf("no hint how to go on:\n%s", p.stdout.String())
-	}
-	must(t, dir, strings.Fields(hint[1])...)
 }
 
 // A budget ends a training early, with an evaluation, and the run can be resumed.

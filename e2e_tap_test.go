@@ -13,35 +13,6 @@ import (
 	"codea1/events"
 )
 
-// A NATS client with a msgpack reader can watch a training.
-func TestTap(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	p := start(t, dir, train("--steps", "2", "--name", "r")...)
-	seen := map[events.Type]int{}
-	p.tap(t, func(_ int, m *events.Message) bool {
-		e, err := m.Decode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Run != "r" || e.Source == "" {
-			t.Errorf("%s of run %q by %q", e.Type, e.Run, e.Source)
-		}
-		seen[e.Type]++
-		return true
-	})
-	if code := p.wait(t); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
-	// A tap sees the events that are published after it joins. It joins during the
-	// first evaluation, before the first training step.
-	for typ, want := range map[events.Type]int{events.TypeGroupRewarded: 6, events.TypePolicyUpdated: 4} {
-		if seen[typ] != want {
-			t.Errorf("%d events %s, want %d", seen[typ], typ, want)
-		}
-	}
-}
-
 // `codea1 tap` shows each event of a running training once, and its log afterwards.
 // A tap that is stopped does not hold the training back.
 func TestTapCommand(t *testing.T) {
