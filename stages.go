@@ -122,7 +122,7 @@ func startRewards(_ context.Context, r *runner, g *services.Group) error {
 
 // startEvaluation starts the stage that scores held-out problems.
 func startEvaluation(_ context.Context, r *runner, g *services.Group) error {
-	handler := &evaluation.Handler{Source: r.source(events.StageEvaluation), Now: time.Now, Sizes: literal.Sizes}
+	handler := &evaluation.Handler{Source: r.source(events.StageEvaluation), Now: time.Now, Trivial: literal.TrivialInput}
 	return r.startWorker(g, stage.Config{Name: events.StageEvaluation, Handler: stage.Each(handler.Handle)})
 }
 

@@ -94,7 +94,7 @@ func handle(t *testing.T, group *events.CodeExecuted) []*events.Event {
 	if _, err := events.Encode(in); err != nil {
 		t.Fatal(err)
 	}
-	h := &Handler{Source: "evaluation-1", Now: func() time.Time { return at }, Sizes: sizes}
+	h := &Handler{Source: "evaluation-1", Now: func() time.Time { return at }, Trivial: trivial}
 	out, err := h.Handle(context.Background(), in)
 	if err != nil {
 		t.Fatal(err)

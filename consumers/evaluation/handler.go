@@ -13,9 +13,9 @@ import (
 // Handler is the handler of the evaluation stage. It turns an executed held-out
 // group into a scored one, and drops a group with only masked answers.
 type Handler struct {
-	Source string                  // the replica, as in the envelope
-	Now    func() time.Time        // stamps events; never an input of a score
-	Sizes  func(call string) []int // elements of each text and collection among a call's arguments
+	Source  string                 // the replica, as in the envelope
+	Now     func() time.Time       // stamps events; never an input of a score
+	Trivial func(call string) bool // whether a call has an empty or one-element input
 }
 
 // Handle takes one code.executed event. It ignores training groups.
@@ -27,7 +27,7 @@ func (h *Handler) Handle(_ context.Context, e *events.Event) ([]*events.Event, e
 	if group.Plan.Purpose != events.PurposeEval {
 		return nil, nil
 	}
-	scored, err := Score(group, h.Sizes)
+	scored, err := Score(group, h.Trivial)
 	switch {
 	case errors.Is(err, ErrAllMasked):
 		return nil, stage.Drop(events.DropInfrastructure, fmt.Sprintf("%v; first: %s", err, group.Answers[0].Failure))

@@ -2,7 +2,6 @@ package evaluation
 
 import (
 	"errors"
-	"slices"
 
 	"codea1/events"
 )
@@ -27,14 +26,13 @@ var ErrAllMasked = errors.New("every answer is masked by an infrastructure failu
 //     stated. A test with a wrong value also fails on a correct program, so it
 //     shows nothing.
 //   - Inputs.Kept counts the kept tests, right or wrong as stated, and
-//     Inputs.Trivial those of them with a trivial input: at least one argument is
-//     a text or a collection, and each of those has at most one element. Sizes
-//     gives these numbers of elements for a call.
+//     Inputs.Trivial those of them with an empty or one-element input, which
+//     trivial reports for a call.
 //   - Inputs.Reached counts the defective suites with a failing kept test. Its
 //     input exposes the defect once the true value is known.
 //
 // Answers and suites that were lost to infrastructure failures count nowhere.
-func Score(group *events.CodeExecuted, sizes func(call string) []int) (*events.EvalScored, error) {
+func Score(group *events.CodeExecuted, trivial func(call string) bool) (*events.EvalScored, error) {
 	out := &events.EvalScored{
 		Plan: group.Plan, ProblemID: group.ProblemID,
 		CodeVersion: group.CodeVersion, TestVersion: group.TestVersion,
@@ -53,7 +51,7 @@ func Score(group *events.CodeExecuted, sizes func(call string) []int) (*events.E
 			out.Correct = append(out.Correct, correct(answer))
 		}
 		for n := range answer.Suites {
-			addSuite(out, answer, &answer.Suites[n], sizes)
+			addSuite(out, answer, &answer.Suites[n], trivial)
 		}
 	}
 	if masked == len(group.Answers) {
@@ -62,7 +60,7 @@ func Score(group *events.CodeExecuted, sizes func(call string) []int) (*events.E
 	return out, nil
 }
 
-func addSuite(out *events.EvalScored, answer *events.ExecutedAnswer, suite *events.ExecutedSuite, sizes func(call string) []int) {
+func addSuite(out *events.EvalScored, answer *events.ExecutedAnswer, suite *events.ExecutedSuite, trivial func(call string) bool) {
 	if suite.Failure != "" {
 		return
 	}
@@ -76,7 +74,7 @@ func addSuite(out *events.EvalScored, answer *events.ExecutedAnswer, suite *even
 			continue
 		}
 		out.Inputs.Kept++
-		if n := sizes(t.Call); len(n) > 0 && slices.Max(n) <= 1 {
+		if trivial(t.Call) {
 			out.Inputs.Trivial++
 		}
 		reached = reached || t.Verdict.Failed()

@@ -48,7 +48,7 @@ func TestScoreJudgesSampledAnswersByTheGoldenTests(t *testing.T) {
 		events.ExecutedAnswer{LoadError: "SyntaxError"},
 		events.ExecutedAnswer{Loads: true, Golden: golden(pass, notRun)},
 	)
-	got, err := Score(g, sizes)
+	got, err := Score(g, trivial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestScoreJudgesSuitesOnGivenAnswers(t *testing.T) {
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Score(g, sizes)
+	got, err := Score(g, trivial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,10 +103,10 @@ func TestScoreJudgesSuitesOnGivenAnswers(t *testing.T) {
 }
 
 func TestScoreErrors(t *testing.T) {
-	if _, err := Score(group(false, 0, events.ExecutedAnswer{Loads: true}), sizes); !errors.Is(err, ErrNoGolden) {
+	if _, err := Score(group(false, 0, events.ExecutedAnswer{Loads: true}), trivial); !errors.Is(err, ErrNoGolden) {
 		t.Errorf("have %v, want %v", err, ErrNoGolden)
 	}
-	if _, err := Score(group(false, 0, events.ExecutedAnswer{Failure: "x"}), sizes); !errors.Is(err, ErrAllMasked) {
+	if _, err := Score(group(false, 0, events.ExecutedAnswer{Failure: "x"}), trivial); !errors.Is(err, ErrAllMasked) {
 		t.Errorf("have %v, want %v", err, ErrAllMasked)
 	}
 }
