@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +38,7 @@ const defaultPreset = "tiny"
 // flag overrides the environment, the environment the file, the file the preset,
 // and the preset the default.
 type RunSettings struct {
-	Preset  string `yaml:"preset" help:"Hyper-parameters to start from: tiny (the embedded engine on a laptop) or paper." default:"tiny" enum:"tiny,paper" change:"resume"`
+	Preset  string `yaml:"preset" help:"Values to start from: tiny (the embedded engine on a laptop) or paper; after a comma, changes to them: golden (reward from golden tests, no Test LLM), nobook (no Mistake Book). golden alone means tiny,golden." default:"tiny" change:"resume"`
 	RunsDir string `yaml:"runs-dir" help:"Directory that holds the run directories." default:"runs" placeholder:"DIR" change:"resume" scope:"machine"`
 
 	Data       problems.Flags          `embed:"" yaml:",inline"`
@@ -68,19 +70,51 @@ const presetFile = "preset_"
 //go:embed preset_*.yaml
 var presets embed.FS
 
+// basePresets set the sizes of a run. The other presets are changes to one of them.
+var basePresets = []string{"tiny", "paper"}
+
 // presetSettings returns the defaults, which are the paper's values, overridden by
-// the file of a preset.
-func presetSettings(name string) (*Settings, error) {
-	path := presetFile + name + ".yaml"
-	text, err := presets.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("preset %q is unknown; there are: %s", name, strings.Join(presetNames(), ", "))
+// the files of presets, whose names are separated by commas. The file of the base
+// preset comes first; without a name of one, it is that of defaultPreset.
+func presetSettings(names string) (*Settings, error) {
+	base, changes := "", []string{}
+	for name := range strings.SplitSeq(names, ",") {
+		switch {
+		case !slices.Contains(presetNames(), name):
+			return nil, fmt.Errorf("preset %q is unknown; there are: %s", name, strings.Join(presetNames(), ", "))
+		case !slices.Contains(basePresets, name):
+			changes = append(changes, name)
+		case base != "":
+			return nil, fmt.Errorf("presets %s and %s exclude each other; leave one out", base, name)
+		default:
+			base = name
+		}
 	}
 	s := new(Settings)
-	if err := errors.Join(settings.Defaults(s), settings.Read(path, text, s)); err != nil {
+	if err := settings.Defaults(s); err != nil {
 		return nil, err
 	}
-	s.Preset = name
+	setBy := map[string]string{}
+	for _, name := range append([]string{cmp.Or(base, defaultPreset)}, changes...) {
+		path := presetFile + name + ".yaml"
+		text, err := presets.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := settings.Keys(path, text)
+		if err := errors.Join(err, settings.Read(path, text, s)); err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			if other := setBy[key]; other != "" {
+				return nil, fmt.Errorf("presets %s and %s both set --%s; leave one out", other, name, key)
+			}
+			if slices.Contains(changes, name) {
+				setBy[key] = name
+			}
+		}
+	}
+	s.Preset = names
 	return s, nil
 }
 
@@ -165,12 +199,24 @@ func (s *RunSettings) schedule() (curriculum.Config, error) {
 	if err != nil {
 		return curriculum.Config{}, err
 	}
-	return curriculum.Config{Flags: s.Curriculum, Golden: recipe.Rules().Golden}, nil
+	return curriculum.Config{Flags: s.Curriculum, Golden: recipe.Rules().Golden, Models: s.models()}, nil
+}
+
+// models returns the models of the run. A reward that trains no Test LLM needs none.
+func (s *RunSettings) models() events.Models {
+	if recipe, err := s.Reward.Recipe(); err == nil && !recipe.Rules().TrainsTest {
+		return events.ModelsCode
+	}
+	return events.ModelsBoth
 }
 
 func (s *RunSettings) evaluation() evaluation.Config {
+	suites := s.Evaluation.EvalSuites
+	if s.models() == events.ModelsCode {
+		suites = 0
+	}
 	return evaluation.Config{
-		Answers: s.Evaluation.EvalAnswers, Suites: s.Evaluation.EvalSuites, Tests: s.Curriculum.Tests,
+		Answers: s.Evaluation.EvalAnswers, Suites: suites, Tests: s.Curriculum.Tests,
 		Temperature: s.Curriculum.Temperature, CodeTokens: s.Curriculum.CodeTokens, TestTokens: s.Curriculum.TestTokens,
 	}
 }
@@ -202,7 +248,7 @@ func (s *RunSettings) validate(source func(key string) string) error {
 			return fmt.Errorf("--%s times --%s is %d suites of a group, over the limit of %d; lower one of them", group.answers, group.suites, group.n, events.MaxItems)
 		}
 	}
-	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+	for _, role := range s.models().Roles() {
 		hyper := s.hyperparameters(role, s.Curriculum.ProblemsPerStep)
 		if err := hyper.Validate(); err != nil {
 			return err
@@ -240,7 +286,7 @@ func givenOr(ctx *kong.Context, flag, otherwise string) string {
 
 // ConfigCommand prints a configuration file.
 type ConfigCommand struct {
-	Preset string `help:"Preset whose values are printed." default:"tiny" enum:"tiny,paper"`
+	Preset string `help:"Preset whose values are printed, or several, as for train." default:"tiny"`
 }
 
 // Run prints every key with its comment and the preset's value.

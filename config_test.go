@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"codea1/events"
 	"codea1/events/rundir"
 	"codea1/events/settings"
 )
@@ -110,6 +111,32 @@ func tinyProblemsPerStep(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return s.Curriculum.ProblemsPerStep
+}
+
+// Presets combine: one sets the sizes of a run, the others change it. Their order does
+// not matter, and everything else overrides them.
+func TestPresetsCombine(t *testing.T) {
+	for names, want := range map[string]struct {
+		problems   int
+		reward     string
+		historical int
+	}{
+		"golden":        {16, "golden", 8},
+		"tiny,golden":   {16, "golden", 8},
+		"paper,golden":  {256, "golden", 8},
+		"golden,paper":  {256, "golden", 8},
+		"nobook":        {16, "a1", 0},
+		"nobook,golden": {16, "golden", 0},
+	} {
+		got := mustParse(t, "--preset", names)
+		if c := &got.Curriculum; c.ProblemsPerStep != want.problems || string(got.Reward.Reward) != want.reward || c.Historical != want.historical {
+			t.Errorf("%s: %d problems, reward %s, %d historical tests", names, c.ProblemsPerStep, got.Reward.Reward, c.Historical)
+		}
+	}
+	if got := mustParse(t, "--config", file(t, "preset: paper,nobook", "historical: 2"), "--reward", "golden"); got.Curriculum.Historical != 2 ||
+		got.Curriculum.ProblemsPerStep != 256 || got.models() != events.ModelsCode {
+		t.Errorf("%+v", got.Curriculum)
+	}
 }
 
 func TestPresetAndFileFromTheEnvironment(t *testing.T) {
@@ -300,16 +327,19 @@ func TestWrongEnvironment(t *testing.T) {
 // An error about an impossible value names the flag.
 func TestValuesOutOfRange(t *testing.T) {
 	for args, want := range map[string]string{
-		"--problems-per-step 0": "--problems-per-step is 0; want 1 to",
-		"--temperature 0":       "--temperature is 0; want more than 0",
-		"--temperature NaN":     "--temperature is NaN; want more than 0",
-		"--top-p 1.5":           "--top-p is 1.5; want more than 0, at most 1",
-		"--call-timeout 0s":     "--call-timeout is 0s; want 1ms to 1h",
-		"--keep-checkpoints 0":  "--keep-checkpoints is 0; want 1 to",
-		"--reward best":         `--reward: unknown reward recipe "best"; known are a1, golden, selfplay`,
-		"--preset huge":         `preset "huge" is unknown; there are: paper, tiny`,
-		"--learning-rate -1":    "",
-		"--resume a --name b":   "",
+		"--problems-per-step 0":  "--problems-per-step is 0; want 1 to",
+		"--temperature 0":        "--temperature is 0; want more than 0",
+		"--temperature NaN":      "--temperature is NaN; want more than 0",
+		"--top-p 1.5":            "--top-p is 1.5; want more than 0, at most 1",
+		"--call-timeout 0s":      "--call-timeout is 0s; want 1ms to 1h",
+		"--keep-checkpoints 0":   "--keep-checkpoints is 0; want 1 to",
+		"--reward best":          `--reward: unknown reward recipe "best"; known are a1, golden, selfplay`,
+		"--preset huge":          `preset "huge" is unknown; there are: golden, nobook, paper, tiny`,
+		"--preset golden,":       `preset "" is unknown`,
+		"--preset tiny,paper":    "presets tiny and paper exclude each other; leave one out",
+		"--preset golden,golden": "presets golden and golden both set --reward; leave one out",
+		"--learning-rate -1":     "",
+		"--resume a --name b":    "",
 	} {
 		if _, err := parse(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: have %v, want %s", args, err, want)

@@ -372,11 +372,12 @@ func read(t *testing.T, run string, steps int) *history {
 			t.Errorf("group %s came from nowhere", id)
 		}
 	}
-	if len(groups) != steps || len(h.Weights) != 2*steps {
-		t.Errorf("%d steps posed and %d versions made, want %d and %d", len(groups), len(h.Weights), steps, 2*steps)
+	roles := h.started[0].Models.Roles()
+	if len(groups) != steps || len(h.Weights) != len(roles)*steps {
+		t.Errorf("%d steps posed and %d versions made, want %d and %d", len(groups), len(h.Weights), steps, len(roles)*steps)
 	}
 	for step, ids := range groups {
-		for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		for _, role := range roles {
 			if name := version(role, step); !slices.Equal(h.Trained[name], ids) {
 				t.Errorf("%s was trained on %v, step %d posed %v", name, h.Trained[name], step, ids)
 			}

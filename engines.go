@@ -36,7 +36,7 @@ func copyStart(ctx context.Context, flags *gpuworker.EngineFlags, role events.Ro
 	return tiny.CopyStart(ctx, role, from, dir)
 }
 
-// openSharedEngines opens the torch engines of both roles before the run begins, so
+// openSharedEngines opens the torch engines of all models before the run begins, so
 // that a missing library costs no run. The rollout and the trainer of a role
 // share one. The embedded engine samples and trains at the same time, so each
 // stage opens its own.
@@ -45,7 +45,7 @@ func (r *runner) openSharedEngines(ctx context.Context) error {
 		return nil
 	}
 	shared := map[events.Role]engine{}
-	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+	for _, role := range r.settings.models().Roles() {
 		e, err := r.openEngine(ctx, role)
 		if err != nil {
 			return err

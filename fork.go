@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,9 @@ func (h *host) Configure(dir, config string, changes map[string]string) (string,
 	// evaluations with its origin. They were made with these settings.
 	if changed := settings.Differences(&fixed, s, func(f *settings.Field) bool { return f.Change == settings.ChangeNever }); len(changed) > 0 {
 		return "", fmt.Errorf("--set %s: the fork shares data that was made with the old value; start a new run", changed[0].Is.Key)
+	}
+	if fixed.models() != s.models() {
+		return "", fmt.Errorf("--set reward: the run was started with --reward %s, and the other reward needs other models; start a new run", fixed.Reward.Reward)
 	}
 	if err := s.validate(func(key string) string { return "--set " + key }); err != nil {
 		return "", err
@@ -164,7 +168,11 @@ func (h *host) PlaceCheckpoint(ctx context.Context, p fork.Placement) error {
 
 // PlaceStart implements fork.Host.
 func (h *host) PlaceStart(from, to string) error {
-	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+	begun, err := readBegun(to, nil)
+	if err != nil || begun == nil {
+		return cmp.Or(err, errNoSettings)
+	}
+	for _, role := range begun.models().Roles() {
 		target := rundir.Start(to, role)
 		if err := os.MkdirAll(filepath.Dir(target), rundir.DirMode); err != nil {
 			return err

@@ -26,7 +26,7 @@ func (s *RunSettings) modelUses(run string) []modelUse {
 	if s.Engine.Engine != gpuworker.EngineTiny {
 		return nil
 	}
-	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+	for _, role := range s.models().Roles() {
 		dir := s.model(role)
 		if dir == "" {
 			continue

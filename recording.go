@@ -54,9 +54,9 @@ func (r *recording) open(ctx context.Context) error {
 		return err
 	}
 	r.problems, r.training = len(training), training
-	for role, from := range map[events.Role]string{events.RoleCode: r.settings.Models.CodeModel, events.RoleTest: r.settings.Models.TestModel} {
+	for _, role := range r.settings.models().Roles() {
 		dir := rundir.Start(r.dir, role)
-		if err := copyStart(ctx, &r.settings.Engine, role, from, dir); err != nil {
+		if err := copyStart(ctx, &r.settings.Engine, role, r.settings.model(role), dir); err != nil {
 			return err
 		}
 		if r.start[role], err = checkpoint.Describe(ctx, dir); err != nil {
@@ -102,7 +102,7 @@ func (r *recording) begin(ctx context.Context, g *services.Group, config string)
 	return r.publish(ctx, fmt.Sprintf("start-%04d", r.attempt), &events.RunStarted{
 		Attempt: r.attempt, Steps: r.settings.steps(r.problems), Build: build(), Config: config,
 		ProblemSet: r.settings.Data.Problems, Problems: r.problems,
-		Code: r.start[events.RoleCode], Test: r.start[events.RoleTest],
+		Code: r.start[events.RoleCode], Test: r.start[events.RoleTest], Models: r.settings.models(),
 	})
 }
 
@@ -163,8 +163,8 @@ func (r *recording) checkStarted(m *events.Message) error {
 	case started.Steps != r.settings.steps(r.problems):
 		what = "the number of steps"
 	}
-	for role, start := range map[events.Role]events.Checkpoint{events.RoleCode: started.Code, events.RoleTest: started.Test} {
-		if what == "" && start.SHA256 != r.start[role].SHA256 {
+	for role, start := range r.start {
+		if what == "" && started.Start(role).SHA256 != start.SHA256 {
 			what = "the checkpoint that the " + string(role) + " model started from"
 		}
 	}
@@ -208,7 +208,7 @@ func (r *recording) finish(ctx context.Context, recorder *services.Group, reason
 
 // catchUp brings the curriculum to the end of the log.
 func (r *recording) catchUp(ctx context.Context) error {
-	posing, _ := events.StageNamed(events.StageCurriculum)
+	posing, _ := r.settings.models().Stage(events.StageCurriculum)
 	for record, err := range r.log.Read(ctx, eventlog.ReadOptions{Types: posing.Consumes}) {
 		if err != nil {
 			return err
@@ -245,10 +245,10 @@ func (r *recording) countAttempts(ctx context.Context) error {
 			continue
 		}
 		started := e.Payload.(*events.RunStarted)
-		for role, was := range map[events.Role]events.Checkpoint{events.RoleCode: started.Code, events.RoleTest: started.Test} {
-			if was.SHA256 != r.start[role].SHA256 {
+		for role, start := range r.start {
+			if was := started.Start(role).SHA256; was != start.SHA256 {
 				return fmt.Errorf("%s: model.safetensors is not the file that the run started from (its SHA-256 was %s): restore the original, or start a new run",
-					rundir.Start(r.dir, role), was.SHA256)
+					rundir.Start(r.dir, role), was)
 			}
 		}
 	}

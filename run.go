@@ -186,12 +186,12 @@ func (t *trainingRun) startViews(g *services.Group, progress io.Writer) {
 	g.Go(dashboard.NewBar(t.views, progress, isTerminal(progress)).Run)
 }
 
-// startWorkers starts every stage but the recorder and the dashboard.
+// startWorkers starts every stage of the run but the recorder and the dashboard.
 func (t *trainingRun) startWorkers(ctx context.Context, g *services.Group) error {
 	if t.server != nil {
 		g.Go(t.server.Wait)
 	}
-	for _, s := range events.Stages {
+	for _, s := range t.settings.models().Stages() {
 		if start := stages[s.Name].start; start != nil {
 			if err := start(ctx, t.runner, g); err != nil {
 				return err

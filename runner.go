@@ -154,9 +154,9 @@ func (soleLease) Close() error                  { return nil }
 
 // startWorker starts a worker, which consumes the events that the topology says.
 func (r *runner) startWorker(g *services.Group, config stage.Config) error {
-	worker, ok := events.StageNamed(config.Name)
+	worker, ok := r.settings.models().Stage(config.Name)
 	if !ok {
-		return fmt.Errorf("stage %q is not in the topology", config.Name)
+		return fmt.Errorf("the run has no stage %s", config.Name)
 	}
 	config.Types = worker.Consumes
 	config.Bus, config.Run, config.Instance = firstCounts{r.bus, r.logger.With("stage", config.Name)}, r.run, r.instance

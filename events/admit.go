@@ -2,11 +2,13 @@ package events
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
-// causeOf maps each type that follows from another event to the type of its cause.
-var causeOf = Causes()
+// causesOf maps each type that follows from another event to the types of its
+// causes.
+var causesOf = Causes()
 
 // The time of an event is within these years. A time outside cannot come from a
 // clock, and would spoil every figure that is computed from times.
@@ -38,7 +40,7 @@ func (e *Event) Check() error {
 	if y := e.Time.Year(); y < firstYear || y > lastYear {
 		return invalid("time", "%s is not within the years %d to %d", e.Time.Format(time.RFC3339), firstYear, lastYear)
 	}
-	want, caused := causeOf[e.Type]
+	want, caused := causesOf[e.Type]
 	id := rootID(e.Run, e.Type, e.Group)
 	switch {
 	case e.CausationID != "" && !e.mayFollow():
@@ -46,7 +48,7 @@ func (e *Event) Check() error {
 	case e.CausationID != "":
 		id = DeriveID(e.CausationID, e.Type)
 	case caused:
-		return invalid("causationid", "is empty, but %s follows from %s", e.Type, want)
+		return invalid("causationid", "is empty, but %s follows from %s", e.Type, want[0])
 	}
 	if e.ID != id {
 		return invalid("id", "%s does not derive from the cause, or from run, type and group", e.ID)
@@ -60,7 +62,7 @@ func (e *Event) Check() error {
 // mayFollow reports whether the cause is an event of the same group. The log
 // checks that it has the cause.
 func (e *Event) mayFollow() bool {
-	if _, ok := causeOf[e.Type]; !ok && e.Type != TypeGroupDropped {
+	if _, ok := causesOf[e.Type]; !ok && e.Type != TypeGroupDropped {
 		return false
 	}
 	cause := rootID(e.Run, TypeProblemPosed, e.Group)
@@ -70,8 +72,8 @@ func (e *Event) mayFollow() bool {
 // descends reports whether id is that of an event that follows from the event
 // root of type t, directly or not.
 func descends(id, root string, t Type) bool {
-	for effect, cause := range causeOf {
-		if cause != t {
+	for effect, causes := range causesOf {
+		if !slices.Contains(causes, t) {
 			continue
 		}
 		if next := DeriveID(root, effect); id == next || descends(id, next, effect) {

@@ -33,7 +33,7 @@ func (c *Course) Check(payload Payload) error {
 			return fmt.Errorf("attempt %d begins out of turn: %d have begun", p.Attempt, c.Attempts)
 		}
 		for role, begun := range c.Start {
-			if p.start(role).SHA256 != begun {
+			if p.Start(role).SHA256 != begun {
 				return fmt.Errorf("attempt %d begins with another checkpoint of the %s model than the run", p.Attempt, role)
 			}
 		}
@@ -55,7 +55,9 @@ func (c *Course) Apply(payload Payload) {
 	case *RunStarted:
 		c.Attempts, c.Ended = c.Attempts+1, false
 		if len(c.Start) == 0 {
-			c.Start[RoleCode], c.Start[RoleTest] = p.Code.SHA256, p.Test.SHA256
+			for _, role := range p.Models.Roles() {
+				c.Start[role] = p.Start(role).SHA256
+			}
 		}
 	case *RunFinished:
 		c.Ended = true
@@ -64,8 +66,8 @@ func (c *Course) Apply(payload Payload) {
 	}
 }
 
-// start returns version 0 of a role.
-func (r *RunStarted) start(role Role) *Checkpoint {
+// Start returns version 0 of a role.
+func (r *RunStarted) Start(role Role) *Checkpoint {
 	if role == RoleCode {
 		return &r.Code
 	}

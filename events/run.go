@@ -27,8 +27,9 @@ type RunStarted struct {
 	ProblemSet string     `msgpack:"problem_set"`
 	Problems   int        `msgpack:"problems"`         // training problems in the set
 	Code       Checkpoint `msgpack:"code"`             // version 0 of the Code LLM
-	Test       Checkpoint `msgpack:"test"`             // version 0 of the Test LLM
+	Test       Checkpoint `msgpack:"test"`             // version 0 of the Test LLM; empty without one
 	Origin     *Origin    `msgpack:"origin,omitempty"` // the run whose first events this one shares; only in the event after those
+	Models     Models     `msgpack:"models,omitempty"` // "code": a Code LLM only; left out: a Code LLM and a Test LLM
 }
 
 // Origin names the first events of a run that a fork shares. In the fork, their
@@ -60,11 +61,13 @@ func (r *RunStarted) Validate() error {
 	if r.Attempt < 1 {
 		return invalid("attempt", "want 1 or more, have %d", r.Attempt)
 	}
-	if err := r.Code.validate("code"); err != nil {
+	if err := r.Models.Validate(); err != nil {
 		return err
 	}
-	if err := r.Test.validate("test"); err != nil {
-		return err
+	for _, role := range r.Models.Roles() {
+		if err := r.Start(role).validate(string(role)); err != nil {
+			return err
+		}
 	}
 	if r.Origin != nil {
 		if err := r.Origin.validate(); err != nil {
@@ -77,7 +80,7 @@ func (r *RunStarted) Validate() error {
 // RunFinished ends an attempt at a run.
 type RunFinished struct {
 	Attempt int    `msgpack:"attempt"`
-	Steps   int    `msgpack:"steps"`  // steps trained by both roles
+	Steps   int    `msgpack:"steps"`  // steps that every model was trained on
 	Reason  string `msgpack:"reason"` // "completed" or "stopped"
 }
 

@@ -37,6 +37,15 @@ type CodeSampled struct {
 	Answers []Completion `msgpack:"answers"` // M
 }
 
+// Codes returns the code in each answer.
+func (s *CodeSampled) Codes() []string {
+	codes := make([]string, len(s.Answers))
+	for i := range codes {
+		codes[i] = ExtractCode(s.Answers[i].Text)
+	}
+	return codes
+}
+
 // EventType implements Payload.
 func (*CodeSampled) EventType() Type { return TypeCodeSampled }
 

@@ -54,8 +54,9 @@ type Stage struct {
 	Makes []Type
 }
 
-// Stages are the stages of a run, in the order in which a group meets them. To
-// add a stage, add an entry here and its handler in the root package.
+// Stages are the stages of a run with two models, in the order in which a group
+// meets them. Models.Stages has those of other runs. To add a stage, add an entry
+// here and its handler in the root package.
 var Stages = []Stage{
 	{
 		Name: StageRecorder, Kind: Projection, Replicas: One,
@@ -109,15 +110,6 @@ var Stages = []Stage{
 	},
 }
 
-// StageNamed returns the stage of a name; false when there is none.
-func StageNamed(name string) (Stage, bool) {
-	i := slices.IndexFunc(Stages, func(s Stage) bool { return s.Name == name })
-	if i < 0 {
-		return Stage{}, false
-	}
-	return Stages[i], true
-}
-
 // RolloutStage returns the stage that samples from a role's model.
 func RolloutStage(role Role) Stage { return stageOf(Worker, role) }
 
@@ -132,19 +124,15 @@ func stageOf(kind StageKind, role Role) Stage {
 	return Stages[i]
 }
 
-// Workers returns the stages whose replicas consume events as a worker set.
-func Workers() []Stage {
-	return slices.DeleteFunc(slices.Clone(Stages), func(s Stage) bool { return s.Kind != Worker })
-}
-
-// Causes returns, for each type that follows from another event, the type of
-// its cause. The other types have no cause, except TypeGroupDropped: it may
-// follow from an event of any type.
-func Causes() map[Type]Type {
-	causes := make(map[Type]Type)
-	for _, s := range Workers() {
-		for _, t := range s.Makes {
-			causes[t] = s.Consumes[0]
+// Causes returns, for each type that follows from another event, the types of
+// its possible causes: those of Models.Causes for every kind of run.
+func Causes() map[Type][]Type {
+	causes := make(map[Type][]Type)
+	for _, m := range []Models{ModelsBoth, ModelsCode} {
+		for effect, cause := range m.Causes() {
+			if !slices.Contains(causes[effect], cause) {
+				causes[effect] = append(causes[effect], cause)
+			}
 		}
 	}
 	return causes

@@ -3,6 +3,7 @@ package events
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,11 +30,11 @@ func TestStages(t *testing.T) {
 		if s.Kind == Worker && (len(s.Consumes) != 1 || len(s.Makes) != 1 || s.Replicas != Many) {
 			t.Errorf("worker stage %q consumes %v, makes %v, replicas %s: want one type each and many replicas", s.Name, s.Consumes, s.Makes, s.Replicas)
 		}
-		if found, ok := StageNamed(s.Name); !ok || !cmp.Equal(found, s) {
-			t.Errorf("StageNamed(%q) = %v, %v", s.Name, found, ok)
+		if found, ok := ModelsBoth.Stage(s.Name); !ok || !cmp.Equal(found, s) {
+			t.Errorf("Stage(%q) = %v, %v", s.Name, found, ok)
 		}
 	}
-	if _, ok := StageNamed("none"); ok {
+	if _, ok := ModelsBoth.Stage("none"); ok {
 		t.Error("a stage named none")
 	}
 }
@@ -70,7 +71,53 @@ func TestCauses(t *testing.T) {
 		TypeGroupRewarded: TypeCodeExecuted,
 		TypeEvalScored:    TypeCodeExecuted,
 	}
-	if diff := cmp.Diff(want, Causes()); diff != "" {
+	if diff := cmp.Diff(want, ModelsBoth.Causes()); diff != "" {
 		t.Error(diff)
+	}
+	all := map[Type][]Type{TypeCodeExecuted: {TypeTestsSampled, TypeCodeSampled}}
+	for effect, cause := range want {
+		if all[effect] == nil {
+			all[effect] = []Type{cause}
+		}
+	}
+	if diff := cmp.Diff(all, Causes()); diff != "" {
+		t.Error(diff)
+	}
+	// Without a Test LLM, nothing samples suites and verdicts follow from answers.
+	delete(want, TypeTestsSampled)
+	want[TypeCodeExecuted] = TypeCodeSampled
+	if diff := cmp.Diff(want, ModelsCode.Causes()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestModelsOfARun(t *testing.T) {
+	last := map[Role]int{RoleCode: 5, RoleTest: 3}
+	if got := [2]int{ModelsBoth.Trained(last), ModelsCode.Trained(last)}; got != [2]int{3, 5} {
+		t.Errorf("the last steps are %v, want 3 and 5", got)
+	}
+	var absent []string
+	for _, s := range Stages {
+		if _, ok := ModelsCode.Stage(s.Name); !ok {
+			absent = append(absent, s.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{StageRolloutTest, StageTrainerTest}, absent); diff != "" {
+		t.Errorf("stages that a run without a Test LLM lacks:\n%s", diff)
+	}
+	start := Checkpoint{URI: "file:///c", SHA256: strings.Repeat("0", 64)}
+	for _, c := range []struct {
+		started RunStarted
+		valid   bool
+	}{
+		{RunStarted{Attempt: 1, Code: start, Test: start}, true},
+		{RunStarted{Attempt: 1, Code: start}, false},
+		{RunStarted{Attempt: 1, Code: start, Models: ModelsCode}, true},
+		{RunStarted{Attempt: 1, Test: start, Models: ModelsCode}, false},
+		{RunStarted{Attempt: 1, Code: start, Test: start, Models: "three"}, false},
+	} {
+		if err := c.started.Validate(); (err == nil) != c.valid {
+			t.Errorf("models %q: %v", c.started.Models, err)
+		}
 	}
 }

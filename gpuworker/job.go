@@ -94,9 +94,8 @@ func (r *Rollout) prepareSuites(j *job, sampled *events.CodeSampled) {
 	posed := &sampled.Posed
 	plan := &posed.Plan
 	j.plan, j.least, j.params, j.perCount = plan, plan.TestVersion, r.params(plan, plan.TestTokens), plan.Suites
-	codes := make([]string, plan.Answers)
+	codes := sampled.Codes()
 	for i := range codes {
-		codes[i] = events.ExtractCode(sampled.Answers[i].Text)
 		if plan.Suites > 0 {
 			r.ask(j, TestFields(&posed.Problem, codes[i], plan.Tests, posed.Historical))
 		}

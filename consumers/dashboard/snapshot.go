@@ -55,7 +55,7 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(n), 'g', 5, 64), nil
 }
 
-// stageView is a stage of events.Stages with the sums over its replicas.
+// stageView is a stage of the run with the sums over its replicas.
 type stageView struct {
 	Stage     string        `json:"stage"`
 	Consumes  []events.Type `json:"consumes"` // empty for all
@@ -96,7 +96,7 @@ func (s *State) Snapshot() Snapshot {
 			"grad_norm": number(m.GradNorm), "lr": number(m.LearningRate), "seconds": number(m.Seconds),
 		})
 	}
-	out.Stages, out.Replicas = stageViews(s.Replicas)
+	out.Stages, out.Replicas = stageViews(s.Models.Stages(), s.Replicas)
 	for _, e := range s.evals {
 		eval := object{
 			"tag": e.Tag, "name": e.Name(), "step": e.Step, "groups": e.Groups, "scored": e.Scored, "dropped": e.Dropped,
@@ -110,10 +110,10 @@ func (s *State) Snapshot() Snapshot {
 	return out
 }
 
-// stageViews returns the stages in the order of events.Stages and their replicas
-// in the same order. Replicas of unknown stages come last.
-func stageViews(replicas map[string]Replica) (stages []stageView, all []Replica) {
-	for _, s := range events.Stages {
+// stageViews returns the views of stages and their replicas in the same order.
+// Replicas of unknown stages come last.
+func stageViews(of []events.Stage, replicas map[string]Replica) (stages []stageView, all []Replica) {
+	for _, s := range of {
 		stages = append(stages, stageView{Stage: s.Name, Consumes: s.Consumes, Makes: s.Makes})
 	}
 	index := func(name string) int {

@@ -29,9 +29,10 @@ type State struct {
 	Steps      int           // steps planned
 	Budget     time.Duration // longest time of the latest attempt; 0 for no limit
 	ProblemSet string
-	Problems   int    // training problems in the set
-	Build      string // of the program of the latest attempt
-	Config     string // its whole configuration, YAML
+	Problems   int           // training problems in the set
+	Build      string        // of the program of the latest attempt
+	Config     string        // its whole configuration, YAML
+	Models     events.Models // of the run
 
 	Events      map[events.Type]int64 // by type
 	Quarantined int64                 // messages that are no events of the run
@@ -48,7 +49,6 @@ type State struct {
 
 	evals         evals
 	examples      examples
-	trainsTest    bool        // the Test LLM is trained: groups have suites
 	endedGroups   map[int]int // by step; steps that are not trained yet
 	groupsPerStep int         // as planned last
 	stepTimes     stepTimes
@@ -138,7 +138,7 @@ func (s *State) Apply(e *events.Event) {
 func (s *State) start(e *events.Event, p *events.RunStarted) {
 	s.Attempt, s.Started, s.Finished = p.Attempt, e.Time, ""
 	s.Steps, s.ProblemSet, s.Problems = p.Steps, p.ProblemSet, p.Problems
-	s.Build, s.Config = p.Build, p.Config
+	s.Build, s.Config, s.Models = p.Build, p.Config, p.Models
 	s.examples.plan(p.Steps)
 	s.stepTimes.restart(e.Time) // the time between two attempts belongs to no step
 }
@@ -149,7 +149,6 @@ func (s *State) reward(group string, p *events.GroupRewarded) {
 	}
 	s.Rewarded++
 	s.groupsPerStep = p.Plan.Groups
-	s.trainsTest = s.trainsTest || p.Plan.Suites > 0
 	s.groupEnded(p.Plan.Step)
 	s.examples.rewarded(group, p)
 	entered, left := s.Book.apply(p.ProblemID, p.Deltas)
@@ -230,14 +229,13 @@ func (s *State) heartbeat(e *events.Event, p *events.StageHeartbeat) {
 	s.Replicas[e.Source] = now
 }
 
-// Trained returns the last step that every role was trained on. Without suites,
-// as in the Golden Tests baseline, only the Code LLM is trained.
+// Trained returns the last step that every model was trained on.
 func (s *State) Trained() int {
-	code := s.Policies[events.RoleCode].Step
-	if !s.trainsTest {
-		return code
+	last := map[events.Role]int{}
+	for role := range s.Policies {
+		last[role] = s.Policies[role].Step
 	}
-	return min(code, s.Policies[events.RoleTest].Step)
+	return s.Models.Trained(last)
 }
 
 // Total returns the number of events.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,9 @@ func TestNeedsNamesTheTypesThatAreRead(t *testing.T) {
 
 func TestGoldenRunTrainsOneRole(t *testing.T) {
 	s, state := &script{at: noon}, NewState()
-	state.Apply(s.started(1, 2))
+	begin := s.started(1, 2)
+	begin.Payload.(*events.RunStarted).Models = events.ModelsCode
+	state.Apply(begin)
 	e := s.rewarded(1, 0, 1, 1, 0)
 	g := e.Payload.(*events.GroupRewarded)
 	g.Plan.Suites, g.Test = 0, [][]events.SuiteReward{{}, {}}
@@ -38,6 +41,14 @@ func TestGoldenRunTrainsOneRole(t *testing.T) {
 	}
 	if _, p := state.Series.Last(); !math.IsNaN(p.means[rewardTest].Value()) {
 		t.Errorf("a mean of no suites is %v", p.means[rewardTest].Value())
+	}
+	for _, view := range state.Snapshot().Stages {
+		if view.Stage == events.StageRolloutTest || view.Stage == events.StageTrainerTest {
+			t.Errorf("the page shows the stage %s", view.Stage)
+		}
+	}
+	if table := Table(state, "runs/r1"); strings.Contains(table, "Test LLM") || strings.Contains(table, "Mistake Book") {
+		t.Errorf("the table has figures of a Test LLM:\n%s", table)
 	}
 }
 

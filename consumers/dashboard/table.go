@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"codea1/consumers/evaluation"
+	"codea1/events"
 )
 
 // Table returns the results of a run as text that ends with a newline: the
@@ -26,7 +27,9 @@ func Table(s *State, runDir string) string {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-*s%s\n", nameWidth, name, fmt.Sprintf(format, args...))
 	}
-	row("Mistake Book", "%s tests (%s entered, %s left)", thousands(s.Book.Size()), thousands(s.Book.Entered), thousands(s.Book.Left))
+	if s.Models != events.ModelsCode {
+		row("Mistake Book", "%s tests (%s entered, %s left)", thousands(s.Book.Size()), thousands(s.Book.Entered), thousands(s.Book.Left))
+	}
 	row("Events", "%s", thousands(s.Total()))
 	if s.Quarantined > 0 {
 		row("Quarantined messages", "%s", thousands(s.Quarantined))
@@ -81,19 +84,23 @@ func compare(before, after *Eval) []comparison {
 	}
 	answers := measure(fmt.Sprintf("Code LLM avg@%d", max(before.Answers, after.Answers)), (*Eval).Avg)
 	answers.Spread = spread(before, after)
+	at := detail("at step", func(e *Eval) string {
+		if e == none {
+			return "-"
+		}
+		return strconv.Itoa(e.Step)
+	})
+	problems := detail("problems", func(e *Eval) string { return thousands(e.Problems) })
+	if before.Suites+after.Suites == 0 { // without a Test LLM
+		return []comparison{answers, at, problems}
+	}
 	return []comparison{
 		answers,
 		measure("Test LLM validity", (*Eval).Validity),
 		measure("Test LLM defect-finding", (*Eval).DefectFinding),
 		measure("Test LLM reach", (*Eval).Reach),
 		measure("Test LLM trivial inputs", (*Eval).TrivialInputs),
-		detail("at step", func(e *Eval) string {
-			if e == none {
-				return "-"
-			}
-			return strconv.Itoa(e.Step)
-		}),
-		detail("problems", func(e *Eval) string { return thousands(e.Problems) }),
+		at, problems,
 		detail("tests written", func(e *Eval) string { return thousands(e.Stated) }),
 		detail("suites on a defect", func(e *Eval) string { return thousands(e.Defective) }),
 	}

@@ -16,13 +16,25 @@ type Handler struct {
 	Now      func() time.Time // stamps events; never an input of a verdict
 }
 
-// Handle takes one tests.sampled event and makes one code.executed event. An
+// Handle takes one tests.sampled event and makes one code.executed event. In a run
+// without a Test LLM it takes a code.sampled event, whose group has no suites. An
 // error means that the sandbox or the ground truth failed: nothing is known about
 // the group yet.
 func (h *Handler) Handle(ctx context.Context, e *events.Event) ([]*events.Event, error) {
-	sampled, ok := e.Payload.(*events.TestsSampled)
-	if !ok {
-		return nil, fmt.Errorf("execution: want %s, have %s", events.TypeTestsSampled, e.Type)
+	var sampled *events.TestsSampled
+	switch p := e.Payload.(type) {
+	case *events.TestsSampled:
+		sampled = p
+	case *events.CodeSampled:
+		if p.Posed.Plan.Suites > 0 {
+			return nil, fmt.Errorf("execution: group %s wants %d suites, but the run has no Test LLM", e.Group, p.Posed.Plan.Suites)
+		}
+		sampled = &events.TestsSampled{
+			Posed: p.Posed, CodeVersion: p.Version, Version: p.Posed.Plan.TestVersion, Codes: p.Codes(),
+			Suites: make([][]events.Completion, len(p.Answers)),
+		}
+	default:
+		return nil, fmt.Errorf("execution: want %s or %s, have %s", events.TypeTestsSampled, events.TypeCodeSampled, e.Type)
 	}
 	executed, err := h.Executor.Execute(ctx, sampled)
 	if err != nil {

@@ -110,7 +110,7 @@ func writeAccount(b *strings.Builder, s events.Stage) {
 	for _, request := range api {
 		add("$JS.API."+request, stageAPI+"."+request)
 	}
-	for _, w := range events.Workers() { // the worker sets of the others
+	for _, w := range events.ModelsBoth.Workers() { // the worker sets of the others
 		if w.Name != s.Name {
 			for _, request := range []string{"CREATE.*.%s", "CREATE.*.%s.>", "DELETE.*.%s", "MSG.NEXT.*.%s"} {
 				deny = append(deny, fmt.Sprintf("%q", fmt.Sprintf(stageAPI+".CONSUMER."+request, w.Name)))
@@ -205,7 +205,7 @@ func TestStageLogins(t *testing.T) {
 		chain[e.Type] = eventstest.Encode(e)
 	}
 	for _, user := range users[2:] {
-		s, _ := events.StageNamed(user)
+		s, _ := events.ModelsBoth.Stage(user)
 		own := eventstest.Publishes(s)
 		bus := login(user)
 		// The needs of the stage.
@@ -285,7 +285,7 @@ func TestStageLogins(t *testing.T) {
 			if user != events.StageRecorder {
 				foreign = append(foreign, api+"STREAM.CREATE.x", api+"STREAM.UPDATE.codea1-r1", api+"STREAM.CREATE.KV_codea1-r1")
 			}
-			for _, w := range events.Workers() {
+			for _, w := range events.ModelsBoth.Workers() {
 				if w.Name != user {
 					foreign = append(foreign, api+"CONSUMER.CREATE.codea1-r1."+w.Name, api+"CONSUMER.CREATE.codea1-r1."+w.Name+".x",
 						api+"CONSUMER.DELETE.codea1-r1."+w.Name, api+"CONSUMER.MSG.NEXT.codea1-r1."+w.Name)

@@ -65,10 +65,8 @@ func (c *Curriculum) ObservePolicy(role events.Role, version int) {
 	c.versions[role] = max(c.versions[role], version)
 }
 
-// Trained returns the last step that both roles have trained on.
-func (c *Curriculum) Trained() int {
-	return min(c.versions[events.RoleCode], c.versions[events.RoleTest])
-}
+// Trained returns the last step that every model was trained on.
+func (c *Curriculum) Trained() int { return c.config.Models.Trained(c.versions) }
 
 // End makes the newest step that has begun the last one. That step is trained
 // and evaluated; none follows. End applies to this Curriculum only: another one
@@ -141,6 +139,9 @@ func (c *Curriculum) evaluate(steps int) (due []events.ProblemPosed, done bool) 
 		for _, p := range c.evaluation(tag) {
 			p.Plan.Purpose, p.Plan.Tag, p.Plan.Step = events.PurposeEval, tag, steps
 			p.Plan.CodeVersion, p.Plan.TestVersion = steps, steps
+			if c.config.Models == events.ModelsCode {
+				p.Plan.TestVersion = 0
+			}
 			id := p.Plan.GroupID()
 			// All evaluations have the same seeds, so that they differ by the
 			// weights only.
@@ -184,6 +185,9 @@ func (c *Curriculum) pose(step int) []events.ProblemPosed {
 			CodeVersion: version, TestVersion: version,
 			Answers: c.config.Answers, Suites: c.config.Suites, Tests: c.config.Tests,
 			Temperature: c.config.Temperature, CodeTokens: c.config.CodeTokens, TestTokens: c.config.TestTokens,
+		}
+		if c.config.Models == events.ModelsCode {
+			plan.TestVersion, plan.Suites, plan.Tests, plan.TestTokens = 0, 0, 0, 0
 		}
 		id := plan.GroupID()
 		plan.Seed = groupSeed(c.config.Seed, id)

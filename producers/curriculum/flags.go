@@ -3,6 +3,7 @@ package curriculum
 import (
 	"fmt"
 
+	"codea1/events"
 	"codea1/events/settings"
 )
 
@@ -29,7 +30,8 @@ type Flags struct {
 // Config is the configuration of a curriculum.
 type Config struct {
 	Flags
-	Golden bool // pose groups with golden tests, for a recipe that needs them
+	Golden bool          // pose groups with golden tests, for a recipe that needs them
+	Models events.Models // of the run; without a Test LLM, groups have no suites
 }
 
 // PlannedSteps returns the training steps of a run over a number of problems. As

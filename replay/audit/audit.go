@@ -57,7 +57,7 @@ const maxFindings = 100
 func Check(ctx context.Context, log eventlog.Reader, recipes query.Recipes, progress func(done uint64)) (Report, error) {
 	a := auditor{
 		log: log, scorer: newScorer(recipes), open: make(map[string]events.Plan),
-		steps: make(map[int]*step), trained: make(map[events.Role]int),
+		steps: make(map[int]*step), trained: make(map[events.Role]int), follows: events.ModelsBoth.Causes(),
 	}
 	for r, err := range log.Read(ctx, eventlog.ReadOptions{}) {
 		if err != nil {
@@ -82,10 +82,12 @@ type auditor struct {
 	causes recent
 
 	run       string
-	open      map[string]events.Plan // groups that have not ended
-	steps     map[int]*step          // steps that not both roles have trained
-	trained   map[events.Role]int    // last version
-	completed bool                   // the last attempt completed the run
+	models    events.Models               // of the last attempt
+	follows   map[events.Type]events.Type // Models.Causes
+	open      map[string]events.Plan      // groups that have not ended
+	steps     map[int]*step               // steps that not every model was trained on
+	trained   map[events.Role]int         // last version
+	completed bool                        // the last attempt completed the run
 	report    Report
 	at        *eventlog.Record // current event
 }
@@ -122,7 +124,7 @@ func (a *auditor) check(ctx context.Context, r *eventlog.Record) error {
 	a.checkPlan(e)
 	switch p := e.Payload.(type) {
 	case *events.RunStarted:
-		a.completed = false
+		a.completed, a.models, a.follows = false, p.Models, p.Models.Causes()
 	case *events.RunFinished:
 		a.completed = p.Reason == events.RunCompleted
 	case *events.ProblemPosed:

@@ -8,9 +8,6 @@ import (
 	"codea1/replay/eventlog"
 )
 
-// causes maps each type that has a cause to the type of the cause.
-var causes = events.Causes()
-
 // known is an event that a later one may name as its cause.
 type known struct {
 	seq     uint64
@@ -50,7 +47,7 @@ func (a *auditor) lookup(ctx context.Context, id string) (k known, ok bool, err 
 // checkCause checks the cause and the ID of an event. A group.dropped event may
 // have a cause of any type, or none.
 func (a *auditor) checkCause(ctx context.Context, e *events.Event) error {
-	want, caused := causes[e.Type]
+	want, caused := a.follows[e.Type]
 	if e.CausationID == "" {
 		switch {
 		case caused:

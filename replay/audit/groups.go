@@ -7,7 +7,7 @@ import (
 	"codea1/replay/query"
 )
 
-// step is a training step that not both roles have trained.
+// step is a training step that not every model was trained on.
 type step struct {
 	planned  int
 	rewarded map[string]bool
@@ -25,8 +25,8 @@ func (a *auditor) posed(group string, plan *events.Plan) {
 		return
 	}
 	a.stepOf(plan).planned = plan.Groups // a drop may not have set it
-	if plan.Step <= min(a.trained[events.RoleCode], a.trained[events.RoleTest]) {
-		a.find("posed for step %d, which both roles have trained", plan.Step)
+	if plan.Step <= a.models.Trained(a.trained) {
+		a.find("posed for step %d, which every model was trained on", plan.Step)
 	}
 }
 
@@ -119,8 +119,8 @@ func (a *auditor) updated(u *events.PolicyUpdated) {
 	if len(seen) != s.planned {
 		a.find("%s v%d accounts for %d of the %d groups of step %d", u.Role, u.Version, len(seen), s.planned, u.Step)
 	}
-	// No event of a step can follow when both roles have trained it.
-	if s.roles++; s.roles == 2 {
+	// No event of a step can follow when every model was trained on it.
+	if s.roles++; s.roles == len(a.models.Roles()) {
 		delete(a.steps, u.Step)
 	}
 }
@@ -132,8 +132,10 @@ func (a *auditor) end() {
 	if a.completed && len(a.open) > 0 {
 		a.find("the run is completed, but %d of its groups have not ended, among them %s", len(a.open), firstOf(a.open))
 	}
-	if code, test := a.trained[events.RoleCode], a.trained[events.RoleTest]; a.completed && code != test {
-		a.find("the run is completed with code v%d and test v%d", code, test)
+	for _, role := range a.models.Roles() {
+		if code, own := a.trained[events.RoleCode], a.trained[role]; a.completed && own != code {
+			a.find("the run is completed with code v%d and %s v%d", code, role, own)
+		}
 	}
 }
 

@@ -53,11 +53,7 @@ func explainAnswers(b *strings.Builder, g *query.Lineage) {
 				fmt.Fprintf(b, ", reward %.4f, advantage %+.4f", r.Code[m].Reward, r.Code[m].Advantage)
 			}
 		}
-		text := answer.Text
-		if g.Tests != nil {
-			text = g.Tests.Codes[m]
-		}
-		fmt.Fprintf(b, "\n%s", indent(text))
+		fmt.Fprintf(b, "\n%s", indent(g.AnswerCode(m)))
 		if g.Executed != nil {
 			explainRuns(b, g, m)
 		}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/term"
 
@@ -30,11 +31,18 @@ func (c *RetrainCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 		return fork.ErrNoRetrainer
 	}
 	return c.read(logger, func(l *eventlog.Log) error {
+		models, err := eventlog.Models(ctx, l)
+		if err != nil {
+			return err
+		}
 		work, err := os.MkdirTemp("", "codea1-retrain-*")
 		if err != nil {
 			return err
 		}
-		for _, role := range c.Role {
+		for _, role := range models.Roles() {
+			if !slices.Contains(c.Role, role) {
+				continue
+			}
 			if err = c.retrain(ctx, out, l, parent.Retrainer, role, work); err != nil {
 				break
 			}

@@ -107,11 +107,10 @@ func (l *Log) Settled(ctx context.Context, to uint64) (uint64, error) {
 	if to == 0 { // Read takes 0 as the end
 		return 0, nil
 	}
-	updates, err := Updates(ctx, l)
+	trained, err := Trained(ctx, l)
 	if err != nil {
 		return 0, err
 	}
-	trained := Trained(updates)
 	for r, err := range l.Read(ctx, ReadOptions{From: l.compactedTo().to + 1, To: to, Types: TokenTypes}) {
 		if err != nil {
 			return 0, err

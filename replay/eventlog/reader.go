@@ -69,13 +69,27 @@ func Updates(ctx context.Context, log Reader) ([]*events.PolicyUpdated, error) {
 	return updates, err
 }
 
-// Trained returns the last step that both roles have trained.
-func Trained(updates []*events.PolicyUpdated) int {
+// Models returns the models of a run, which its run.started events name.
+func Models(ctx context.Context, log Reader) (models events.Models, err error) {
+	err = Decoded(ctx, log, []events.Type{events.TypeRunStarted}, func(_ *Record, e *events.Event) error {
+		models = e.Payload.(*events.RunStarted).Models
+		return nil
+	})
+	return models, err
+}
+
+// Trained returns the last step that every model of a run was trained on.
+func Trained(ctx context.Context, log Reader) (int, error) {
+	models, err := Models(ctx, log)
+	if err != nil {
+		return 0, err
+	}
+	updates, err := Updates(ctx, log)
 	trained := make(map[events.Role]int)
 	for _, u := range updates {
 		trained[u.Role] = max(trained[u.Role], u.Step)
 	}
-	return min(trained[events.RoleCode], trained[events.RoleTest])
+	return models.Trained(trained), err
 }
 
 // StepOf returns the training step of an event: from the name of its group, or

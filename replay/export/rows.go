@@ -137,9 +137,7 @@ func answerRows(g *query.Lineage) []AnswerRow {
 			c := &g.Code.Answers[m]
 			row.Text, row.Tokens, row.Finish = c.Text, g.AnswerTokens(m), c.Finish
 		}
-		if g.Tests != nil {
-			row.Code = g.Tests.Codes[m]
-		}
+		row.Code = g.AnswerCode(m)
 		for n := range a.Suites {
 			for i := range a.Suites[n].Tests {
 				t := &a.Suites[n].Tests[i]

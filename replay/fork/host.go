@@ -32,7 +32,8 @@ type Host interface {
 	Checkpoints(dir string, role events.Role) ([]int, error)
 	// PlaceCheckpoint copies a checkpoint into a run directory, atomically.
 	PlaceCheckpoint(ctx context.Context, p Placement) error
-	// PlaceStart copies version 0 of both roles into another run directory.
+	// PlaceStart copies version 0 of each model into another run directory, which has
+	// its configuration.
 	PlaceStart(from, to string) error
 	// RemoveCheckpoint removes the checkpoint of a version.
 	RemoveCheckpoint(dir string, role events.Role, version int) error

@@ -1,6 +1,7 @@
 package fork
 
 import (
+	"slices"
 	"time"
 
 	"codea1/events"
@@ -52,8 +53,8 @@ func follow(t events.Type, old, renamed, wanted string) (string, bool) {
 	if old == wanted {
 		return renamed, true
 	}
-	for effect, cause := range events.Causes() {
-		if cause != t {
+	for effect, causes := range events.Causes() {
+		if !slices.Contains(causes, t) {
 			continue
 		}
 		if id, ok := follow(effect, events.DeriveID(old, effect), events.DeriveID(renamed, effect), wanted); ok {

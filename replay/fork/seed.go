@@ -75,24 +75,28 @@ type seeding struct {
 
 func (s *seeding) seed(ctx context.Context, marks []uint64, progress func(done uint64)) error {
 	// A step that is still to be trained needs its tokens.
-	updates, err := eventlog.Updates(ctx, s.log)
+	trained, err := eventlog.Trained(ctx, s.log)
 	if err != nil {
 		return err
 	}
-	if err := checkTokens(ctx, s.log, eventlog.Trained(updates)+1, math.MaxInt); err != nil {
+	if err := checkTokens(ctx, s.log, trained+1, math.MaxInt); err != nil {
+		return err
+	}
+	models, err := eventlog.Models(ctx, s.log)
+	if err != nil {
 		return err
 	}
 	s.seeded.Positions = map[uint64]events.Position{0: events.Start}
 	for _, seq := range marks {
 		s.seeded.Positions[seq] = events.Start
 	}
-	if err := s.publish(ctx, progress); err != nil {
+	if err := s.publish(ctx, models.Workers(), progress); err != nil {
 		return err
 	}
 	if err := s.readBack(ctx); err != nil {
 		return err
 	}
-	for _, worker := range events.Workers() {
+	for _, worker := range models.Workers() {
 		if err := s.settle(ctx, worker); err != nil {
 			return fmt.Errorf("worker set %s: %w", worker.Name, err)
 		}
@@ -100,9 +104,9 @@ func (s *seeding) seed(ctx context.Context, marks []uint64, progress func(done u
 	return nil
 }
 
-func (s *seeding) publish(ctx context.Context, progress func(done uint64)) error {
+func (s *seeding) publish(ctx context.Context, workers []events.Stage, progress func(done uint64)) error {
 	forWorkers := make(map[events.Type]bool)
-	for _, worker := range events.Workers() {
+	for _, worker := range workers {
 		for _, t := range worker.Consumes {
 			forWorkers[t] = true
 		}

@@ -101,11 +101,11 @@ func TestSeed(t *testing.T) {
 		if err := log.Rebase(seeded.End); err != nil || log.Position() != seeded.End {
 			t.Fatalf("the log has position %q, %v", log.Position(), err)
 		}
-		execution, _ := events.StageNamed(events.StageExecution)
+		execution, _ := events.ModelsBoth.Stage(events.StageExecution)
 		if got := take(t, bus, execution, 1); !got[messages[cut-1].ID] {
 			t.Errorf("the workers get %v, want %s", got, messages[cut-1].ID)
 		}
-		for _, set := range events.Workers() {
+		for _, set := range events.ModelsBoth.Workers() {
 			if lag, err := bus.Lag(within(t), replaytest.Run, set.Name); err != nil || lag.Pending != 0 || lag.InFlight != 0 {
 				t.Errorf("%s: %+v, %v", set.Name, lag, err)
 			}

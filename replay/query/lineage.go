@@ -147,6 +147,18 @@ func (g *Lineage) AnswerTokens(m int) int {
 	return len(g.Code.Answers[m].Tokens)
 }
 
+// AnswerCode returns the code in an answer, as it was run; empty if the log does not have
+// the answer.
+func (g *Lineage) AnswerCode(m int) string {
+	switch {
+	case g.Tests != nil:
+		return g.Tests.Codes[m]
+	case g.Code != nil:
+		return events.ExtractCode(g.Code.Answers[m].Text)
+	}
+	return ""
+}
+
 // Executed returns the verdicts from which a rewarded group follows.
 func Executed(ctx context.Context, log eventlog.Reader, rewarded *events.Event) (*events.CodeExecuted, error) {
 	cause, err := log.Get(ctx, rewarded.CausationID)

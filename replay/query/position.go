@@ -15,8 +15,8 @@ import (
 var ErrPosition = errors.New("not a position: want an event's number, step:N, start or end")
 
 // Position returns the sequence number of the last event at a position: an
-// event's number, start (0), end, or step:N for the event with which both roles
-// have trained step N.
+// event's number, start (0), end, or step:N for the event with which every model
+// was trained on step N.
 func Position(ctx context.Context, log eventlog.Reader, text string) (uint64, error) {
 	last, _ := log.Last()
 	switch {
@@ -45,8 +45,12 @@ func afterStep(ctx context.Context, log eventlog.Reader, step int) (uint64, erro
 	if step == 0 {
 		return 0, nil
 	}
+	models, err := eventlog.Models(ctx, log)
+	if err != nil {
+		return 0, err
+	}
 	trained := make(map[events.Role]uint64)
-	err := eventlog.Decoded(ctx, log, []events.Type{events.TypePolicyUpdated}, func(r *eventlog.Record, e *events.Event) error {
+	err = eventlog.Decoded(ctx, log, []events.Type{events.TypePolicyUpdated}, func(r *eventlog.Record, e *events.Event) error {
 		if u := e.Payload.(*events.PolicyUpdated); u.Step == step {
 			trained[u.Role] = r.Seq
 		}
@@ -55,8 +59,8 @@ func afterStep(ctx context.Context, log eventlog.Reader, step int) (uint64, erro
 	if err != nil {
 		return 0, err
 	}
-	if len(trained) < 2 {
-		return 0, fmt.Errorf("step %d has not been trained by both roles: %w", step, eventlog.ErrNotFound)
+	if len(trained) < len(models.Roles()) {
+		return 0, fmt.Errorf("step %d has not been trained by every model: %w", step, eventlog.ErrNotFound)
 	}
 	return max(trained[events.RoleCode], trained[events.RoleTest]), nil
 }

@@ -32,9 +32,10 @@ func (c *Checkpoints) apply(e *Event) {
 	switch p := e.Payload.(type) {
 	case *events.RunStarted:
 		if len(*c) == 0 { // a resumed run has the same version 0
-			*c = append(*c,
-				Checkpoint{Role: events.RoleCode, URI: p.Code.URI, SHA256: p.Code.SHA256, Seq: e.Seq},
-				Checkpoint{Role: events.RoleTest, URI: p.Test.URI, SHA256: p.Test.SHA256, Seq: e.Seq})
+			for _, role := range p.Models.Roles() {
+				start := p.Start(role)
+				*c = append(*c, Checkpoint{Role: role, URI: start.URI, SHA256: start.SHA256, Seq: e.Seq})
+			}
 		}
 	case *events.PolicyUpdated:
 		*c = append(*c, Checkpoint{

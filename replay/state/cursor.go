@@ -33,6 +33,8 @@ type Cursor struct {
 	Finished string `json:"finished"` // reason for the end of the last attempt; empty while it runs
 	Code     int    `json:"code"`     // newest step that the Code LLM has trained
 	Test     int    `json:"test"`     // newest step that the Test LLM has trained
+	// Models are those of the last run.started event.
+	Models events.Models `json:"models,omitempty"`
 	// Steps holds the groups of every step that at least one role has still to
 	// train. All groups of an earlier step have ended.
 	Steps map[int]map[string]Status `json:"steps"`
@@ -44,8 +46,10 @@ func newCursor() Cursor {
 	return Cursor{Steps: make(map[int]map[string]Status), Evaluations: make(map[string]map[string]Status)}
 }
 
-// Trained returns the last step that both roles have trained.
-func (c *Cursor) Trained() int { return min(c.Code, c.Test) }
+// Trained returns the last step that every model was trained on.
+func (c *Cursor) Trained() int {
+	return c.Models.Trained(map[events.Role]int{events.RoleCode: c.Code, events.RoleTest: c.Test})
+}
 
 // Open returns the names of the groups that have not ended, sorted.
 func (c *Cursor) Open() []string {
@@ -76,7 +80,7 @@ func (c *Cursor) apply(e *Event) {
 	}
 	switch p := e.Payload.(type) {
 	case *events.RunStarted:
-		c.Attempt, c.Planned, c.Finished = p.Attempt, p.Steps, ""
+		c.Attempt, c.Planned, c.Finished, c.Models = p.Attempt, p.Steps, "", p.Models
 	case *events.RunFinished:
 		c.Finished = p.Reason
 	case *events.PolicyUpdated:

@@ -14,7 +14,7 @@ import (
 
 // Version is the version of the encoding and of the folds. A State of another
 // version is folded again from the log, never converted.
-const Version = 1
+const Version = 2
 
 // ErrMalformed is returned for bytes that are not an encoded State.
 var ErrMalformed = errors.New("malformed state")
