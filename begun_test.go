@@ -271,7 +271,7 @@ func TestCommandsCompareWithTheLog(t *testing.T) {
 	write(strings.Replace(text, "\nseed: 7\n", "\nseed: 8\n", 1))
 	for _, args := range commands {
 		var out, stderr bytes.Buffer
-		if code := run(t.Context(), args, &out, &stderr); code != 1 || !strings.Contains(stderr.String(), "config.yaml is 8, but the run was started with --seed 7") {
+		if code := run(t.Context(), args, &out, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "config.yaml is 8, but the run was started with --seed 7") {
 			t.Errorf("%v: exit code %d, %s", args, code, &stderr)
 		}
 	}

@@ -424,7 +424,7 @@ func TestImpossibleRunsHaveNoDirectory(t *testing.T) {
 	} {
 		var out, stderr bytes.Buffer
 		code := run(t.Context(), append([]string{"train", "--no-dashboard", "--runs-dir", runs}, strings.Fields(args)...), &out, &stderr)
-		if code != 1 || !strings.Contains(stderr.String(), want) {
+		if code != exitUsage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: exit code %d, %s, want %s", args, code, &stderr, want)
 		}
 		if _, err := os.Stat(runs); err == nil {

@@ -41,6 +41,9 @@ const (
 	leastMemory = 1 << 30
 )
 
+// errMissing says that a training with these settings cannot run here.
+var errMissing = errors.New("found something missing")
+
 // finding is the result of one examination. A finding with an error and without
 // needed is a note.
 type finding struct {
@@ -87,7 +90,7 @@ func (d *DoctorCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 		return err
 	}
 	if missing > 0 {
-		return fmt.Errorf("%d of %d examinations found something missing", missing, len(findings))
+		return fmt.Errorf("%d of %d examinations %w", missing, len(findings), errMissing)
 	}
 	return nil
 }

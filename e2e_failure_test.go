@@ -25,10 +25,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	}
 	// The first process still works.
 	first.tap(t, func(_ int, m *events.Message) bool { return m.Type != events.TypeGroupRewarded })
-	first.signal(t, os.Interrupt)
-	if code := first.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	first.interrupt(t)
 }
 
 // smallDisk mounts a file system of a size in MiB.
@@ -79,9 +76,6 @@ func TestFullDisk(t *testing.T) {
 		}
 		p = start(t, dir, "train", "--runs-dir", disk, "--resume", "r")
 		p.tap(t, func(_ int, m *events.Message) bool { return m.Type != events.TypePolicyUpdated })
-		p.signal(t, os.Interrupt)
-		if code := p.wait(t); code != 0 {
-			t.Errorf("exit code %d", code)
-		}
+		p.interrupt(t)
 	})
 }

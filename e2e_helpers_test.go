@@ -141,6 +141,22 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 	}
 }
 
+// interrupt stops a training.
+func (p *process) interrupt(t *testing.T) {
+	t.Helper()
+	p.signal(t, os.Interrupt)
+	p.interrupted(t)
+}
+
+// interrupted waits for the end of a training that got a signal. It may have just
+// completed.
+func (p *process) interrupted(t *testing.T) {
+	t.Helper()
+	if code := p.wait(t); code != exitInterrupted && code != 0 {
+		t.Fatalf("exit code %d of an interrupted training", code)
+	}
+}
+
 // alone waits until no child of an ended process is left.
 func (p *process) alone(t *testing.T) {
 	t.Helper()
@@ -212,13 +228,12 @@ func must(t *testing.T, dir string, args ...string) string {
 	return p.stdout.String()
 }
 
-// refused runs codea1, which must end with exit code 1 and one sentence, and
-// returns the sentence.
+// refused runs codea1, which must fail with one sentence, and returns the sentence.
 func refused(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	p := start(t, dir, args...)
-	if code := p.wait(t); code != 1 {
-		t.Fatalf("exit code %d, want 1", code)
+	if code := p.wait(t); code != exitFailed && code != exitUsage && code != exitNegative {
+		t.Fatalf("exit code %d of a failure", code)
 	}
 	sentence, err := oneSentence(p.stderr.String())
 	if err != nil {

@@ -29,7 +29,7 @@ func TestInterruptedTrainingGoesOn(t *testing.T) {
 		}
 		return true
 	})
-	if code := p.wait(t); code != 0 {
+	if code := p.wait(t); code != exitInterrupted {
 		t.Fatalf("exit code %d", code)
 	}
 	table := p.stdout.String()
@@ -52,7 +52,7 @@ func TestInterruptedTrainingGoesOn(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		interrupt()
 		var said strings.Builder
-		if code := run(ctx, []string{"replay", "verify", runPath(dir, "r")}, io.Discard, &said); code != 1 || !strings.HasSuffix(said.String(), "interrupted\n") {
+		if code := run(ctx, []string{"replay", "verify", runPath(dir, "r")}, io.Discard, &said); code != exitInterrupted || !strings.HasSuffix(said.String(), "interrupted\n") {
 			t.Errorf("exit code %d: %q", code, said.String())
 		}
 	})

@@ -39,11 +39,8 @@ func TestTapCommand(t *testing.T) {
 	before := 0
 	eventually(t, "the live tap prints", func() bool { before = trained(live); return before > 0 })
 	eventually(t, "the training goes on while a tap is stopped", func() bool { return trained(live) >= before+6 && trained(whole) >= before+6 })
-	p.signal(t, os.Interrupt)
+	p.interrupt(t)
 	stopped.signal(t, syscall.SIGCONT)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
 	for _, tap := range []*process{live, whole, stopped} {
 		if code := tap.wait(t); code != 0 {
 			t.Errorf("a tap ends with the training, with exit code %d", code)
@@ -137,8 +134,5 @@ func TestTapInPython(t *testing.T) {
 		}
 		return !slices.ContainsFunc(lines, func(r *regexp.Regexp) bool { return !r.MatchString(printed.String()) })
 	})
-	p.signal(t, os.Interrupt)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	p.interrupt(t)
 }

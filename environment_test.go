@@ -35,7 +35,7 @@ func TestMisspeltVariables(t *testing.T) {
 	}
 	t.Setenv("CODEA1_LEARNIN_"+"RATE", "1")
 	var out, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"train", "--runs-dir", t.TempDir()}, &out, &stderr); code != 1 || !strings.Contains(stderr.String(), "CODEA1_LEARNING_RATE") {
+	if code := run(t.Context(), []string{"train", "--runs-dir", t.TempDir()}, &out, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "CODEA1_LEARNING_RATE") {
 		t.Errorf("exit code %d, %s", code, &stderr)
 	}
 }

@@ -45,6 +45,8 @@ type SandboxCommand struct {
 
 // CLI is the grammar of the command line.
 type CLI struct {
+	PrintVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
+
 	LogLevel *slog.Level `help:"Lowest level of the log lines on standard error: debug, info, warn or error. Default: info for a stage, warn for other commands." placeholder:"LEVEL"`
 
 	Train      TrainCommand              `cmd:"" help:"Train both models against each other."`
@@ -61,6 +63,8 @@ type CLI struct {
 	Tap        tap.Command               `cmd:"" help:"Follow the events of a run, or print those of a finished one."`
 	TrainSFT   sft.Command               `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
 	Version    VersionCommand            `cmd:"" help:"Print the version."`
+	Completion CompletionCommand         `cmd:"" help:"Print what bash, zsh or fish needs to complete command lines."`
+	Complete   CompleteCommand           `cmd:"" hidden:""`
 }
 
 func main() {
@@ -73,13 +77,13 @@ func main() {
 
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	fail := func(err error) int {
+	fail := func(err error, code int) int {
 		text := err.Error() + remedy(err)
 		if ctx.Err() != nil {
 			text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 		}
 		fmt.Fprintln(stderr, "codea1:", text)
-		return 1
+		return code
 	}
 	output := &output{to: stdout}
 	stdout = output
@@ -93,20 +97,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.UsageOnError(),
 	)
 	if err != nil {
-		return fail(err)
+		return fail(err, exitFailed)
 	}
 	if err := checkEnvironment(parser.Model.Node, os.Environ()); err != nil {
-		return fail(err)
+		return fail(err, exitUsage)
+	}
+	bare := len(args) == 0
+	if bare {
+		args = []string{"--help"}
 	}
 	command, err := parser.Parse(args)
-	if exit >= 0 && output.err == nil {
-		return exit // --help
-	}
-	if exit >= 0 {
-		return fail(output.err)
-	}
-	if err != nil {
-		return fail(err)
+	switch {
+	case exit >= 0 && output.err != nil:
+		return fail(output.err, exitFailed)
+	case exit >= 0 && bare:
+		return exitUsage
+	case exit >= 0:
+		return exit // --help or --version
+	case err != nil:
+		return fail(err, exitUsage)
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	command.BindTo(stdout, (*io.Writer)(nil))
@@ -118,10 +127,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if output.err != nil && !errors.Is(err, output.err) {
 		err = errors.Join(err, output.err)
 	}
+	code := exitCode(ctx, command.Command(), err)
 	if err != nil {
-		return fail(err)
+		return fail(err, code)
 	}
-	return 0
+	return code
 }
 
 // output is standard output. It keeps its first error, so that no command that
@@ -162,6 +172,7 @@ func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
 	options = append(options,
 		kong.Name("codea1"),
 		tap.Vars,
+		kong.Vars{"version": build()},
 		kong.Description("Adversarial reinforcement learning of code and tests as an event-sourced pipeline."),
 		kong.PostBuild(func(k *kong.Kong) error {
 			base, err := presetSettings(defaultPreset)
@@ -169,6 +180,7 @@ func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
 				return err
 			}
 			configure(k.Model.Node, base)
+			describe(k.Model.Node)
 			return nil
 		}),
 	)

@@ -13,6 +13,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/connect"
+	"codea1/events/rundir"
 )
 
 // Command is `codea1 deadletter`.
@@ -25,6 +26,7 @@ type Command struct {
 // flags are the flags of every subcommand.
 type flags struct {
 	RunName string        `name:"run" help:"Name of the run." required:"" placeholder:"RUN"`
+	RunsDir string        `help:"Directory of the run directories. The run with an embedded server is read there." default:"runs" placeholder:"DIR"`
 	JSON    bool          `name:"json" help:"Print JSON, one object per dead letter."`
 	Bus     connect.Flags `embed:"" group:"Message bus"`
 }
@@ -37,11 +39,15 @@ func (f *flags) Validate() error {
 	return nil
 }
 
-// open connects to the bus of the run. It refuses an unknown run, so that a
+// open connects to the bus of the run, or opens that of its directory. It refuses an unknown run, so that a
 // mistyped name does not create one.
 func (f *flags) open(ctx context.Context, logger *slog.Logger) (events.Broker, error) {
 	if f.Bus.URL == connect.Embedded {
-		return nil, errors.New("--bus: name the server of the run, nats://HOST:PORT or kafka://HOST:PORT; `codea1 train` prints the address of an embedded server when it starts, and " + connect.EmbeddedLogin)
+		dir, err := rundir.Find(f.RunsDir, f.RunName)
+		if err != nil {
+			return nil, fmt.Errorf("%w; --bus names the bus of a run on another machine", err)
+		}
+		return connect.OpenRun(ctx, dir, "codea1-"+f.RunName+"-deadletter", logger.With("part", "bus"))
 	}
 	bus, err := f.Bus.Open(ctx, "codea1-"+f.RunName+"-deadletter", logger.With("part", "bus"))
 	if err != nil {

@@ -22,11 +22,11 @@ func Layer(flags []*kong.Flag, s any) {
 	}
 }
 
-// Environment lets environment variables set flags. A variable is named by the
-// prefix and the name of the flag in capitals.
+// Environment lets environment variables set flags, besides --help and --version. A
+// variable is named by the prefix and the name of the flag in capitals.
 func Environment(flags []*kong.Flag, prefix string) {
 	for _, flag := range flags {
-		if len(flag.Envs) == 0 && flag.Name != "help" {
+		if len(flag.Envs) == 0 && flag.Name != "help" && flag.Name != "version" {
 			flag.Envs = []string{Variable(prefix, flag.Name)}
 			flag.Tag.Envs = flag.Envs
 		}

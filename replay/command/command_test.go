@@ -72,6 +72,13 @@ p0       3      f(0)  0
 p0       2      f(3)  0
 p0       1      f(2)  0
 `[1:]},
+		{"mistakes list " + run + " --sort count --limit 4", `
+PROBLEM  COUNT  CALL  EXPECTED
+p0       3      f(0)  0
+p1       3      f(1)  0
+p2       3      f(2)  0
+p3       3      f(3)  0
+`[1:]},
 		{"mistakes list " + eventlog.Dir(run) + " --problem p5 --json", `
 {"problem":"p5","call":"f(1)","expected":"0","count":2,"order":2}
 {"problem":"p5","call":"f(0)","expected":"0","count":1,"order":1}

@@ -22,6 +22,7 @@ type ListCommand struct {
 	runArgument
 	Problem string `help:"Only tests of the problem with this ID." placeholder:"ID"`
 	At      string `help:"Position of the book: an event's number, step:N, start or end." default:"end" placeholder:"POSITION"`
+	Sort    string `help:"Order of the tests: by problem, or by count over all problems." default:"problem" enum:"problem,count"`
 	Limit   int    `help:"At most this many tests; 0 is all of them." default:"0" min:"0"`
 	JSON    bool   `name:"json" help:"Print one JSON object per line."`
 }
@@ -68,25 +69,22 @@ func (c *ListCommand) print(out io.Writer, book export.Tests) error {
 	if c.Problem != "" {
 		problems = []string{c.Problem}
 	}
-	limit := c.Limit
-	if limit == 0 {
-		limit = book.Size()
+	var tests []mistakes.Entry
+	for _, id := range problems {
+		tests = append(tests, byFrequency(book.Tests(id))...)
 	}
-	tests := func(yield func(mistakes.Entry) bool) {
-		for _, id := range problems {
-			for _, e := range byFrequency(book.Tests(id)) {
-				if limit--; limit < 0 || !yield(e) {
-					return
-				}
-			}
-		}
+	if c.Sort == "count" {
+		tests = byFrequency(tests)
+	}
+	if c.Limit > 0 {
+		tests = tests[:min(c.Limit, len(tests))]
 	}
 	if c.JSON {
-		return printJSON(out, tests)
+		return printJSON(out, slices.Values(tests))
 	}
 	table := newTable(out)
 	fmt.Fprintln(table, "PROBLEM\tCOUNT\tCALL\tEXPECTED")
-	for e := range tests {
+	for _, e := range tests {
 		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", e.ProblemID, e.Count, clip(e.Call, 60), clip(e.Expected, 40))
 	}
 	return table.Flush()
@@ -122,7 +120,8 @@ func (c *ShowCommand) print(out io.Writer, book export.Tests) error {
 	return err
 }
 
-// byFrequency sorts the tests of a problem as Book.Top does.
+// byFrequency sorts tests by their counts. The tests of a problem have the order of
+// Book.Top then.
 func byFrequency(entries []mistakes.Entry) []mistakes.Entry {
 	slices.SortStableFunc(entries, func(x, y mistakes.Entry) int { return cmp.Compare(y.Count, x.Count) })
 	return entries

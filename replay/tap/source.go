@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"codea1/events"
 	"codea1/events/connect"
@@ -122,23 +123,17 @@ func (c *Command) open(ctx context.Context, f *filter, logger *slog.Logger) (*so
 // Without --from it uses the read-only login. That login has no stored events, so
 // --from takes the login of the pipeline, which the owner of the directory has.
 func openEmbedded(ctx context.Context, dir string, f *filter, logger *slog.Logger) (*source, error) {
-	store := rundir.NATS(dir)
-	file := natsbus.AddressFile(store)
-	address, err := os.ReadFile(file)
-	if err != nil {
-		return nil, nil //nolint:nilerr // no server has the store open
-	}
 	user := natsbus.TapUser
 	if f.start.set && !f.start.now {
 		user = natsbus.PipelineUser
 	}
-	flags := &connect.Flags{URL: "nats://" + string(address), User: user, PasswordFile: natsbus.PasswordFile(store, user), Replicas: 1}
-	if err := flags.CheckReachable(ctx); err != nil {
-		return nil, ctx.Err() // a crash left the file
+	flags := connect.Running(ctx, dir, user)
+	if flags == nil {
+		return nil, ctx.Err()
 	}
 	s, err := openBus(ctx, flags, filepath.Base(dir), f, logger)
 	if s != nil {
-		s.embedded, s.address, s.at = true, file, string(address)
+		s.embedded, s.address, s.at = true, natsbus.AddressFile(rundir.NATS(dir)), strings.TrimPrefix(flags.URL, "nats://")
 	}
 	return s, err
 }

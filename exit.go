@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"codea1/consumers/execution/sandbox"
+	"codea1/producers/problems"
+	"codea1/replay/command"
+	"codea1/replay/eventlog"
+	"codea1/replay/fork"
+)
+
+// The exit codes of the program, besides 0.
+const (
+	exitFailed      = 1   // the command could not do its work
+	exitUsage       = 2   // the command line, the environment or a configuration is wrong
+	exitNegative    = 3   // a check was done, and its answer is no
+	exitInterrupted = 130 // Ctrl-C or SIGTERM ended the command before its work was done
+)
+
+// exitCode returns the exit code of a command that ran. Stages and servers have no
+// other end than a signal: it is no interruption.
+func exitCode(ctx context.Context, line string, err error) int {
+	name, _, _ := strings.Cut(line+" <", " <")
+	endless := strings.HasPrefix(name, "stage ") || name == "sandbox serve"
+	switch {
+	case ctx.Err() != nil && !endless:
+		return exitInterrupted
+	case err == nil:
+		return 0
+	case isNegative(name, err):
+		return exitNegative
+	}
+	return exitFailed
+}
+
+// isNegative reports whether an error is the answer of a check.
+func isNegative(name string, err error) bool {
+	var found *command.FindingsError
+	var corrupt *eventlog.CorruptError
+	var origin *fork.OriginError
+	var weights *fork.DivergedError
+	switch name {
+	case "replay verify":
+		return errors.As(err, &found) || errors.As(err, &corrupt) || errors.As(err, &origin)
+	case "replay retrain":
+		return errors.As(err, &weights)
+	case "problems check":
+		return errors.Is(err, problems.ErrCheckFailed)
+	case "sandbox check":
+		return errors.Is(err, sandbox.ErrNotIsolated)
+	case "doctor":
+		return errors.Is(err, errMissing)
+	}
+	return false
+}
