@@ -41,10 +41,27 @@ func (b *Bus) ask(ctx context.Context, do func(context.Context) error) error {
 			return final
 		}
 		if b.conn.IsConnected() { // otherwise link logs the outage
-			b.silence.Failed(&wait, saySilence, err)
+			b.leave(b.silence.Failed(&wait, saySilence, err))
 		}
 		// The next call of link.wait or askOnce notices the end of a context.
 		_ = client.Pause(ctx, b.ctx, retryPause)
+	}
+}
+
+// leave connects to another server after a call has waited for this one too long:
+// in a cluster, it may be cut off from the servers that still execute requests.
+func (b *Bus) leave(waited time.Duration) {
+	if waited < leaveAfter || len(b.conn.Servers()) < 2 {
+		return
+	}
+	b.mu.Lock()
+	due := time.Since(b.left) > leaveAfter
+	if due {
+		b.left = time.Now()
+	}
+	b.mu.Unlock()
+	if due {
+		_ = b.conn.ForceReconnect() // it fails if the bus is closed
 	}
 }
 

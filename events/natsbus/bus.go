@@ -36,6 +36,7 @@ type Bus struct {
 
 	mu      sync.Mutex
 	streams map[string]jetstream.Stream // by run
+	left    time.Time                   // when leave was last done
 }
 
 var _ events.Broker = (*Bus)(nil)
@@ -57,6 +58,9 @@ const (
 	// saySilence is the time after which a connected server that executes no
 	// requests is logged.
 	saySilence = 2 * time.Second
+	// leaveAfter is the time after which a client leaves such a server for another
+	// one. The election of a leader takes 4 to 9 seconds.
+	leaveAfter = 10 * time.Second
 	// closeTimeout bounds the wait of Close for buffered acknowledgements to
 	// reach the server.
 	closeTimeout = 2 * time.Second

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -205,5 +206,42 @@ func TestReaderHasOneConsumer(t *testing.T) {
 	}
 	if n := s.CachedInfo().State.Consumers; n != 1 {
 		t.Errorf("one reader has %d consumers", n)
+	}
+}
+
+// A client leaves a server that executes no requests for another one.
+func TestLeavesSilentServer(t *testing.T) {
+	if os.Getenv("CODEA1_TEST_THOROUGH") != "1" {
+		t.Skip("it takes 10 seconds: CODEA1_TEST_THOROUGH=1 runs it")
+	}
+	t.Parallel()
+	address, err := url.Parse(natstest.Start(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var urls []string
+	relays := []*relay{startRelay(t, address.Host), startRelay(t, address.Host)}
+	for _, r := range relays {
+		address.Host = r.Addr().String()
+		urls = append(urls, address.String())
+	}
+	bus := connectTo(t, natsbus.Config{URL: strings.Join(urls, ",")})
+	ctx := bounded(t)
+	if err := bus.Publish(ctx, posed(1)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range relays {
+		r.mu.Lock()
+		used := len(r.conns) > 0
+		r.mu.Unlock()
+		if used {
+			r.hold(answers)
+		}
+	}
+	if has, err := bus.HasRun(ctx, "r1"); !has || err != nil {
+		t.Errorf("ask another server: %t, %v", has, err)
+	}
+	if err := bus.Publish(ctx, posed(2)...); err != nil {
+		t.Error(err)
 	}
 }

@@ -178,7 +178,7 @@ func (p *publication) await(ctx context.Context, s *sent, err error) error {
 			return denied
 		}
 		if b.conn.IsConnected() { // otherwise link logs the outage
-			b.silence.Failed(&p.silent, saySilence, err, stream)
+			b.leave(b.silence.Failed(&p.silent, saySilence, err, stream))
 		}
 	}
 	if err := client.Pause(ctx, b.ctx, pause); err != nil {

@@ -29,14 +29,15 @@ type Wait struct {
 	began   time.Time
 }
 
-// Failed notes that the call has to wait. It logs the outage once a call has
-// waited longer than patience.
-func (o *Outages) Failed(w *Wait, patience time.Duration, reason error, attrs ...any) {
+// Failed notes that the call has to wait, and returns how long it has waited. It
+// logs the outage once a call has waited longer than patience.
+func (o *Outages) Failed(w *Wait, patience time.Duration, reason error, attrs ...any) (waited time.Duration) {
 	if w.began.IsZero() {
 		w.began = time.Now()
 	}
-	if w.outages != nil || time.Since(w.began) < patience {
-		return
+	waited = time.Since(w.began)
+	if w.outages != nil || waited < patience {
+		return waited
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,6 +47,7 @@ func (o *Outages) Failed(w *Wait, patience time.Duration, reason error, attrs ..
 		o.since = w.began
 		o.Logger.Warn(o.Lost, append(attrs, "error", reason)...)
 	}
+	return waited
 }
 
 // End ends the wait. served says that the servers have executed the request. The
