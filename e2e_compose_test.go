@@ -170,6 +170,9 @@ func TestComposedStages(t *testing.T) {
 	if code := stages["dashboard"].wait(t); code != 0 {
 		t.Errorf("dashboard: exit code %d", code)
 	}
+	if table := stages["dashboard"].stdout.String(); !strings.Contains(table, "Run demo: 2 of 2 steps, completed") {
+		t.Errorf("the dashboard stage prints no results: %q", table)
+	}
 	if h := read(t, run, 2); h.ended() != events.RunCompleted {
 		t.Errorf("ended with %q", h.ended())
 	}

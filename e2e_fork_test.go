@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,7 +43,16 @@ func TestForkGoesOnAsItsOrigin(t *testing.T) {
 	// answered.
 	last := fmt.Sprintf("s%06d-", steps)
 	must(t, dir, "replay", "fork", "r", "mid-step", "--at", placeOf(t, runPath(dir, "r"), events.TypeCodeSampled, last))
-	must(t, dir, "replay", "fork", "r", "after-step", "--at", fmt.Sprint("step:", steps-1))
+	after := start(t, dir, "replay", "fork", "r", "after-step", "--at", fmt.Sprint("step:", steps-1))
+	if code := after.wait(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		want := fmt.Sprintf(`(?m)^training %s v1 to v%d again, because the checkpoint was not kept; that takes about \d+`, role, steps-1)
+		if said := after.stderr.String(); !regexp.MustCompile(want).MatchString(said) {
+			t.Errorf("the fork says %q, want %s", said, want)
+		}
+	}
 	names := []string{"mid-step"}
 	if thorough() { // TestForkUnderAnotherConfiguration goes on after the step, too
 		names = append(names, "after-step")

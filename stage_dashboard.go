@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -24,7 +25,7 @@ type DashboardStage struct {
 }
 
 // Run shows the run until ctx ends.
-func (d *DashboardStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
+func (d *DashboardStage) Run(ctx context.Context, flags *kong.Context, out io.Writer, logger *slog.Logger) (err error) {
 	r, err := d.newRunner(d.RunsDir, logger)
 	if err != nil {
 		return err
@@ -52,14 +53,14 @@ func (d *DashboardStage) Run(ctx context.Context, flags *kong.Context, logger *s
 		return views.Follow(ctx, r.bus, d.RunName, events.Start)
 	})
 	g.Go(page.Serve)
-	g.Go(func(ctx context.Context) error { return writeReports(ctx, r, views) })
+	g.Go(func(ctx context.Context) error { return writeReports(ctx, out, r, views) })
 	<-g.Done()
 	return nil
 }
 
-// writeReports writes the report into the run directory, if this machine has it,
-// each time that an attempt completes the run.
-func writeReports(ctx context.Context, r *runner, views *dashboard.Follower) error {
+// writeReports prints the results, and writes the report into the run directory if
+// this machine has it, each time that an attempt completes the run.
+func writeReports(ctx context.Context, out io.Writer, r *runner, views *dashboard.Follower) error {
 	for attempt := 0; ; {
 		err := views.Wait(ctx, func(now *dashboard.State) bool { return now.Finished == events.RunCompleted && now.Attempt > attempt })
 		if err != nil {
@@ -67,6 +68,9 @@ func writeReports(ctx context.Context, r *runner, views *dashboard.Follower) err
 		}
 		views.View(func(now *dashboard.State) {
 			attempt = now.Attempt
+			if _, err = fmt.Fprintf(out, "\n%s", dashboard.Table(now, r.dir)); err != nil {
+				return
+			}
 			if _, missing := os.Stat(r.dir); missing == nil {
 				err = dashboard.SaveReport(rundir.Report(r.dir), now)
 			}

@@ -1,11 +1,14 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"codea1/replay/fork"
 )
 
 // meterFrom is the number of events from which a command shows its progress: fewer
@@ -46,8 +49,17 @@ func (m *meter) finish() {
 	}
 }
 
-// showProgress is a fork.Progress.
-func showProgress(operation string, total uint64) (at func(done uint64), finish func()) {
-	m := newMeter(operation, total)
-	return m.at, m.finish
+// showProgress is a fork.Progress. It announces an operation that may take minutes,
+// also where no bar can be drawn.
+func showProgress(o fork.Operation) (at func(done uint64), finish func()) {
+	if o.Takes == 0 {
+		m := newMeter(o.Name, o.Total)
+		return m.at, m.finish
+	}
+	fmt.Fprintf(os.Stderr, "%s; that takes about %v\n", o.Name, o.Takes.Round(time.Second))
+	m := newMeter("training", max(o.Total, meterFrom))
+	if m != nil {
+		m.bar.ChangeMax64(int64(o.Total))
+	}
+	return m.to, m.finish
 }

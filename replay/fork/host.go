@@ -3,6 +3,7 @@ package fork
 import (
 	"context"
 	"errors"
+	"time"
 
 	"codea1/events"
 )
@@ -56,14 +57,21 @@ var ErrNoHost = errors.New("no host configured: fork, restore-bus and rebuild --
 
 var bothRoles = []events.Role{events.RoleCode, events.RoleTest}
 
-// Progress shows the progress of a long operation. It starts an operation over
-// total events and returns two functions: at takes the number of events done,
-// finish ends the operation. A nil Progress shows nothing.
-type Progress func(operation string, total uint64) (at func(done uint64), finish func())
+// Operation is a long operation.
+type Operation struct {
+	Name  string
+	Total uint64        // events, or policy versions with Takes
+	Takes time.Duration // estimate for an operation that may take minutes; 0 for others
+}
 
-func (p Progress) start(operation string, total uint64) (at func(done uint64), finish func()) {
+// Progress shows the progress of long operations. It starts an operation and returns
+// two functions: at takes how much of the total is done, finish ends the operation.
+// A nil Progress shows nothing.
+type Progress func(Operation) (at func(done uint64), finish func())
+
+func (p Progress) start(o Operation) (at func(done uint64), finish func()) {
 	if p == nil {
 		return func(uint64) {}, func() {}
 	}
-	return p(operation, total)
+	return p(o)
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"codea1/events"
 	"codea1/replay/eventlog"
@@ -89,7 +90,7 @@ func (r *resumption) seed(ctx context.Context, marks []uint64) error {
 		return err
 	}
 	last, _ := r.log.Last()
-	progress, finish := r.progress.start("publishing", last)
+	progress, finish := r.progress.start(Operation{Name: "publishing", Total: last})
 	r.seeded, err = Seed(ctx, r.log, bus, marks, progress)
 	finish()
 	return errors.Join(err, closeBus())
@@ -122,10 +123,29 @@ func (r *resumption) place(ctx context.Context, p Placement) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	if _, err := Retrain(ctx, r.log, r.retrainer, p.Role, p.From, work, nil); err != nil {
+	at, finish := r.progress.start(r.retraining(ctx, p.Role, p.Version))
+	_, err = Retrain(ctx, r.log, r.retrainer, p.Role, p.From, work, func(version int) { at(uint64(version)) })
+	finish()
+	if err != nil {
 		return fmt.Errorf("its checkpoint was not kept, and training it again failed: %w", err)
 	}
 	p.From, p.Made, p.FromRun = work, true, r.run
 	r.retrained = append(r.retrained, name)
 	return r.host.PlaceCheckpoint(ctx, p)
+}
+
+// retraining describes the training of a role's versions up to one. It takes about as
+// long as it took the run.
+func (r *resumption) retraining(ctx context.Context, role events.Role, version int) Operation {
+	took := 1.0
+	updates, _ := eventlog.Updates(ctx, r.log) // Retrain reads them again, and returns the error
+	for _, u := range updates {
+		if u.Role == role && u.Version <= version {
+			took += u.Metrics.Seconds
+		}
+	}
+	return Operation{
+		Name:  fmt.Sprintf("training %s v1 to v%d again, because the checkpoint was not kept", role, version),
+		Total: uint64(version), Takes: time.Duration(took * float64(time.Second)),
+	}
 }

@@ -45,7 +45,7 @@ func Run(ctx context.Context, config RunConfig) (ForkedRun, error) {
 
 func (c *RunConfig) fill(ctx context.Context, dir string) (forked ForkedRun, err error) {
 	from, run := filepath.Dir(c.Source.Dir()), filepath.Base(c.Dir)
-	progress, finish := c.Progress.start("forking", c.At)
+	progress, finish := c.Progress.start(Operation{Name: "forking", Total: c.At})
 	forked.Forked, err = Copy(ctx, c.Source, eventlog.Dir(dir), Config{
 		At: c.At, Run: run, Time: time.Now(), Options: eventlog.Options{Logger: c.Logger},
 		Configure: func(started *events.RunStarted) (err error) {
