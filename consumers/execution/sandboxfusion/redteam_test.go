@@ -23,16 +23,13 @@ func TestServedRedTeam(t *testing.T) {
 	if err != nil || len(files) < 120 {
 		t.Fatalf("%d attacks, %v", len(files), err)
 	}
-	every := 10
-	if sandboxtest.Thorough {
-		every = 1
-	}
+	every, servers := sandboxtest.IfThorough(1, 20), sandboxtest.IfThorough(4, 2)
 	for _, level := range []sandbox.Level{sandbox.LevelIsolated, sandbox.LevelConfined} {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()
 			paths := make(chan string)
 			var attacking sync.WaitGroup
-			for range 4 {
+			for range servers {
 				behind := pools.Own(t, func() (*sandbox.Pool, error) {
 					return sandbox.OpenAt(t.Context(), sandbox.Config{Workers: 1, MemoryBytes: 128 << 20, FileBytes: 2 << 20}, level)
 				})
