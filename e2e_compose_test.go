@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -32,6 +33,7 @@ type composeFile struct {
 
 type composeService struct {
 	Image       string
+	Build       any
 	Entrypoint  []string
 	Command     []string
 	Environment map[string]string
@@ -41,6 +43,18 @@ type composeService struct {
 	Profiles    []string
 	Configs     []struct{ Source, Target string }
 	Healthcheck struct{ Test []string }
+	Deploy      struct {
+		Resources struct {
+			Reservations struct {
+				Devices []struct{ Capabilities []string }
+			}
+		}
+	}
+}
+
+// starts reports whether Compose starts the service for a profile.
+func (s *composeService) starts(profile string) bool {
+	return strings.HasPrefix(s.Image, "codea1") && (len(s.Profiles) == 0 || slices.Contains(s.Profiles, profile))
 }
 
 // readCompose reads compose.yaml as Compose does without settings in the
@@ -110,6 +124,19 @@ func composed(t *testing.T, dir string) []string {
 // processes.
 func TestComposedStages(t *testing.T) {
 	t.Parallel()
+	composedTraining(t, "cpu")
+}
+
+// The services for GPUs complete a training on the CPU.
+func TestTorchComposedStages(t *testing.T) {
+	torchTraining(t) // skips the test without torch, and sets its environment
+	composedTraining(t, "gpu", "CODEA1_DEVICE=cpu", "CODEA1_TORCH_PYTHON="+os.Getenv("CODEA1_TEST_TORCH_PYTHON"))
+}
+
+// composedTraining runs the services of a profile of compose.yaml as plain processes,
+// with more variables in their environment.
+func composedTraining(t *testing.T, profile string, more ...string) {
+	t.Helper()
 	dir := t.TempDir()
 	b := startNATS(t)
 	file := readCompose(t)
@@ -117,7 +144,7 @@ func TestComposedStages(t *testing.T) {
 	healthy := map[string]string{} // addresses of the health checks
 	for _, name := range slices.Sorted(maps.Keys(file.Services)) {
 		service := file.Services[name]
-		if service.Image != "codea1" || len(service.Profiles) > 0 {
+		if !service.starts(profile) {
 			continue
 		}
 		probe := freeAddress(t)
@@ -131,7 +158,8 @@ func TestComposedStages(t *testing.T) {
 		for key, value := range service.Environment {
 			environment = append(environment, key+"="+here.Replace(value))
 		}
-		if name == "recorder" { // the content of run.env
+		environment = append(environment, more...)
+		if strings.HasPrefix(name, "recorder") { // the content of run.env
 			for _, pair := range pairs(train("--steps", "2")[2:]) {
 				environment = append(environment, settings.Variable(envPrefix, pair[0])+"="+pair[1])
 			}
@@ -157,7 +185,8 @@ func TestComposedStages(t *testing.T) {
 		if name == "dashboard" {
 			continue
 		}
-		if code := p.wait(t); code != 0 {
+		// Four stages with torch take minutes to start on a busy machine.
+		if code := p.waitFor(t, 5*patience); code != 0 {
 			t.Errorf("%s: exit code %d", name, code)
 		}
 	}
@@ -175,6 +204,73 @@ func TestComposedStages(t *testing.T) {
 	}
 	if h := read(t, run, 2); h.ended() != events.RunCompleted {
 		t.Errorf("ended with %q", h.ended())
+	}
+}
+
+// Each stage of the profile for GPUs is that of the profile for CPUs in the image with
+// torch. Those that compute have a GPU. The image has what CI tests.
+func TestComposedGPUProfile(t *testing.T) {
+	t.Parallel()
+	file := readCompose(t)
+	recipe, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks, err := os.ReadFile(filepath.Join(".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	twins := 0
+	for name, service := range file.Services {
+		if !slices.Contains(service.Profiles, "cpu") {
+			continue
+		}
+		twins++
+		gpu := file.Services[name+"-gpu"]
+		if gpu == nil || !slices.Equal(gpu.Command, service.Command) || gpu.starts("cpu") || !gpu.starts("gpu") || service.starts("gpu") {
+			t.Errorf("%s and its service for GPUs: %+v, %+v", name, service, gpu)
+			continue
+		}
+		var environ []string
+		for key, value := range gpu.Environment {
+			environ = append(environ, key+"="+value)
+		}
+		for key, value := range service.Environment {
+			if gpu.Environment[key] != value {
+				t.Errorf("%s-gpu has %s=%s, want %s", name, key, gpu.Environment[key], value)
+			}
+		}
+		var cli CLI
+		parser, err := newParser(&cli)
+		if err == nil {
+			err = checkEnvironment(parser.Model.Node, environ)
+		}
+		if err != nil {
+			t.Errorf("%s-gpu: %v", name, err)
+		}
+		target, _ := gpu.Build.(map[string]any)["target"].(string)
+		if !strings.Contains(string(recipe), "FROM stage AS "+target+"\n") || gpu.Image == service.Image {
+			t.Errorf("%s-gpu: the Dockerfile has no target %q for the image %s", name, target, gpu.Image)
+		}
+		devices, recorder := len(gpu.Deploy.Resources.Reservations.Devices), gpu.Environment["CODEA1_ENGINE"] == "torch"
+		if recorder != strings.HasPrefix(name, "recorder") || recorder == (devices == 1) || recorder == (gpu.Environment["CODEA1_DEVICE"] == "cuda") {
+			t.Errorf("%s-gpu has %d GPUs and the variables %v", name, devices, gpu.Environment)
+		}
+	}
+	if twins != 5 {
+		t.Errorf("%d services for CPUs, want recorder, rollouts and trainers", twins)
+	}
+	pins := regexp.MustCompile(`\b(torch|transformers|safetensors|msgpack)==[0-9.]+`).FindAllString(string(recipe), -1)
+	for _, pin := range pins {
+		if !slices.Contains(strings.Fields(string(checks)), pin) {
+			t.Errorf("the image has %s, CI tests another version", pin)
+		}
+	}
+	if len(pins) != 4 {
+		t.Errorf("the image has %v", pins)
+	}
+	if defaults, err := os.ReadFile(".env"); err != nil || !strings.Contains(string(defaults), "\nCOMPOSE_PROFILES=cpu\n") {
+		t.Errorf("no profile without --profile: %s, %v", defaults, err)
 	}
 }
 

@@ -122,13 +122,16 @@ func startWith(t *testing.T, dir string, settings []string, args ...string) *pro
 }
 
 // wait returns the exit code; -1 for a process that was killed.
-func (p *process) wait(t *testing.T) int {
+func (p *process) wait(t *testing.T) int { t.Helper(); return p.waitFor(t, patience) }
+
+// waitFor is wait with another limit.
+func (p *process) waitFor(t *testing.T, limit time.Duration) int {
 	t.Helper()
 	select {
 	case <-p.ended:
 		return p.command.ProcessState.ExitCode()
-	case <-time.After(patience):
-		t.Fatalf("codea1 still runs after %v", patience)
+	case <-time.After(limit):
+		t.Fatalf("codea1 still runs after %v", limit)
 		return 0
 	}
 }
