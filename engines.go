@@ -18,10 +18,11 @@ type engine interface {
 }
 
 // openEngine opens a checkpoint directory with the engine of the settings.
-func openEngine(ctx context.Context, flags *gpuworker.EngineFlags, dir string, logger *slog.Logger) (engine, error) {
+// needs is the memory that must be free; zero: no check.
+func openEngine(ctx context.Context, flags *gpuworker.EngineFlags, dir string, needs torch.Demand, logger *slog.Logger) (engine, error) {
 	if flags.Engine == gpuworker.EngineTorch {
 		return torch.Start(ctx, torch.Options{
-			Python: flags.TorchPython, Dir: dir, Device: flags.Device, OptimizerState: flags.OptimizerState, Reference: flags.Reference, Logger: logger,
+			Python: flags.TorchPython, Dir: dir, Device: flags.Device, OptimizerState: flags.OptimizerState, Reference: flags.Reference, Needs: needs, Logger: logger,
 		})
 	}
 	return tiny.Open(dir)
@@ -45,8 +46,13 @@ func (r *runner) openSharedEngines(ctx context.Context) error {
 		return nil
 	}
 	shared := map[events.Role]engine{}
-	for _, role := range r.settings.models().Roles() {
-		e, err := r.openEngine(ctx, role)
+	roles := r.settings.models().Roles()
+	for i, role := range roles {
+		var uses []modelUse // the first child starts while the whole memory is free
+		for _, each := range roles[i:] {
+			uses = append(uses, modelUse{role: each, samples: true, trains: true})
+		}
+		e, err := r.openEngine(ctx, role, uses...)
 		if err != nil {
 			return err
 		}
@@ -57,12 +63,22 @@ func (r *runner) openSharedEngines(ctx context.Context) error {
 }
 
 // openEngine returns the engine of a role's model at version 0, until the runner
-// closes.
-func (r *runner) openEngine(ctx context.Context, role events.Role) (engine, error) {
+// closes. uses are the models whose memory must be free with the torch engine.
+func (r *runner) openEngine(ctx context.Context, role events.Role, uses ...modelUse) (engine, error) {
 	if e := r.engines[role]; e != nil {
 		return e, nil
 	}
-	e, err := openEngine(ctx, &r.settings.Engine, rundir.Start(r.dir, role), r.logger.With("role", role))
+	var needs torch.Demand
+	if r.settings.Engine.Engine == gpuworker.EngineTorch {
+		for _, use := range uses {
+			demand, err := torch.ReadDemand(rundir.Start(r.dir, use.role), r.settings.torchWork(use))
+			if err != nil {
+				return nil, err
+			}
+			needs = needs.Add(demand)
+		}
+	}
+	e, err := openEngine(ctx, &r.settings.Engine, rundir.Start(r.dir, role), needs, r.logger.With("role", role))
 	if err != nil {
 		return nil, err
 	}

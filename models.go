@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"codea1/events"
 	"codea1/events/rundir"
 	"codea1/gpuworker"
 	"codea1/gpuworker/tiny"
+	"codea1/gpuworker/torch"
 )
 
 // modelUse is a model of a user in a process.
@@ -74,6 +76,31 @@ func (s *RunSettings) work(role events.Role) tiny.Work {
 		work.Prompts, work.Samples, work.Trained, work.Tokens = c.ProblemsPerStep*c.Answers, c.Suites, c.ProblemsPerStep*c.Suites, c.TestTokens
 	}
 	return work
+}
+
+// torchWork is work for the torch engine.
+func (s *RunSettings) torchWork(use modelUse) torch.Work {
+	work, flags := s.work(use.role), &s.Engine.TorchFlags
+	return torch.Work{
+		Samples: use.samples, Trains: use.trains, Tokens: work.Tokens, Together: min(rolloutBatch, work.Prompts) * work.Samples, Reference: work.Reference,
+		ReferenceOn: flags.Reference, OptimizerState: flags.OptimizerState,
+	}
+}
+
+// sayTorch says the memory of the torch models that are on this machine already. The
+// engine compares it with the memory of its device.
+func (s *RunSettings) sayTorch(say func(role events.Role, demand string)) error {
+	for _, role := range s.models().Roles() {
+		if !exists(filepath.Join(s.model(role), "config.json")) {
+			continue
+		}
+		demand, err := torch.ReadDemand(s.model(role), s.torchWork(modelUse{role: role, samples: true, trains: true}))
+		if err != nil {
+			return fmt.Errorf("--%s-model: %w", role, err)
+		}
+		say(role, demand.String())
+	}
+	return nil
 }
 
 // checkModels logs the memory and time that models need before they are loaded. It

@@ -11,6 +11,7 @@ import (
 	"codea1/events/rundir"
 	"codea1/events/settings"
 	"codea1/gpuworker"
+	"codea1/gpuworker/torch"
 	"codea1/replay/fork"
 )
 
@@ -36,7 +37,7 @@ func (r *retrainer) part(ctx context.Context, job *fork.RetrainJob, part *fork.R
 		return err
 	}
 	start := rundir.Start(job.RunDir, job.Role)
-	learner, err := openEngine(ctx, &s.Engine, start, r.logger)
+	learner, err := openEngine(ctx, &s.Engine, start, torch.Demand{}, r.logger)
 	if err != nil {
 		return err
 	}

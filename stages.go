@@ -54,7 +54,7 @@ const (
 // and of the follower that loads each new version of the model.
 func startRollout(role events.Role) func(context.Context, *runner, *services.Group) error {
 	return func(ctx context.Context, r *runner, g *services.Group) error {
-		sampler, err := r.openEngine(ctx, role)
+		sampler, err := r.openEngine(ctx, role, modelUse{role: role, samples: true})
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func startTrainer(role events.Role) func(context.Context, *runner, *services.Gro
 		if err != nil {
 			return err
 		}
-		learner, err := r.openEngine(ctx, role)
+		learner, err := r.openEngine(ctx, role, modelUse{role: role, trains: true})
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/settings"
+	"codea1/gpuworker"
 )
 
 // TrainCommand is `codea1 train`: every stage of a run in one process.
@@ -99,9 +100,12 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 	if t.begun != nil {
 		run = t.begun.dir
 	}
-	err = t.checkModels(t.modelUses(run), func(role events.Role, demand string) {
-		fmt.Fprintf(flags.Stderr, "%s  %s\n", role, demand)
-	})
+	say := func(role events.Role, demand string) { fmt.Fprintf(flags.Stderr, "%s  %s\n", role, demand) }
+	if t.Engine.Engine == gpuworker.EngineTorch {
+		err = t.sayTorch(say)
+	} else {
+		err = t.checkModels(t.modelUses(run), say)
+	}
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"path/filepath"
 	"time"
 
 	"codea1/gpuworker"
+	"codea1/gpuworker/tiny"
 )
 
 // Engine is one policy of a run in a Python child. It is the sampler and the
@@ -71,9 +74,18 @@ func (e *Engine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := c.call(ctx, opOpen, request{
+	fields := request{
 		"dir": e.dir, "device": e.options.Device, "optimizer_state": e.options.OptimizerState, "reference": e.options.Reference,
-	})
+	}
+	if e.started == 0 && e.options.Needs != (Demand{}) {
+		available, known := tiny.AvailableMemory(os.DirFS("/"))
+		if !known {
+			available = math.MaxInt64
+		}
+		needs := &e.options.Needs
+		fields["needs_gpu"], fields["needs_beside_gpu"], fields["needs_cpu"], fields["main_memory"] = needs.OnGPU, needs.BesideGPU, needs.OnCPU, available
+	}
+	a, err := c.call(ctx, opOpen, fields)
 	if err == nil && e.sampled != "" {
 		_, err = c.call(ctx, opLoadWeights, request{"dir": e.sampled})
 	}

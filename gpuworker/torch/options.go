@@ -19,6 +19,8 @@ type Options struct {
 	OptimizerState string
 	// Reference says where the reference model is: device or cpu. Empty: device.
 	Reference string
+	// Needs is the memory that must be free when the engine starts; zero: no check.
+	Needs Demand
 	// Silence is how long the child may send nothing before it counts as hung and
 	// is killed. It sends a frame each second. Default 5 minutes: a machine
 	// that swaps stops a process for minutes.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .engine import Engine, Options
-from .errors import BadRequest
+import torch
+
+from .engine import Engine, Options, choose_device
+from .errors import BadRequest, OutOfMemory
 from .learning import Sequence, UpdateConfig
 from .protocol import Frame, pack, pack_ragged, unpack, unpack_ragged
 from .sampling import Params, Request
@@ -36,6 +38,8 @@ class Operations:
         if self._opened is not None:
             raise BadRequest("a checkpoint is open already")
         options = Options(optimizer_state=_field(frame, "optimizer_state", str), reference=_field(frame, "reference", str))
+        if "needs_gpu" in frame:
+            _require_memory(frame)
         self._opened = engine = Engine(_directory(frame), _field(frame, "device", str), options=options)
         return {
             "device": engine.device,
@@ -150,6 +154,21 @@ def _sequences(frame: Frame) -> list[Sequence]:
 
 def _directory(frame: Frame) -> Path:
     return Path(_field(frame, "dir", str))
+
+
+def _require_memory(frame: Frame) -> None:
+    """Raises OutOfMemory where the models of this process cannot fit, before weights are read."""
+    device = choose_device(_field(frame, "device", str))
+    main, on_gpu = _field(frame, "main_memory", int), device != "cpu"
+    wanted = [("main memory", _field(frame, "needs_beside_gpu" if on_gpu else "needs_cpu", int), main)]
+    if on_gpu:
+        wanted.append((device, _field(frame, "needs_gpu", int), torch.cuda.mem_get_info(device)[0]))
+    for place, needs, free in wanted:
+        if needs > free:
+            raise OutOfMemory(
+                f"the models of this process need at least {needs / 2**30:.1f} GiB of {place}, {free / 2**30:.1f} GiB are free: "
+                "take smaller models, try --optimizer-state cpu or 8bit or --reference cpu, set --kl 0, or run the stages on several GPUs"
+            )
 
 
 def _field(frame: Frame, name: str, kind: type) -> Any:
