@@ -71,7 +71,9 @@ func survive(t *testing.T, on broker, args []string, steps int, want *history) {
 		done++
 		// As many outages are shorter as longer than the geometric mean.
 		span := math.Log(float64(longest) / float64(shortest))
-		restart(t, on, time.Duration(float64(shortest)*math.Exp(random.Float64()*span)))
+		length := time.Duration(float64(shortest) * math.Exp(random.Float64()*span))
+		t.Logf("event %d: outage of %v", n, length.Round(time.Millisecond))
+		restart(t, on, length)
 	})
 	if done < wanted {
 		t.Errorf("%d outages, wanted %d", done, wanted)

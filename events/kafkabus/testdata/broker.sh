@@ -21,6 +21,10 @@ jars=${KAFKA_JARS:-${XDG_CACHE_HOME:-$HOME/.cache}/codea1-kafka/$version}
 
 [ $# -gt 0 ] || { echo "usage: $0 COMMAND..." >&2; exit 2; }
 
+if (exec 3<> "/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+	echo "port $port is in use, perhaps by another broker: choose another one with KAFKA_PORT" >&2
+	exit 1
+fi
 if [ ! -e "$jars/.complete" ]; then
 	mkdir -p "$jars"
 	cat > "$jars/pom.xml" <<POM
