@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -17,7 +18,7 @@ import (
 
 // Flags are the command-line flags of the dashboard.
 type Flags struct {
-	Address string `name:"dashboard-address" yaml:"dashboard-address" change:"resume" placeholder:"HOST:PORT" help:"Address of the dashboard. Everyone with access to it can read the run, so use a loopback address unless you want that. The default is 127.0.0.1:7070, or any free port if that one is taken."`
+	Address string `name:"dashboard-address" yaml:"dashboard-address" change:"resume" placeholder:"HOST:PORT" help:"Address of the dashboard. One that other machines reach asks for the token in the URL that is printed. The default is 127.0.0.1:7070, or any free port if that one is taken."`
 	Off     bool   `name:"no-dashboard" yaml:"no-dashboard" change:"resume" help:"Do not serve the dashboard."`
 }
 
@@ -48,6 +49,7 @@ var ErrPortInUse = errors.New("port in use")
 type Server struct {
 	listener net.Listener
 	handler  http.Handler
+	token    string // empty on loopback
 }
 
 // Listen opens the address, host:port, for the page of the follower's run and
@@ -58,7 +60,13 @@ func Listen(ctx context.Context, address string, follower *Follower, metrics pro
 	if err != nil {
 		return nil, err
 	}
-	return &Server{listener: listener, handler: newHandler(follower, metrics, listener.Addr())}, nil
+	s := &Server{listener: listener}
+	if !isLoopback(listener.Addr()) {
+		s.token = rand.Text()
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	s.handler = newHandler(follower, metrics, listener.Addr(), s.token, "codea1-"+port) // cookies of a host are for all its ports
+	return s, nil
 }
 
 func listen(ctx context.Context, address string) (net.Listener, error) {
@@ -82,14 +90,18 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// URL returns the URL of the page.
+// URL returns the URL of the page, with its token.
 func (s *Server) URL() string {
 	addr := s.listener.Addr().(*net.TCPAddr)
 	host := addr.IP.String()
 	if addr.IP.IsUnspecified() {
 		host = "localhost"
 	}
-	return "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port)) + "/"
+	url := "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port)) + "/"
+	if s.token != "" {
+		url += "?token=" + s.token
+	}
+	return url
 }
 
 // Serve answers requests until ctx ends. Then it ends the streams, waits for the
@@ -125,7 +137,7 @@ func (s *Server) Serve(ctx context.Context) error {
 // Close closes the address if Serve is never called.
 func (s *Server) Close() error { return s.listener.Close() }
 
-func newHandler(follower *Follower, metrics prometheus.Gatherer, address net.Addr) http.Handler {
+func newHandler(follower *Follower, metrics prometheus.Gatherer, address net.Addr, token, cookie string) http.Handler {
 	snapshots := &snapshots{follower: follower}
 	streams := &streams{follower: follower, snapshots: snapshots, slots: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
@@ -142,7 +154,7 @@ func newHandler(follower *Follower, metrics prometheus.Gatherer, address net.Add
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	return guard(mux, address)
+	return guard(admit(mux, token, cookie), address)
 }
 
 // guard sets the security headers of an answer. On loopback it also refuses
@@ -150,8 +162,7 @@ func newHandler(follower *Follower, metrics prometheus.Gatherer, address net.Add
 // resolve to 127.0.0.1 and read the run through the user's browser (DNS
 // rebinding).
 func guard(next http.Handler, address net.Addr) http.Handler {
-	tcp, ok := address.(*net.TCPAddr)
-	loopback := ok && tcp.IP.IsLoopback()
+	loopback := isLoopback(address)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if loopback && !isLoopbackName(r.Host) {
 			http.Error(w, "this dashboard accepts only loopback host names", http.StatusForbidden)
