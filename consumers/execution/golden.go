@@ -15,11 +15,16 @@ import (
 type GoldenPlan struct {
 	tests   int
 	atol    float64 // tolerance of the checks
+	brief   bool
 	checks  []goldenCheck
 	scripts []goldenScript
 	took    map[string]time.Duration // by the ground truth, for each call that it made
 	load    time.Duration            // likewise
 }
+
+// StopAtTimeout makes Grade end at the first call that runs over its time. The tests
+// that are left are not run. It is for callers that only ask whether a program passes.
+func (g *GoldenPlan) StopAtTimeout() { g.brief = true }
 
 // goldenCheck is a test of the form `assert entry(...) == value`.
 type goldenCheck struct {
@@ -195,7 +200,9 @@ func (r *goldenRun) allowScripts(scripts []goldenScript) limits {
 func (r *goldenRun) grade(ctx context.Context) (sandbox.Report, error) {
 	asked := newCalls()
 	r.plan.ask(asked)
-	report, err := r.x.pool.RunCalls(ctx, r.allow(asked.list).job(sandbox.JobCalls, r.program, asked.list))
+	job := r.allow(asked.list).job(sandbox.JobCalls, r.program, asked.list)
+	job.StopAtTimeout = r.plan.brief
+	report, err := r.x.pool.RunCalls(ctx, job)
 	if err != nil {
 		return sandbox.Report{}, err
 	}
@@ -214,6 +221,13 @@ func (r *goldenRun) judge(ctx context.Context, asked *calls, report sandbox.Repo
 	}
 	for i, call := range asked.list {
 		r.known[call] = report.Outcomes[i]
+	}
+	late := func(o sandbox.Outcome) bool { return o.Kind == sandbox.TimedOut }
+	if r.plan.brief && slices.ContainsFunc(report.Outcomes, late) {
+		for _, s := range r.plan.scripts {
+			r.verdicts[s.test] = events.GoldenVerdict{Verdict: events.VerdictNotRun, Detail: "a call of another test ran over its time"}
+		}
+		return nil
 	}
 	if err := r.apart(ctx, report); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,10 +24,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(pools.Main(m)) }
 
 var pools = sandboxtest.Pools[int64, *sandbox.Pool]{Skip: sandbox.ErrNotIsolated}
 
-// generous lets a slow ground truth finish on a busy machine.
+// generous has limits for a busy machine. An answer that hangs takes the first.
 func generous(t *testing.T) (*execution.Executor, int) {
 	t.Helper()
-	config := sandbox.Config{CallTimeout: 60 * time.Second, JobTimeout: 120 * time.Second, MemoryBytes: 4 << 30}
+	config := sandbox.Config{CallTimeout: 10 * time.Second, JobTimeout: 120 * time.Second, MemoryBytes: 4 << 30}
 	pool := pools.Get(t, config.MemoryBytes, func() (*sandbox.Pool, error) { return sandbox.Open(t.Context(), config) })
 	return execution.New(pool), pool.Config().Workers
 }
@@ -211,6 +212,34 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestAHangingAnswerIsGivenUp at its first call: EvalPlus stops there too.
+func TestAHangingAnswerIsGivenUp(t *testing.T) {
+	config := sandbox.Config{Workers: 1, CallTimeout: sandboxtest.CallTimeout, MemoryBytes: 512 << 20}
+	x := execution.New(pools.Get(t, config.MemoryBytes, func() (*sandbox.Pool, error) { return sandbox.Open(t.Context(), config) }))
+	tasks, err := ReadFile(write(t, "f.jsonl", row("Mbpp/295", "sum_div", "def sum_div(x): return x", 0, "[[1]]", "[[2], [3], [4]]")+
+		row("HumanEval/0", "f", "def f(x): return x", 0, "[[1]]", "[[2], [3], [4]]")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := map[string][]string{}
+	for _, task := range tasks {
+		samples[task.ID] = []string{"def " + task.EntryPoint + "(x):\n while x > 1: pass\n return x"}
+	}
+	err = Grade(t.Context(), x, 1, tasks, samples, func(task *Task, grades []*grading.Grade) error {
+		counts := map[events.Verdict]int{}
+		for _, v := range grades[0].Verdicts {
+			counts[v.Verdict]++
+		}
+		if base, plus := task.Passed(true, grades[0].Verdicts); plus || counts[events.VerdictTimeout] > 1 || counts[events.VerdictNotRun] < 2 || task.EntryPoint == "f" && !base {
+			t.Errorf("%s: %v, base %v, plus %v", task.ID, counts, base, plus)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestATruthThatFailsIsNamed: no answer is graded against a ground truth that raises.
 func TestATruthThatFailsIsNamed(t *testing.T) {
 	x, workers := generous(t)
@@ -232,6 +261,8 @@ func TestATruthThatFailsIsNamed(t *testing.T) {
 // slow are tasks whose ground truths take seconds.
 var slow = strings.Fields(`HumanEval/15 HumanEval/36 HumanEval/59 HumanEval/83 HumanEval/94 HumanEval/130 HumanEval/139
 	Mbpp/84 Mbpp/123 Mbpp/162 Mbpp/255 Mbpp/256 Mbpp/271 Mbpp/300 Mbpp/389 Mbpp/392 Mbpp/453 Mbpp/583 Mbpp/589 Mbpp/592 Mbpp/599 Mbpp/603 Mbpp/630 Mbpp/745`)
+
+func isSlow(task string) bool { return slices.Contains(slow, task) }
 
 // shared returns the path of a file of the data sets beside the repository, or skips.
 func shared(t *testing.T, name string) string {
@@ -270,7 +301,7 @@ func TestReleaseFiles(t *testing.T) {
 		samples := map[string][]string{}
 		for i := 0; i < len(tasks); i += sandboxtest.IfThorough(10, 80) {
 			task := tasks[i]
-			if strings.Contains(" "+strings.Join(slow, " ")+" ", " "+task.ID+" ") {
+			if isSlow(task.ID) {
 				continue
 			}
 			taken = append(taken, task)

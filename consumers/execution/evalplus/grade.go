@@ -19,7 +19,7 @@ func Grade(ctx context.Context, x *execution.Executor, workers int, tasks []*Tas
 	for _, t := range tasks {
 		byID[t.ID] = t
 		problems[t.ID] = &grading.Problem{
-			ID: t.ID, EntryPoint: t.EntryPoint, Solution: t.Solution(),
+			ID: t.ID, EntryPoint: t.EntryPoint, Solution: t.Solution(), StopAtTimeout: true,
 			Make: func(ctx context.Context, p *grading.Problem) error {
 				made, err := t.Problem(ctx, x)
 				if err == nil {

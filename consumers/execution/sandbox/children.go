@@ -36,6 +36,9 @@ func (f *forkServer) do(ctx context.Context, j Job) (Session, error) {
 		if err != nil || !s.Loads || len(s.Replies) == len(j.Items) {
 			return s, err
 		}
+		if last := len(s.Replies) - 1; j.StopAtTimeout && last >= 0 && s.Replies[last].Tag == TagOvertime {
+			return s, nil
+		}
 		if failed++; loaded {
 			failed = 0
 		}

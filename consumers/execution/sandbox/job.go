@@ -19,6 +19,10 @@ type Job struct {
 	Budget     time.Duration // for all items together; 0 means the job timeout
 	Each       time.Duration // for one item; 0 means the call timeout
 
+	// StopAtTimeout ends the job at the first item that runs over its time. A sandbox
+	// server may do the other items all the same.
+	StopAtTimeout bool
+
 	// Varied runs calls in a process with another hash seed, other addresses and
 	// another time: a value that differs there is no expectation. Without an entry
 	// point, the value of each item is a list: of the item's values in VariedOrders
