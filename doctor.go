@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -129,15 +130,27 @@ func (d *DoctorCommand) disk() finding {
 	if err == nil {
 		free, err = eventlog.FreeDisk(dir)
 	}
+	if err == nil && free >= leastDisk {
+		err = writable(dir)
+	}
 	switch {
 	case err != nil:
-		f.err = fmt.Errorf("%s: %w", d.RunsDir, err)
+		f.err = fmt.Errorf("--runs-dir %s: %w; choose a directory on a disk that this user may write to", d.RunsDir, err)
 	case free < leastDisk:
 		f.err = fmt.Errorf("%s has %s free, want %s: free some, or choose another disk with --runs-dir", dir, tiny.Bytes(free), tiny.Bytes(leastDisk))
 	default:
 		f.detail = fmt.Sprintf("%s has %s free", dir, tiny.Bytes(free))
 	}
 	return f
+}
+
+// writable returns an error if no directory can be made in dir.
+func writable(dir string) error {
+	made, err := os.MkdirTemp(dir, ".codea1-doctor-")
+	if err != nil {
+		return err
+	}
+	return os.Remove(made)
 }
 
 func memory(root fs.FS) finding {
@@ -161,8 +174,8 @@ func (d *DoctorCommand) torch(ctx context.Context) []finding {
 	engine := finding{what: "engine torch", needed: needed}
 	report, err := torch.Examine(ctx, d.Engine.TorchPython)
 	if err == nil && len(report.Missing) > 0 {
-		name := slices.Min(slices.Collect(maps.Keys(report.Missing)))
-		err = fmt.Errorf("%s cannot be imported: %s; %s", name, report.Missing[name], torch.Install)
+		names := slices.Sorted(maps.Keys(report.Missing))
+		err = fmt.Errorf("%s cannot be imported: %s; %s", strings.Join(names, ", "), report.Missing[names[0]], torch.Install)
 	}
 	if engine.err = err; err != nil {
 		return []finding{engine}
@@ -176,6 +189,10 @@ func (d *DoctorCommand) torch(ctx context.Context) []finding {
 		gpu.err = fmt.Errorf("torch is built for CUDA %s, but finds no NVIDIA GPU: check nvidia-smi and the version of the driver; on the CPU only small models train in bearable time", report.CUDA)
 	}
 	found := []finding{engine}
+	// cuda alone is the first GPU.
+	if number, _ := strconv.Atoi(strings.TrimPrefix(d.Engine.Device, "cuda:")); gpu.err == nil && gpu.needed && number >= len(report.Devices) {
+		gpu.err = fmt.Errorf("--device %s does not exist: this machine has %d GPUs, from cuda:0", d.Engine.Device, len(report.Devices))
+	}
 	for i, device := range report.Devices {
 		found = append(found, finding{what: fmt.Sprintf("cuda:%d", i), detail: fmt.Sprintf("%s, %s of %s free", device.Name, tiny.Bytes(device.Free), tiny.Bytes(device.Total))})
 	}
