@@ -127,8 +127,9 @@ type suite struct {
 	newBus   func(testing.TB) events.Broker
 }
 
-// testTimeout ends a test that hangs. No result depends on it.
-const testTimeout = 60 * time.Second
+// testTimeout ends a test that hangs. No result depends on it. The race detector on a
+// busy machine needs more than a minute for the longest of the tests.
+const testTimeout = 150 * time.Second
 
 // restartTimeout ends a test that restarts the service several times. A broker
 // in Java is slow on a busy machine.
