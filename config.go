@@ -38,7 +38,7 @@ const defaultPreset = "tiny"
 // flag overrides the environment, the environment the file, the file the preset,
 // and the preset the default.
 type RunSettings struct {
-	Preset  string `yaml:"preset" help:"Values to start from: tiny (the embedded engine on a laptop) or paper; after a comma, changes to them: golden (reward from golden tests, no Test LLM), nobook (no Mistake Book). golden alone means tiny,golden." default:"tiny" change:"resume"`
+	Preset  string `yaml:"preset" help:"Values to start from: tiny (the embedded engine on a laptop) or paper; after a comma, changes to them: golden (reward from golden tests, no Test LLM), selfplay (one model in both roles), nobook (no Mistake Book). golden alone means tiny,golden." default:"tiny" change:"resume"`
 	RunsDir string `yaml:"runs-dir" help:"Directory that holds the run directories." default:"runs" placeholder:"DIR" change:"resume" scope:"machine"`
 
 	Data       problems.Flags          `embed:"" yaml:",inline"`
@@ -202,10 +202,17 @@ func (s *RunSettings) schedule() (curriculum.Config, error) {
 	return curriculum.Config{Flags: s.Curriculum, Golden: recipe.Rules().Golden, Models: s.models()}, nil
 }
 
-// models returns the models of the run. A reward that trains no Test LLM needs none.
+// models returns the models of the run. A reward that trains no Test LLM needs none,
+// and self-play is one model in both roles.
 func (s *RunSettings) models() events.Models {
-	if recipe, err := s.Reward.Recipe(); err == nil && !recipe.Rules().TrainsTest {
+	recipe, err := s.Reward.Recipe()
+	switch {
+	case err != nil: // validate reports it
+		return events.ModelsBoth
+	case !recipe.Rules().TrainsTest:
 		return events.ModelsCode
+	case recipe.Name() == rewards.NameSelfPlay:
+		return events.ModelsShared
 	}
 	return events.ModelsBoth
 }

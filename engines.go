@@ -62,12 +62,27 @@ func (r *runner) openSharedEngines(ctx context.Context) error {
 	return nil
 }
 
+// openSampler returns an engine that samples in a role. A model that samples in both
+// roles has an engine for each: the follower of one role must not change the weights
+// of a sampling in the other.
+func (r *runner) openSampler(ctx context.Context, role events.Role) (engine, error) {
+	if own := r.settings.models().Policy(role); own != role {
+		return r.openOwnEngine(ctx, own, modelUse{role: own, samples: true})
+	}
+	return r.openEngine(ctx, role, modelUse{role: role, samples: true})
+}
+
 // openEngine returns the engine of a role's model at version 0, until the runner
 // closes. uses are the models whose memory must be free with the torch engine.
 func (r *runner) openEngine(ctx context.Context, role events.Role, uses ...modelUse) (engine, error) {
 	if e := r.engines[role]; e != nil {
 		return e, nil
 	}
+	return r.openOwnEngine(ctx, role, uses...)
+}
+
+// openOwnEngine is openEngine without a shared one.
+func (r *runner) openOwnEngine(ctx context.Context, role events.Role, uses ...modelUse) (engine, error) {
 	var needs torch.Demand
 	if r.settings.Engine.Engine == gpuworker.EngineTorch {
 		for _, use := range uses {

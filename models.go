@@ -51,7 +51,10 @@ func exists(path string) bool {
 // stageModels returns the models of a user in a process of one stage.
 func (s *RunSettings) stageModels(stage, run string) []modelUse {
 	for _, use := range s.modelUses(run) {
-		use.samples, use.trains = stage == events.RolloutStage(use.role).Name, stage == events.TrainerStage(use.role).Name
+		use.trains, use.samples = stage == events.TrainerStage(use.role).Name, false
+		for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+			use.samples = use.samples || stage == events.RolloutStage(role).Name && s.models().Policy(role) == use.role
+		}
 		if use.samples || use.trains {
 			return []modelUse{use}
 		}

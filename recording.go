@@ -54,6 +54,9 @@ func (r *recording) open(ctx context.Context) error {
 		return err
 	}
 	r.problems, r.training = len(training), training
+	if r.settings.models() == events.ModelsShared && r.settings.Models.CodeModel == "" {
+		r.logger.Warn("the embedded Code LLM was not trained to write tests, so self-play teaches it nothing; name a model of both tasks with --code-model")
+	}
 	for _, role := range r.settings.models().Roles() {
 		dir := rundir.Start(r.dir, role)
 		if err := copyStart(ctx, &r.settings.Engine, role, r.settings.model(role), dir); err != nil {

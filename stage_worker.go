@@ -83,7 +83,7 @@ func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, started *ev
 	r.problems = started.Problems
 	name := flags.Selected().Name
 	if _, ok := r.settings.models().Stage(name); !ok {
-		logger.Warn("the run has no such stage: its reward needs no Test LLM", "stage", name, "run", w.RunName, "reward", r.settings.Reward.Reward)
+		logger.Warn("the run has no such stage: its reward trains no separate Test LLM", "stage", name, "run", w.RunName, "reward", r.settings.Reward.Reward)
 		return nil
 	}
 	err = r.settings.checkModels(r.settings.stageModels(name, r.dir), func(role events.Role, demand string) {

@@ -54,7 +54,8 @@ const (
 // and of the follower that loads each new version of the model.
 func startRollout(role events.Role) func(context.Context, *runner, *services.Group) error {
 	return func(ctx context.Context, r *runner, g *services.Group) error {
-		sampler, err := r.openEngine(ctx, role, modelUse{role: role, samples: true})
+		own := r.settings.models().Policy(role) // whose model samples
+		sampler, err := r.openSampler(ctx, role)
 		if err != nil {
 			return err
 		}
@@ -65,12 +66,16 @@ func startRollout(role events.Role) func(context.Context, *runner, *services.Gro
 		}
 		logger := r.logger.With("role", role)
 		policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{
-			Bus: r.bus, Run: r.run, Role: role, Sampler: sampler, Checkpoints: rundir.Checkpoints(r.dir, role), Logger: logger,
+			Bus: r.bus, Run: r.run, Role: own, Sampler: sampler, Checkpoints: rundir.Checkpoints(r.dir, own), Logger: logger,
 		})
 		if err != nil {
 			return err
 		}
-		prompt, err := r.settings.Sampling.Prompt(role)
+		template := func() (*gpuworker.Prompt, error) { return r.settings.Sampling.Prompt(role) }
+		if own != role {
+			template = r.settings.Sampling.BlindPrompt
+		}
+		prompt, err := template()
 		if err != nil {
 			return err
 		}
@@ -139,7 +144,7 @@ func startTrainer(role events.Role) func(context.Context, *runner, *services.Gro
 			return err
 		}
 		trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
-			Bus: r.bus, Learner: gpuworker.Leased(learner, lease), Run: r.run, Role: role, Source: r.source(name),
+			Bus: r.bus, Learner: gpuworker.Leased(learner, lease), Run: r.run, Role: role, Shared: r.settings.models() == events.ModelsShared, Source: r.source(name),
 			Checkpoints: rundir.Checkpoints(r.dir, role), Initial: rundir.Start(r.dir, role), Steps: r.settings.steps(r.problems),
 			Hyper: r.settings.hyperparameters(role, r.problems), KeepLast: r.settings.Models.KeepCheckpoints, KeepEvery: r.settings.Models.KeepEvery,
 			Logger: r.logger.With("role", role),

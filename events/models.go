@@ -9,14 +9,15 @@ type Models string
 
 // The models of a run.
 const (
-	ModelsBoth Models = ""     // a Code LLM and a Test LLM
-	ModelsCode Models = "code" // a Code LLM, trained without a Test LLM: there are no suites
+	ModelsBoth   Models = ""       // a Code LLM and a Test LLM
+	ModelsCode   Models = "code"   // a Code LLM, trained without a Test LLM: there are no suites
+	ModelsShared Models = "shared" // one model that samples in both roles; its versions are those of role code
 )
 
 // Validate accepts the constants above.
 func (m Models) Validate() error {
-	if m != ModelsBoth && m != ModelsCode {
-		return invalid("models", "%q is neither empty nor %q", clip(string(m)), ModelsCode)
+	if m != ModelsBoth && m != ModelsCode && m != ModelsShared {
+		return invalid("models", "%q is neither empty nor %q nor %q", clip(string(m)), ModelsCode, ModelsShared)
 	}
 	return nil
 }
@@ -28,6 +29,14 @@ func (m Models) Roles() []Role {
 		return []Role{RoleCode, RoleTest}
 	}
 	return []Role{RoleCode}
+}
+
+// Policy returns the role whose model samples in a role.
+func (m Models) Policy(role Role) Role {
+	if m == ModelsShared {
+		return RoleCode
+	}
+	return role
 }
 
 // Trained returns the last step that every model was trained on, from the last
@@ -48,10 +57,12 @@ func (m Models) Stages() []Stage {
 	var stages []Stage
 	for _, s := range Stages {
 		switch {
-		case s.Role == RoleTest:
+		case s.Role == RoleTest && (m == ModelsCode || s.Kind == Projection):
 			continue
-		case s.Name == StageExecution: // takes the place of the stage that samples suites
+		case m == ModelsCode && s.Name == StageExecution: // takes the place of the stage that samples suites
 			s.Consumes = RolloutStage(RoleTest).Consumes
+		case m == ModelsShared && s.Name == StageTrainerCode:
+			s.Consumes = append(slices.Clone(s.Consumes), TypeTestsSampled)
 		}
 		stages = append(stages, s)
 	}

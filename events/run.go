@@ -27,9 +27,9 @@ type RunStarted struct {
 	ProblemSet string     `msgpack:"problem_set"`
 	Problems   int        `msgpack:"problems"`         // training problems in the set
 	Code       Checkpoint `msgpack:"code"`             // version 0 of the Code LLM
-	Test       Checkpoint `msgpack:"test"`             // version 0 of the Test LLM; empty without one
+	Test       Checkpoint `msgpack:"test"`             // version 0 of the Test LLM; empty without a model of its own
 	Origin     *Origin    `msgpack:"origin,omitempty"` // the run whose first events this one shares; only in the event after those
-	Models     Models     `msgpack:"models,omitempty"` // "code": a Code LLM only; left out: a Code LLM and a Test LLM
+	Models     Models     `msgpack:"models,omitempty"` // "code": a Code LLM only; "shared": one model in both roles; left out: a Code LLM and a Test LLM
 }
 
 // Origin names the first events of a run that a fork shares. In the fork, their

@@ -105,6 +105,15 @@ func TestModelsOfARun(t *testing.T) {
 	if diff := cmp.Diff([]string{StageRolloutTest, StageTrainerTest}, absent); diff != "" {
 		t.Errorf("stages that a run without a Test LLM lacks:\n%s", diff)
 	}
+	trainer, _ := ModelsShared.Stage(StageTrainerCode)
+	_, sampled := ModelsShared.Stage(StageRolloutTest)
+	_, second := ModelsShared.Stage(StageTrainerTest)
+	if !slices.Contains(trainer.Consumes, TypeTestsSampled) || !sampled || second || ModelsShared.Policy(RoleTest) != RoleCode || ModelsBoth.Policy(RoleTest) != RoleTest {
+		t.Errorf("a shared model: the trainer reads %v, a rollout of role test: %v, its trainer: %v", trainer.Consumes, sampled, second)
+	}
+	if trainer, _ := ModelsBoth.Stage(StageTrainerCode); slices.Contains(trainer.Consumes, TypeTestsSampled) {
+		t.Error("the shared model has changed the stages of two models")
+	}
 	start := Checkpoint{URI: "file:///c", SHA256: strings.Repeat("0", 64)}
 	for _, c := range []struct {
 		started RunStarted

@@ -16,7 +16,8 @@ const maxOpenGroups = 1 << 16
 // the groups of a step arrive.
 type collector struct {
 	role    events.Role
-	trained int // the last trained step; events of earlier steps are ignored
+	shared  bool // the model of role code samples in role test too: both rollouts are collected
+	trained int  // the last trained step; events of earlier steps are ignored
 	steps   map[int]*openStep
 	groups  map[string]*openGroup // of all open steps, by name
 	read    int                   // number of messages applied
@@ -39,6 +40,7 @@ type openGroup struct {
 	step, slot  int
 	temperature float64
 	rollout     *rollout
+	suites      *rollout // of role test, if the model is shared
 	rewards     *events.GroupRewarded
 	settled     bool
 	lost        string // why the group cannot be trained on
@@ -65,11 +67,11 @@ func (c *collector) apply(group string, payload events.Payload, before events.Po
 		return err
 	case *events.CodeSampled:
 		if c.role == events.RoleCode {
-			return c.sampled(group, &p.Posed.Plan, before, &rollout{p.Version, []events.Int32s{p.Prompt}, [][]events.Completion{p.Answers}})
+			return c.sampled(group, &p.Posed.Plan, before, events.RoleCode, &rollout{p.Version, []events.Int32s{p.Prompt}, [][]events.Completion{p.Answers}})
 		}
 	case *events.TestsSampled:
-		if c.role == events.RoleTest {
-			return c.sampled(group, &p.Posed.Plan, before, &rollout{p.Version, p.Prompts, p.Suites})
+		if c.role == events.RoleTest || c.shared {
+			return c.sampled(group, &p.Posed.Plan, before, events.RoleTest, &rollout{p.Version, p.Prompts, p.Suites})
 		}
 	case *events.GroupRewarded:
 		g, err := c.group(group, &p.Plan, before)
@@ -84,9 +86,16 @@ func (c *collector) apply(group string, payload events.Payload, before events.Po
 	return nil
 }
 
-func (c *collector) sampled(name string, plan *events.Plan, before events.Position, r *rollout) error {
+func (c *collector) sampled(name string, plan *events.Plan, before events.Position, role events.Role, r *rollout) error {
 	g, err := c.group(name, plan, before)
-	if g == nil || g.rollout != nil {
+	if g == nil {
+		return err
+	}
+	into := &g.rollout
+	if role != c.role {
+		into = &g.suites
+	}
+	if *into != nil {
 		return err
 	}
 	for _, row := range r.rows {
@@ -94,7 +103,7 @@ func (c *collector) sampled(name string, plan *events.Plan, before events.Positi
 			row[i].Text = ""
 		}
 	}
-	g.rollout = r
+	*into = r
 	c.settle(g)
 	return nil
 }
@@ -168,7 +177,7 @@ func (c *collector) lose(g *openGroup, reason string) {
 
 // settle marks a group as settled if its outcome is known.
 func (c *collector) settle(g *openGroup) {
-	if g.settled || g.lost == "" && (g.rollout == nil || g.rewards == nil) {
+	if g.settled || g.lost == "" && (g.rollout == nil || g.rewards == nil || c.shared && g.suites == nil) {
 		return
 	}
 	g.settled = true

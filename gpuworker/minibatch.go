@@ -25,7 +25,8 @@ type miniBatch struct{ sequences []Sequence }
 // does not move other groups into it.
 //
 // Role code trains on the M answers of a group, role test on the N suites of the
-// answer that TOPVAR chose (design step 8). Masked completions are left out.
+// answer that TOPVAR chose (design step 8). A shared model trains on both in the
+// same mini-batch. Masked completions are left out.
 func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStaleness int) (*lesson, error) {
 	l := &lesson{temperature: 1}
 	temperatureOf := ""
@@ -35,7 +36,7 @@ func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStalenes
 		for _, g := range step.groups[first:min(first+groupsPerBatch, len(step.groups))] {
 			// Version v was trained on step v, so the newest version that can
 			// sample for a step is step-1.
-			stale := g.lost == "" && g.rollout.version < step.number-1-maxStaleness
+			stale := g.lost == "" && g.version() < step.number-1-maxStaleness
 			if stale {
 				l.stale++
 			}
@@ -53,6 +54,13 @@ func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStalenes
 			if err != nil {
 				return nil, fmt.Errorf("step %d: group %s: %w", step.number, g.name, err)
 			}
+			if g.suites != nil {
+				suites, earned, err := sequencesOf(events.RoleTest, &openGroup{rollout: g.suites, rewards: g.rewards})
+				if err != nil {
+					return nil, fmt.Errorf("step %d: group %s: %w", step.number, g.name, err)
+				}
+				sequences, got = append(sequences, suites...), append(got, earned...)
+			}
 			l.groups = append(l.groups, g.name)
 			batch.sequences = append(batch.sequences, sequences...)
 			for _, r := range got {
@@ -68,6 +76,14 @@ func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStalenes
 		l.rewardMean = rewards / float64(l.sequences)
 	}
 	return l, nil
+}
+
+// version returns the oldest policy version that sampled the group.
+func (g *openGroup) version() int {
+	if g.suites != nil {
+		return min(g.rollout.version, g.suites.version)
+	}
+	return g.rollout.version
 }
 
 // sequencesOf returns the training sequences of a group and their rewards.

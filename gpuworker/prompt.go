@@ -56,6 +56,20 @@ func (f *PromptFlags) Prompt(role events.Role) (*Prompt, error) {
 	return newPrompt(role, fmt.Sprintf("%s-prompt", role), text)
 }
 
+// BlindPrompt returns the prompt of role test without the answer, for a model that
+// writes the answers too and could agree with itself. A template file of the user
+// takes its place.
+func (f *PromptFlags) BlindPrompt() (*Prompt, error) {
+	if f.TestPrompt != "" {
+		return f.Prompt(events.RoleTest)
+	}
+	file, err := styles.ReadFile(fmt.Sprintf("prompts/blind_%s.tmpl", f.PromptStyle))
+	if err != nil {
+		return nil, fmt.Errorf("prompt style %q has no prompt without the answer", string(f.PromptStyle))
+	}
+	return newPrompt(events.RoleTest, "blind prompt", string(file))
+}
+
 // Prompt writes the prompts of one role from a template.
 type Prompt struct{ template *template.Template }
 

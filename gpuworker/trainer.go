@@ -66,7 +66,7 @@ func (t *Trainer) run(ctx context.Context) (err error) {
 		return nil
 	}
 	reader, err := t.config.Bus.Read(ctx, events.ReadConfig{
-		Run: t.config.Run, Types: events.TrainerStage(t.config.Role).Consumes, From: t.position,
+		Run: t.config.Run, Types: t.consumes(), From: t.position,
 	})
 	if err != nil {
 		return err
@@ -95,6 +95,16 @@ func (t *Trainer) run(ctx context.Context) (err error) {
 	return nil
 }
 
+// consumes returns the types of the events that the trainer reads.
+func (t *Trainer) consumes() []events.Type {
+	models := events.ModelsBoth
+	if t.config.Shared {
+		models = events.ModelsShared
+	}
+	trainer, _ := models.Stage(events.TrainerStage(t.config.Role).Name)
+	return trainer.Consumes
+}
+
 // restore sets learner, collector and position to the newest checkpoint.
 func (t *Trainer) restore(ctx context.Context) error {
 	versions, err := t.store.Open()
@@ -113,6 +123,7 @@ func (t *Trainer) restore(ctx context.Context) error {
 		t.optimizerSteps, t.position = record.OptimizerSteps, events.Position(record.Position)
 	}
 	t.collector = newCollector(t.config.Role, t.version)
+	t.collector.shared = t.config.Shared
 	if err := t.config.Learner.Load(ctx, dir); err != nil {
 		return engineError("load checkpoint "+dir, err)
 	}

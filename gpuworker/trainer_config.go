@@ -70,6 +70,7 @@ type TrainerConfig struct {
 	Learner     Learner
 	Run         string
 	Role        events.Role
+	Shared      bool   // the model of role code samples in role test too, and is trained on both
 	Source      string // of the output events, for example "code-trainer"
 	Checkpoints string // folder of the role's checkpoints; created if missing
 	Initial     string // checkpoint directory of version 0, and of the KL term's reference
@@ -88,6 +89,8 @@ func (c *TrainerConfig) validate() error {
 		return fmt.Errorf("run: %w", err)
 	}
 	switch {
+	case c.Shared && c.Role != events.RoleCode:
+		return fmt.Errorf("a shared model is trained as role %s", events.RoleCode)
 	case c.Bus == nil || c.Learner == nil:
 		return errors.New("a bus and a learner are needed")
 	case c.Source == "":

@@ -13,8 +13,8 @@ package rewards
 // answer. Suites of answers that do not load are left out of this comparison
 // and have advantage 0.
 //
-// A recipe only rewards. It does not make one model of two, and it does not
-// remove the answer from the prompt. Applied to a run with two models it
+// A recipe only rewards. A training with it has one model and prompts without the
+// answer (events.ModelsShared). Applied to the log of a run with two models it
 // computes the rewards that one model without the answer would have had.
 func SelfPlay(alpha float64) Formula {
 	f := A1(alpha)

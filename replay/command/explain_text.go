@@ -143,7 +143,7 @@ func explainEnd(b *strings.Builder, g *query.Lineage) {
 		fmt.Fprintf(b, "\nno update has been trained on the group\n")
 	}
 	for _, u := range g.Updates {
-		s := query.ShareOf(g.Group, u.Role, r)
+		s := query.ShareOf(g.Group, u.Role, g.Models, r)
 		fmt.Fprintf(b, "\n%s v%d: trained in step %d with %d of its %d sequences\n  %s\n  sha256 %s\n",
 			u.Role, u.Version, u.Step, s.Sequences, u.Metrics.Sequences, u.Checkpoint.URI, u.Checkpoint.SHA256)
 	}

@@ -16,6 +16,7 @@ import (
 // decoded.
 type Lineage struct {
 	Group    string
+	Models   events.Models     // of the run; set by Explain
 	Events   []eventlog.Record // of the group, in the order of the log
 	Posed    *events.ProblemPosed
 	Code     *events.CodeSampled
@@ -37,6 +38,9 @@ func Explain(ctx context.Context, log eventlog.Reader, group string) (*Lineage, 
 	}
 	lineage, err := Group(ctx, log, run, group)
 	if err != nil {
+		return nil, err
+	}
+	if lineage.Models, err = eventlog.Models(ctx, log); err != nil {
 		return nil, err
 	}
 	updates, err := eventlog.Updates(ctx, log)

@@ -25,6 +25,10 @@ func Shares(ctx context.Context, log eventlog.Reader, u *events.PolicyUpdated) (
 	if err != nil {
 		return nil, err
 	}
+	models, err := eventlog.Models(ctx, log)
+	if err != nil {
+		return nil, err
+	}
 	shares := make([]Share, 0, len(u.Groups))
 	for _, group := range u.Groups {
 		lineage, err := Group(ctx, log, run, group)
@@ -34,18 +38,22 @@ func Shares(ctx context.Context, log eventlog.Reader, u *events.PolicyUpdated) (
 		if lineage.Rewarded == nil {
 			return nil, fmt.Errorf("group %s was trained on, but its reward is missing: %w", group, eventlog.ErrNotFound)
 		}
-		shares = append(shares, ShareOf(group, u.Role, lineage.Rewarded))
+		shares = append(shares, ShareOf(group, u.Role, models, lineage.Rewarded))
 	}
 	return shares, nil
 }
 
-// ShareOf returns the share of a rewarded group in an update of a role.
-func ShareOf(group string, role events.Role, r *events.GroupRewarded) Share {
+// ShareOf returns the share of a rewarded group in an update of a role. A model that
+// samples in both roles is trained on answers and suites.
+func ShareOf(group string, role events.Role, models events.Models, r *events.GroupRewarded) Share {
 	s := Share{Group: group, Problem: r.ProblemID, Answer: -1}
 	completions := Answers(r)
-	if role == events.RoleTest {
+	switch {
+	case role == events.RoleTest:
 		s.Answer = r.TopVar
 		completions = Suites(r, r.TopVar)
+	case models == events.ModelsShared:
+		completions = append(completions, Suites(r, r.TopVar)...)
 	}
 	for _, c := range completions {
 		if c.Masked {
