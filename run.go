@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/term"
 
 	"codea1/consumers/dashboard"
@@ -39,7 +38,7 @@ type trainingRun struct {
 func openTraining(ctx context.Context, flags *TrainCommand, config string, logger *slog.Logger) (t *trainingRun, err error) {
 	t = &trainingRun{views: dashboard.NewFollower(), recording: newRecording(&runner{
 		settings: &flags.RunSettings, instance: "0", alone: flags.Bus.URL == connect.Embedded,
-		leaseTTL: defaultLeaseTTL, metrics: prometheus.NewRegistry(), logger: logger,
+		leaseTTL: defaultLeaseTTL, metrics: newMetrics(), logger: logger,
 	})}
 	t.budget = flags.Budget
 	defer func() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
@@ -180,4 +181,11 @@ func (r *runner) serve(g *services.Group, name string, run func(context.Context)
 		run = r.probe.Service(name, run)
 	}
 	g.Go(run)
+}
+
+// newMetrics returns the metrics of this process, with those of Go and of its build.
+func newMetrics() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
+	return r
 }

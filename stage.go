@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"codea1/events"
 	"codea1/events/connect"
@@ -88,7 +87,7 @@ func (p *ProcessFlags) newRunner(runsDir string, logger *slog.Logger) (*runner, 
 	}
 	return &runner{
 		run: p.RunName, dir: dir, instance: p.instance(), waitForLease: true, leaseTTL: p.LeaseTTL,
-		metrics: prometheus.NewRegistry(), logger: logger,
+		metrics: newMetrics(), logger: logger,
 	}, nil
 }
 

@@ -3,8 +3,11 @@ package dashboard
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"codea1/events"
 )
 
 // evalCollector collects the figures of the evaluations of the follower's run.
@@ -38,6 +41,92 @@ func (c evalCollector) Collect(into chan<- prometheus.Metric) {
 					all = append(all, prometheus.MustNewConstMetric(evalDescs[i], prometheus.GaugeValue, v, s.Run, e.Tag, strconv.Itoa(e.Step)))
 				}
 			}
+		}
+	})
+	for _, m := range all {
+		into <- m
+	}
+}
+
+// trainingCollector collects the state of the training of the follower's run.
+type trainingCollector struct{ follower *Follower }
+
+var _ prometheus.Collector = trainingCollector{}
+
+// trainingFigures are the metrics of a run.
+var trainingFigures = []struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(*State) int64
+}{
+	{runDesc("training_step", "Last step that every model was trained on."), prometheus.GaugeValue, func(s *State) int64 { return int64(s.Trained()) }},
+	{runDesc("training_planned_steps", "Steps planned."), prometheus.GaugeValue, func(s *State) int64 { return int64(s.Steps) }},
+	{runDesc("training_attempt", "Latest attempt at the run."), prometheus.GaugeValue, func(s *State) int64 { return int64(s.Attempt) }},
+	{runDesc("groups_rewarded_total", "Training groups rewarded."), prometheus.CounterValue, func(s *State) int64 { return s.Rewarded }},
+	{runDesc("quarantined_messages_total", "Messages that are no events of the run."), prometheus.CounterValue, func(s *State) int64 { return s.Quarantined }},
+	{runDesc("mistake_book_tests", "Tests in the Mistake Book."), prometheus.GaugeValue, func(s *State) int64 { return int64(s.Book.Size()) }},
+	{runDesc("mistake_book_entered_total", "Tests that entered the Mistake Book."), prometheus.CounterValue, func(s *State) int64 { return int64(s.Book.Entered) }},
+	{runDesc("mistake_book_left_total", "Tests that left the Mistake Book."), prometheus.CounterValue, func(s *State) int64 { return int64(s.Book.Left) }},
+}
+
+// policyFigures are the metrics of the newest version of each model.
+var policyFigures = []struct {
+	desc *prometheus.Desc
+	of   func(*events.PolicyUpdated) float64
+}{
+	{runDesc("policy_version", "Newest version of a model.", "role"), func(p *events.PolicyUpdated) float64 { return float64(p.Version) }},
+	{runDesc("policy_reward", "Mean reward in the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.RewardMean }},
+	{runDesc("policy_loss", "Loss of the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.Loss }},
+	{runDesc("policy_kl", "KL divergence to the reference model in the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.KL }},
+	{runDesc("policy_entropy", "Entropy per token in the newest update, in nats.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.Entropy }},
+	{runDesc("policy_clip_fraction", "Share of the tokens whose ratio was clipped in the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.ClipFraction }},
+	{runDesc("policy_gradient_norm", "Gradient norm before clipping in the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.GradNorm }},
+	{runDesc("policy_learning_rate", "Learning rate of the last optimizer step.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.LearningRate }},
+	{runDesc("policy_update_seconds", "Time of the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.Seconds }},
+	{runDesc("policy_response_tokens", "Mean length of a response in the newest update, in tokens.", "role"), func(p *events.PolicyUpdated) float64 {
+		return float64(p.Metrics.Tokens) / float64(p.Metrics.Sequences)
+	}},
+}
+
+var droppedDesc = runDesc("groups_dropped_total", "Groups dropped, by reason; infrastructure counts infrastructure failures.", "reason")
+
+func runDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("codea1_"+name, help, append([]string{"run"}, labels...), nil)
+}
+
+// Describe implements prometheus.Collector.
+func (trainingCollector) Describe(into chan<- *prometheus.Desc) {
+	for _, f := range trainingFigures {
+		into <- f.desc
+	}
+	for _, f := range policyFigures {
+		into <- f.desc
+	}
+	into <- droppedDesc
+}
+
+// Collect implements prometheus.Collector. It collects nothing before the run begins.
+func (c trainingCollector) Collect(into chan<- prometheus.Metric) {
+	var all []prometheus.Metric
+	add := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		if !math.IsNaN(value) {
+			all = append(all, prometheus.MustNewConstMetric(desc, kind, value, labels...))
+		}
+	}
+	c.follower.View(func(s *State) {
+		if s.Run == "" {
+			return
+		}
+		for _, f := range trainingFigures {
+			add(f.desc, f.kind, float64(f.of(s)), s.Run)
+		}
+		for role, p := range s.Policies {
+			for _, f := range policyFigures {
+				add(f.desc, prometheus.GaugeValue, f.of(&p), s.Run, string(role))
+			}
+		}
+		for reason, n := range s.Drops {
+			add(droppedDesc, prometheus.CounterValue, float64(n), s.Run, strings.ToValidUTF8(string(reason), "?"))
 		}
 	})
 	for _, m := range all {

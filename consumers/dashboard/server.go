@@ -145,7 +145,7 @@ func newHandler(follower *Follower, metrics prometheus.Gatherer, address net.Add
 	mux.HandleFunc("GET /api/state", snapshots.serve)
 	mux.HandleFunc("GET /events", streams.serve)
 	figures := prometheus.NewRegistry()
-	figures.MustRegister(evalCollector{follower})
+	figures.MustRegister(evalCollector{follower}, trainingCollector{follower})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{metrics, figures}, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if !follower.Following() {

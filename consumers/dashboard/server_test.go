@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"codea1/events"
 )
@@ -27,7 +28,7 @@ import (
 func serve(t testing.TB, f *Follower) (server *Server, stop func()) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "sample_total"})
+	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "sample_total", Help: "A sample."})
 	registry.MustRegister(counter)
 	counter.Add(3)
 	server, err := Listen(t.Context(), "127.0.0.1:0", f, registry)
@@ -81,6 +82,8 @@ func TestServerShowsTheRun(t *testing.T) {
 	applyTo(t, f, append(start(), s.scored("after", 2, 0, 1, events.EvalScored{
 		Suites: 4, Wanted: 16, Stated: 10, Right: 4, Defective: 4, Found: 1, Inputs: &events.InputCounts{Kept: 8, Trivial: 2, Reached: 3},
 	}))...)
+	// A publisher can write any bytes as a reason.
+	applyTo(t, f, s.dropped(events.PurposeEval, "e-after-0001", 2, 1, 2, "\xff\n"))
 	server, _ := serve(t, f)
 
 	status, body, header := request(t, server.URL())
@@ -109,10 +112,15 @@ func TestServerShowsTheRun(t *testing.T) {
 		`codea1_evaluation_defect_finding{run="r1",step="2",tag="after"} 0.25` + "\n",
 		`codea1_evaluation_reach{run="r1",step="2",tag="after"} 0.75` + "\n",
 		`codea1_evaluation_trivial_inputs{run="r1",step="2",tag="after"} 0.25` + "\n",
+		`codea1_training_step{run="r1"} `, `codea1_mistake_book_tests{run="r1"} 1` + "\n", `codea1_groups_dropped_total{reason="?\n",run="r1"} 1`,
+		`codea1_policy_version{role="code",run="r1"} 1` + "\n", `codea1_policy_reward{role="test",run="r1"} `, `codea1_policy_loss{`, `codea1_policy_kl{`, `codea1_policy_entropy{`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("/metrics lacks %s", want)
 		}
+	}
+	if problems, err := promlint.New(strings.NewReader(body)).Lint(); err != nil || len(problems) > 0 {
+		t.Errorf("promlint: %+v, %v", problems, err)
 	}
 	if strings.Contains(body, "codea1_evaluation_avg{") {
 		t.Error("/metrics has an avg@k of an evaluation without answers")
