@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,10 +112,7 @@ func TestPromptsFromATemplate(t *testing.T) {
 		t.Errorf("a stage has the template %q", got)
 	}
 	runDir := filepath.Join(t.TempDir(), "r")
-	if err := os.MkdirAll(runDir, 0o700); err == nil {
-		err = os.WriteFile(rundir.Config(runDir), []byte(config), 0o600)
-	}
-	if err != nil {
+	if err := errors.Join(os.MkdirAll(runDir, 0o700), os.WriteFile(rundir.Config(runDir), []byte(config), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	resumed, err := parse("--resume", runDir)

@@ -86,7 +86,7 @@ func (c *Corpus) validate() error {
 const corpusEntryPoint = "solve"
 
 // PlainPrompt is the user's turn with the question and, for the Test LLM, the program.
-func PlainPrompt(p *events.Problem, code string) (string, error) { //nolint:unparam // of the type of Corpus.Prompt
+func PlainPrompt(p *events.Problem, code string) (string, error) {
 	if code == "" {
 		return p.Question, nil
 	}
