@@ -177,6 +177,9 @@ func (d *DoctorCommand) torch(ctx context.Context) []finding {
 		names := slices.Sorted(maps.Keys(report.Missing))
 		err = fmt.Errorf("%s cannot be imported: %s; %s", strings.Join(names, ", "), report.Missing[names[0]], torch.Install)
 	}
+	if err == nil && d.Engine.LoRARank > 0 && report.Libraries["peft"] == "" {
+		err = errors.New("--lora-rank needs the Python package peft: `pip install './gpuworker/torch/python[peft]'` in the source of codea1 installs it")
+	}
 	if engine.err = err; err != nil {
 		return []finding{engine}
 	}

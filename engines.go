@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"codea1/events"
 	"codea1/events/rundir"
@@ -22,7 +23,8 @@ type engine interface {
 func openEngine(ctx context.Context, flags *gpuworker.EngineFlags, dir string, needs torch.Demand, logger *slog.Logger) (engine, error) {
 	if flags.Engine == gpuworker.EngineTorch {
 		return torch.Start(ctx, torch.Options{
-			Python: flags.TorchPython, Dir: dir, Device: flags.Device, OptimizerState: flags.OptimizerState, Reference: flags.Reference, Needs: needs, Logger: logger,
+			Python: flags.TorchPython, Dir: dir, Device: flags.Device, OptimizerState: flags.OptimizerState, Reference: flags.Reference,
+			LoRARank: flags.LoRARank, LoRAAlpha: flags.LoRAAlpha, LoRATargets: strings.Split(flags.LoRATargets, ","), Needs: needs, Logger: logger,
 		})
 	}
 	return tiny.Open(dir)

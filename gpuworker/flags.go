@@ -12,6 +12,15 @@ const (
 type EngineFlags struct {
 	Engine     string `yaml:"engine" help:"Engine that computes the models: tiny (embedded, on the CPU) or torch (Hugging Face models, on a GPU; needs the Python package codea1_torch)." default:"tiny" enum:"tiny,torch"`
 	TorchFlags `embed:"" yaml:",inline"`
+	LoRAFlags  `embed:"" yaml:",inline"`
+}
+
+// LoRAFlags are the settings of an adapter that the torch engine trains in place of
+// all weights.
+type LoRAFlags struct {
+	LoRARank    int     `name:"lora-rank" yaml:"lora-rank" help:"Rank of a LoRA adapter that the torch engine trains in place of all weights (needs the Python package peft); 0 trains all." default:"0" min:"0" max:"4096" change:"never"`
+	LoRAAlpha   float64 `name:"lora-alpha" yaml:"lora-alpha" help:"The change of a LoRA adapter is scaled by this over the rank." default:"32" above:"0" max:"1e6" change:"never"`
+	LoRATargets string  `name:"lora-targets" yaml:"lora-targets" help:"Projections that a LoRA adapter changes, with commas between them." default:"q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj" change:"never"`
 }
 
 // TorchFlags are the settings of the torch engine on a machine.

@@ -17,6 +17,7 @@ type Work struct {
 	Reference       bool   // training compares with a reference policy
 	ReferenceOn     string // as Options.Reference
 	OptimizerState  string // as Options.OptimizerState
+	Adapter         bool   // only an adapter is trained; the base, which is the reference, is kept beside the merged weights
 }
 
 // Demand is the least memory that a model needs in bytes, with the smallest batches. It
@@ -103,7 +104,9 @@ func newDemand(s *shapeFile, work Work) Demand {
 	d := Demand{Parameters: n}
 	const half, moreGradient = 2, 1 // bytes of a bfloat16; the gradients of a pass are summed in float32
 	perGPU, perHost, perCPU := uint64(half), uint64(0), uint64(wideBytes)
-	if work.Trains {
+	if work.Trains && work.Adapter {
+		work.Reference = true
+	} else if work.Trains {
 		perGPU += wideBytes + moreGradient*half
 		perCPU += wideBytes + moreGradient*wideBytes
 		switch work.OptimizerState {
@@ -117,13 +120,13 @@ func newDemand(s *shapeFile, work Work) Demand {
 			perGPU += wideBytes + momentBytes
 			perCPU += momentBytes
 		}
-		if work.Reference {
-			perCPU += wideBytes
-			if work.ReferenceOn == "cpu" {
-				perHost += half
-			} else {
-				perGPU += half
-			}
+	}
+	if work.Trains && work.Reference {
+		perCPU += wideBytes
+		if work.ReferenceOn == "cpu" {
+			perHost += half
+		} else {
+			perGPU += half
 		}
 	}
 	d.OnGPU, d.BesideGPU, d.OnCPU = n*perGPU+contextBytes, n*perHost, n*perCPU

@@ -19,6 +19,11 @@ type Options struct {
 	OptimizerState string
 	// Reference says where the reference model is: device or cpu. Empty: device.
 	Reference string
+	// LoRARank is the rank of an adapter that is trained in place of all weights, on
+	// the projections LoRATargets, scaled by LoRAAlpha over the rank. 0: none.
+	LoRARank    int
+	LoRAAlpha   float64
+	LoRATargets []string
 	// Needs is the memory that must be free when the engine starts; zero: no check.
 	Needs Demand
 	// Silence is how long the child may send nothing before it counts as hung and

@@ -173,20 +173,24 @@ def write(
         written(files)
     large = [(WEIGHTS, weights, {"format": "pt"})]
     if optimizer is not None:
-        # The embedded engine reads the optimizer's file, but has no masters.
-        masters = {name: tensor for name, tensor in optimizer.items() if name.startswith(_MASTER)}
-        state = {n: t for n, t in optimizer.items() if n != _STEP and n not in masters}
-        large.append((OPTIMIZER, state, {_STEP: str(int(optimizer[_STEP].item()))}))
-        if masters:
-            large.append((MASTERS, masters, {"format": "pt"}))
+        large += optimizer_files(optimizer)
     # Copies from a device and writes release the interpreter's lock, so the files are written side by side.
     with ThreadPoolExecutor(len(large)) as pool:
-        for done in as_completed([pool.submit(_write_tensors, directory / name, part, about, flush) for name, part, about in large]):
+        for done in as_completed([pool.submit(write_tensors, directory / name, part, about, flush) for name, part, about in large]):
             done.result()
             files += 1
             written(files)
     if flush:
-        _sync(directory)
+        sync(directory)
+
+
+def optimizer_files(optimizer: Tensors) -> list[tuple[str, Tensors, dict[str, str]]]:
+    """Returns name, tensors and metadata of the files of an optimizer's state."""
+    # The embedded engine reads the optimizer's file, but has no masters.
+    masters = {name: tensor for name, tensor in optimizer.items() if name.startswith(_MASTER)}
+    state = {n: t for n, t in optimizer.items() if n != _STEP and n not in masters}
+    files = [(OPTIMIZER, state, {_STEP: str(int(optimizer[_STEP].item()))})]
+    return [*files, (MASTERS, masters, {"format": "pt"})] if masters else files
 
 
 def read_optimizer(directory: Path) -> Tensors | None:
@@ -194,9 +198,9 @@ def read_optimizer(directory: Path) -> Tensors | None:
     path = directory / OPTIMIZER
     if not path.is_file():
         return None
-    tensors, metadata = _read_tensors(path)
+    tensors, metadata = read_tensors(path)
     if (directory / MASTERS).is_file():
-        tensors.update(_read_tensors(directory / MASTERS)[0])
+        tensors.update(read_tensors(directory / MASTERS)[0])
     step = metadata.get(_STEP, "")
     if not step.isdecimal():
         raise Mismatch(f"{path} has the step {step!r} in its metadata")
@@ -212,13 +216,13 @@ def prepare(source: Path, directory: Path) -> None:
     _write_text(directory / CONFIG, (source / CONFIG).read_bytes())
     if (source / WEIGHTS).is_file():
         shutil.copyfile(source / WEIGHTS, directory / WEIGHTS)
-        _sync(directory / WEIGHTS)
+        sync(directory / WEIGHTS)
     else:
         merged: Tensors = {}
         for path in weight_files(source):
-            merged.update(_read_tensors(path)[0])
-        _write_tensors(directory / WEIGHTS, merged, {"format": "pt"}, flush=True)
-    _sync(directory)
+            merged.update(read_tensors(path)[0])
+        write_tensors(directory / WEIGHTS, merged, {"format": "pt"}, flush=True)
+    sync(directory)
 
 
 @contextmanager
@@ -232,7 +236,7 @@ def new_directory(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.chmod(0o755)
         temporary.rename(path)
-        _sync(path.parent)
+        sync(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -241,7 +245,8 @@ def _stored(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to("cpu").contiguous()
 
 
-def _read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
+def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
+    """Returns the tensors and the metadata of a file."""
     try:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
@@ -249,10 +254,10 @@ def _read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
         raise Mismatch(f"{path} is damaged: {error}") from error
 
 
-def _write_tensors(path: Path, tensors: Tensors, metadata: dict[str, str], flush: bool) -> None:
+def write_tensors(path: Path, tensors: Tensors, metadata: dict[str, str], flush: bool) -> None:
     save_file({name: _stored(tensor) for name, tensor in tensors.items()}, path, metadata=metadata)
     if flush:
-        _sync(path)
+        sync(path)
 
 
 def _write_text(path: Path, text: bytes, flush: bool = True) -> None:
@@ -263,7 +268,7 @@ def _write_text(path: Path, text: bytes, flush: bool = True) -> None:
             os.fsync(file.fileno())
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

@@ -9,7 +9,8 @@ import platform
 
 from . import __version__
 
-_LIBRARIES = ("torch", "transformers", "safetensors", "msgpack", "jinja2")
+_LIBRARIES = ("torch", "transformers", "safetensors", "msgpack", "jinja2", "peft")
+_OPTIONAL = ("peft",)  # for LoRA
 
 
 def report() -> dict[str, object]:
@@ -21,7 +22,8 @@ def report() -> dict[str, object]:
             importlib.import_module(name)
             versions[name] = importlib.metadata.version(name)
         except Exception as error:  # an installed library may fail in any way
-            missing[name] = f"{type(error).__name__}: {error}"
+            if name not in _OPTIONAL:
+                missing[name] = f"{type(error).__name__}: {error}"
     found["libraries"], found["missing"] = versions, missing
     if "torch" in versions:
         found.update(_devices())

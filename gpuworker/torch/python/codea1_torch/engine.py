@@ -21,6 +21,7 @@ from . import checkpoint, logs
 from .chat import Chat
 from .errors import BadRequest, Diverged, Mismatch, MissingCheckpoint, NoReference, OutOfMemory
 from .learning import Learner, Sequence, UpdateConfig, UpdateStats
+from .lora import Adapter, Lora
 from .model import Config, Model
 from .optimizer import KINDS
 from .sampling import Completion, Params, Request, Sampler
@@ -52,16 +53,19 @@ def choose_device(name: str) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """Where training keeps what the device has no room for."""
+    """What is trained, and where training keeps what the device has no room for."""
 
     optimizer_state: str = "device"  # one of optimizer.KINDS
     reference: str = "device"  # or "cpu"
+    lora: Lora | None = None  # trains an adapter in place of all weights
 
     def check(self) -> None:
         if self.optimizer_state not in KINDS:
             raise BadRequest(f"optimizer state {self.optimizer_state!r} is unknown; want one of {', '.join(KINDS)}")
         if self.reference not in ("device", "cpu"):
             raise BadRequest(f"place of the reference model {self.reference!r} is unknown; want device or cpu")
+        if self.lora is not None:
+            self.lora.check()
 
 
 class Engine:
@@ -85,6 +89,8 @@ class Engine:
         self._holds: object = checkpoint.identity(directory)  # of the weights in the model; None after an update
         self._learner: Learner | None = None
         self._reference: Model | None = None
+        self._opened = directory
+        self._base: Model | None = None  # the weights that an adapter changes
         # The sampler's own model; None while it shares that of the learner.
         self._own: Model | None = None
         self._own_holds: object = None
@@ -198,8 +204,13 @@ class Engine:
         return stats
 
     def save(self, directory: Path, progress: Callable[[int], None] = lambda files: None) -> None:
-        optimizer = self._learner.optimizer_tensors() if self._learner else None
-        checkpoint.write(directory, self._model.tensors(), optimizer, self._json, self._carried, progress, flush=False)
+        learner = self._ready_learner() if self._options.lora else self._learner
+        optimizer = learner.optimizer_tensors() if learner else None
+        adapter = learner.adapter if learner else None
+        whole = None if adapter else optimizer
+        checkpoint.write(directory, self._model.tensors(), whole, self._json, self._carried, progress, flush=False)
+        if adapter:
+            adapter.save(directory, optimizer)
         self._holds = checkpoint.identity(directory)
 
     def export(self, directory: Path) -> None:
@@ -215,34 +226,50 @@ class Engine:
     def load(self, directory: Path) -> None:
         """Loads the weights to train, and the optimizer's state where the directory has one."""
         self._require_same(directory)
-        optimizer = checkpoint.read_optimizer(directory)
-        holds = checkpoint.identity(directory)
         learner = self._ready_learner()
+        optimizer = None if learner.adapter else checkpoint.read_optimizer(directory)
+        holds = checkpoint.identity(directory)
         if holds != self._holds:
             with self._replacing(), _mismatch(directory):
                 self._model.load_tensors(directory)
             self._holds = holds
             self._weights_changed()
+        if learner.adapter:
+            optimizer = learner.adapter.load(directory)
         with _mismatch(directory):
             learner.load_optimizer(optimizer)
 
     def load_reference(self, directory: Path) -> None:
         self._require_same(directory)
+        if self._options.lora and checkpoint.identity(directory) == checkpoint.identity(self._opened):
+            self._ready_learner()
+            self._reference = self._base
+            return
+        if self._reference is self._base:
+            self._reference = None
         if self._reference is not None:
             with _mismatch(directory):
                 self._reference.load_tensors(directory)
             return
+        self._reference = self._read_frozen(directory)
+
+    def _read_frozen(self, directory: Path) -> Model:
+        """Returns a model that is never trained, where the options want it."""
         if self._options.reference == "device":
-            self._reference = self._read(directory)
-            return
-        self._reference = self._read(directory, "cpu")
+            return self._read(directory)
+        frozen = self._read(directory, "cpu")
         if self.device != "cpu":
-            self._reference.pin()
+            frozen.pin()
+        return frozen
 
     def _ready_learner(self) -> Learner:
         self._release()
         if self._learner is None:
-            self._learner = Learner(self._model, optimizer_state=self._options.optimizer_state)
+            adapter = None
+            if self._options.lora:
+                self._base = self._read_frozen(self._opened)
+                adapter = Adapter(self._model, self._base, self._options.lora)
+            self._learner = Learner(self._model, optimizer_state=self._options.optimizer_state, adapter=adapter)
         return self._learner
 
     def _halve_micro_tokens(self, learner: Learner, sequences: list[Sequence]) -> str | None:

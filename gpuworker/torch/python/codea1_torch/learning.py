@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,7 @@ import torch
 from . import optimizer
 from .errors import BadRequest, Cancelled, Diverged
 from .layers import Packed, hidden_states
+from .lora import Adapter
 from .losses import Sums, Targets, UpdateConfig, UpdateStats, loss_gradients, score_hidden
 from .model import Model
 
@@ -40,13 +42,22 @@ class Learner:
     same weights bit for bit.
     """
 
-    def __init__(self, model: Model, *, micro_tokens: int | None = None, recompute_every: int = 0, optimizer_state: str = "device") -> None:
-        """Create a learner. optimizer_state is one of optimizer.KINDS.
+    def __init__(
+        self,
+        model: Model,
+        *,
+        micro_tokens: int | None = None,
+        recompute_every: int = 0,
+        optimizer_state: str = "device",
+        adapter: Adapter | None = None,
+    ) -> None:
+        """Create a learner. optimizer_state is one of optimizer.KINDS. With an adapter, only that is trained.
 
         micro_tokens bounds the packed tokens of one forward and backward pass, by default what fits in the
         device's memory. recompute_every n > 0 recomputes the activations of every n-th layer.
         """
         self.model = model
+        self.adapter = adapter
         self.recompute_every = recompute_every
         self._micro_tokens = micro_tokens
         self._compiled = model.device.type == "cuda"
@@ -108,10 +119,11 @@ class Learner:
         self._make_optimizer()
         try:
             sums = Sums.zero(self.model.device)
-            for batch in self._batches(sequences):
-                if cancelled():
-                    raise Cancelled("cancelled")
-                self._backward([sequences[i] for i in batch], config, 1 / tokens, sums)
+            with self.adapter.collecting(self._gradients) if self.adapter else nullcontext():
+                for batch in self._batches(sequences):
+                    if cancelled():
+                        raise Cancelled("cancelled")
+                    self._backward([sequences[i] for i in batch], config, 1 / tokens, sums)
             norm = self._clip(config)
         except BaseException:
             self._clear()
@@ -142,7 +154,7 @@ class Learner:
             for name, first, rows in names:
                 for kind, moment in zip(("m.", "v."), moments, strict=True):
                     out[kind + name] = moment.narrow(0, first, rows)
-                if master.dtype != self.model.dtype:
+                if self.adapter is None and master.dtype != self.model.dtype:
                     out["master." + name] = master.narrow(0, first, rows)
         return out
 
@@ -166,6 +178,8 @@ class Learner:
 
     def _places(self) -> dict[str, tuple[int, int, int]]:
         """Map each Hugging Face name to the index of a parameter, its first row and its rows."""
+        if self.adapter is not None:
+            return self.adapter.places()
         index = {id(p): i for i, p in enumerate(self.model.parameters())}
         return {name: (index[id(p)], first, rows) for name, (p, first, rows) in self.model.places().items()}
 
@@ -230,9 +244,12 @@ class Learner:
         )
         head = self.model.embedding if self.model.untied is None else self.model.untied
         index = next(i for i, p in enumerate(self.model.parameters()) if p is head)
+        total = None if self.adapter else self._gradients[index]
         with torch.no_grad():
-            gradient = loss_gradients(hidden.detach(), head, targets, config, scale, self._gradients[index], sums)
+            gradient = loss_gradients(hidden.detach(), head, targets, config, scale, total, sums)
         hidden.backward(gradient)
+        if self.adapter is not None:
+            return
         with torch.no_grad():
             for total, parameter in zip(self._gradients, self.model.parameters(), strict=True):
                 if parameter.grad is not None:
@@ -240,7 +257,7 @@ class Learner:
                     parameter.grad = None
 
     def _make_optimizer(self) -> optimizer.AdamW:
-        parameters = list(self.model.parameters())
+        parameters = self.adapter.weights if self.adapter else list(self.model.parameters())
         if not self._gradients:
             self._gradients = [torch.zeros_like(p, dtype=self._wide, requires_grad=False) for p in parameters]
         if self._optimizer is None:
@@ -261,6 +278,8 @@ class Learner:
     @torch.no_grad()
     def _step(self, config: UpdateConfig) -> None:
         self._make_optimizer().step(self._gradients, config)
+        if self.adapter is not None:
+            self.adapter.merge()
 
     def _clear(self) -> None:
         for parameter in self.model.parameters():
@@ -280,7 +299,9 @@ class Learner:
         free, _ = torch.cuda.mem_get_info(self.model.device)
         free += torch.cuda.memory_reserved(self.model.device) - torch.cuda.memory_allocated(self.model.device)
         parameters = sum(p.numel() for p in self.model.parameters())
-        if self._optimizer is None:
+        if self.adapter is not None:
+            free -= 12 * c.hidden * c.mlp  # the gradient of the largest matrix, also in float32
+        elif self._optimizer is None:
             free -= (4 + self._kind.state_bytes) * parameters
         elif not self._gradients:
             free -= 4 * parameters

@@ -160,12 +160,12 @@ def _logit_gradient(
 
 
 def loss_gradients(
-    hidden: torch.Tensor, head: torch.Tensor, t: Targets, config: UpdateConfig, scale: float, head_gradient: torch.Tensor, sums: Sums
+    hidden: torch.Tensor, head: torch.Tensor, t: Targets, config: UpdateConfig, scale: float, head_gradient: torch.Tensor | None, sums: Sums
 ) -> torch.Tensor:
     """Return the gradient of scale times the summed loss by hidden, [R, hidden].
 
-    It adds the gradient of the output projection to head_gradient, and the
-    statistics to sums.
+    It adds the gradient of the output projection to head_gradient, unless that
+    is None, and the statistics to sums.
     """
     temperature = 1.0 if config.loss == "sft" else config.temperature
     out = torch.empty_like(hidden)
@@ -180,6 +180,8 @@ def loss_gradients(
         gradient = _logit_gradient(z, part.tokens, log_probs, slopes * scale, temperature, hidden)
         del z
         torch.mm(gradient, head, out=out[rows])
+        if head_gradient is None:
+            continue
         if head_gradient.dtype == gradient.dtype:
             head_gradient.addmm_(gradient.t(), hidden[rows])
         elif gradient.is_cuda:

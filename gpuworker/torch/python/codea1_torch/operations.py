@@ -10,6 +10,7 @@ import torch
 from .engine import Engine, Options, choose_device
 from .errors import BadRequest, OutOfMemory
 from .learning import Sequence, UpdateConfig
+from .lora import Lora
 from .protocol import Frame, pack, pack_ragged, unpack, unpack_ragged
 from .sampling import Params, Request
 from .serve import Call, Handler
@@ -37,7 +38,12 @@ class Operations:
     def open(self, frame: Frame, call: Call) -> Frame:
         if self._opened is not None:
             raise BadRequest("a checkpoint is open already")
-        options = Options(optimizer_state=_field(frame, "optimizer_state", str), reference=_field(frame, "reference", str))
+        rank = _field(frame, "lora_rank", int)
+        options = Options(
+            optimizer_state=_field(frame, "optimizer_state", str),
+            reference=_field(frame, "reference", str),
+            lora=Lora(rank, _number(frame, "lora_alpha"), tuple(_texts(frame, "lora_targets"))) if rank else None,
+        )
         if "needs_gpu" in frame:
             _require_memory(frame)
         self._opened = engine = Engine(_directory(frame), _field(frame, "device", str), options=options)

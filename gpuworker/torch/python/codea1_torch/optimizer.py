@@ -82,8 +82,8 @@ class AdamW:
     def _chunks(self) -> Iterator[tuple[int, slice, bool]]:
         """Yield index of a parameter, range of its flat weights, and whether it decays."""
         for i, p in enumerate(self._parameters):
-            for first in range(0, p.numel(), CHUNK):
-                yield i, slice(first, min(first + CHUNK, p.numel())), p.dim() == 2
+            for rows in _ranges(p.numel()):
+                yield i, rows, p.dim() == 2
 
 
 class OffloadedAdamW(AdamW):
@@ -175,16 +175,23 @@ class QuantizedAdamW(AdamW):
 
     def moments(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
         shape = self._parameters[index].shape
-        first, second = (k.read(slice(0, shape.numel())) if isinstance(k, _Blocks) else k for k in self._kept[index])
-        return first.view(shape), second.view(shape)
+
+        def whole(kept: _Blocks | torch.Tensor) -> torch.Tensor:
+            if isinstance(kept, torch.Tensor):
+                return kept
+            # The device has no room for them in float32.
+            return torch.cat([kept.read(rows).cpu() for rows in _ranges(shape.numel())]).view(shape)
+
+        first, second = self._kept[index]
+        return whole(first), whole(second)
 
     def set_moments(self, index: int, first: torch.Tensor, second: torch.Tensor) -> None:
         for kept, values in zip(self._kept[index], (first, second), strict=True):
-            values = values.to(self._parameters[index].device, self._wide)
-            if isinstance(kept, _Blocks):
-                kept.write(slice(0, values.numel()), values.reshape(-1), None)
-            else:
+            if isinstance(kept, torch.Tensor):
                 kept.copy_(values)
+                continue
+            for rows in _ranges(values.numel()):
+                kept.write(rows, values.reshape(-1)[rows].to(self._parameters[index].device, self._wide), None)
 
     @torch.no_grad()
     def step(self, gradients: Sequence[torch.Tensor], config: UpdateConfig) -> None:
@@ -242,6 +249,11 @@ def _levels(count: int, decades: int, device: torch.device, dtype: torch.dtype) 
     """Return 0 and count levels up to 1, each the same multiple of the one below."""
     exponents = torch.arange(1 - count, 1, dtype=torch.float64) * (decades / (count - 1))
     return torch.cat([torch.zeros(1, dtype=torch.float64), 10**exponents]).to(device, dtype)
+
+
+def _ranges(count: int) -> Iterator[slice]:
+    for first in range(0, count, CHUNK):
+        yield slice(first, min(first + CHUNK, count))
 
 
 KINDS: dict[str, type[AdamW]] = {"device": AdamW, "cpu": OffloadedAdamW, "8bit": QuantizedAdamW}

@@ -45,8 +45,9 @@ def test_offloaded_state_gives_the_same_weights(device: str, dtype: torch.dtype,
 
 @pytest.mark.parametrize("kind", optimizer.KINDS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_training_continues_from_saved_state(device: str, kind: str, dtype: torch.dtype) -> None:
+def test_training_continues_from_saved_state(device: str, kind: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """A learner that loads the state of another one takes the same steps, bit for bit."""
+    monkeypatch.setattr(optimizer, "CHUNK", 4096)
     m, learner = trained(device, dtype, kind)
     again = Model(m.config, device=device, dtype=dtype)
     again.load_state_dict(m.state_dict())
