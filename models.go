@@ -83,10 +83,10 @@ func (s *RunSettings) work(role events.Role) tiny.Work {
 
 // torchWork is work for the torch engine.
 func (s *RunSettings) torchWork(use modelUse) torch.Work {
-	work, flags := s.work(use.role), &s.Engine.TorchFlags
+	work, flags := s.work(use.role), &s.Engine
 	return torch.Work{
 		Samples: use.samples, Trains: use.trains, Tokens: work.Tokens, Together: min(rolloutBatch, work.Prompts) * work.Samples, Reference: work.Reference,
-		ReferenceOn: flags.Reference, OptimizerState: flags.OptimizerState,
+		ReferenceOn: flags.Reference, OptimizerState: flags.OptimizerState, Adapter: flags.LoRARank > 0,
 	}
 }
 

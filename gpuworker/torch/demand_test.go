@@ -47,6 +47,8 @@ func TestDemandOfPublishedModels(t *testing.T) {
 		{Work{Trains: true, OptimizerState: "8bit"}, 14, 0, 14},
 		{Work{Trains: true, Reference: true}, 22, 0, 24},
 		{Work{Trains: true, Reference: true, ReferenceOn: "cpu"}, 20, 2, 24},
+		{Work{Trains: true, Adapter: true}, 4, 0, 8},
+		{Work{Trains: true, Adapter: true, Reference: true, ReferenceOn: "cpu"}, 2, 2, 8},
 	} {
 		d, err := ReadDemand(dir, c.work)
 		n := d.Parameters
