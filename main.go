@@ -108,7 +108,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	command, err := parser.Parse(args)
 	switch {
-	case exit >= 0 && output.err != nil:
+	case output.err != nil: // of the help
 		return fail(output.err, exitFailed)
 	case exit >= 0 && bare:
 		return exitUsage
