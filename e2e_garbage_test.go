@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -127,17 +128,23 @@ func garbage(t *testing.T, of map[events.Type]events.Message, round int) []*nats
 		mustPayload[*events.RunStarted](t, of, func(p *events.RunStarted) { p.Attempt = 50 }),
 		mustPayload[*events.RunFinished](t, of, func(p *events.RunFinished) { p.Attempt = 50 }),
 	} {
-		m, err := events.Encode(events.New("r", fmt.Sprintf("x%d-turn%d", round, i), "x", time.Now(), p))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := nats.NewMsg("codea1.r." + string(m.Type) + "." + m.Group)
-		m.Headers("ce-", out.Header.Set)
-		out.Data = m.Data
-		all = append(all, out)
+		all = append(all, toNATS(t, events.New("r", fmt.Sprintf("x%d-turn%d", round, i), "x", time.Now(), p)))
 	}
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
+}
+
+// toNATS returns the message of an event of run r.
+func toNATS(t *testing.T, e *events.Event) *nats.Msg {
+	t.Helper()
+	m, err := events.Encode(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := nats.NewMsg("codea1.r." + string(m.Type) + "." + m.Group)
+	m.Headers("ce-", out.Header.Set)
+	out.Data = m.Data
+	return out
 }
 
 // early returns messages that are no events on the subjects of later events of run
@@ -164,6 +171,15 @@ func early(t *testing.T, of map[events.Type]events.Message, steps int) []*nats.M
 		func(m *events.Message) { m.Encoding = "br" },
 	}
 	var all []*nats.Msg
+	// Versions in turn, with checkpoints that no worker may load.
+	for step := 1; step <= steps; step++ {
+		for role, uri := range map[events.Role]string{events.RoleCode: "file:///tmp/model", events.RoleTest: "s3://bucket/checkpoints/test/v000001"} {
+			p := mustPayload[*events.PolicyUpdated](t, of, func(p *events.PolicyUpdated) {
+				p.Role, p.Version, p.Step, p.Checkpoint.URI = role, step, step, uri
+			})
+			all = append(all, toNATS(t, events.New("r", fmt.Sprintf("%s-v%06d", role, step), "x", time.Now(), p)))
+		}
+	}
 	for typ, m := range of {
 		for _, group := range groups {
 			m := m
@@ -229,30 +245,33 @@ func publish(t *testing.T, conn *nats.Conn, messages []*nats.Msg) (stored int) {
 	return stored
 }
 
-// firstStep returns a channel that is closed when both roles have trained step 1.
-func firstStep(t *testing.T, conn *nats.Conn) <-chan struct{} {
+// firstStep waits until the stream has the first versions of both roles. A
+// subscription would also get a version that the stream does not take.
+func firstStep(t *testing.T, conn *nats.Conn) {
 	t.Helper()
-	trained := make(chan struct{})
-	roles := make(map[events.Role]bool)
-	see := func(msg *nats.Msg) { // called from one goroutine
-		m, err := events.ParseMessage("ce-", msg.Header.Get, msg.Data)
-		if err != nil || m.Type != events.TypePolicyUpdated {
-			return
-		}
-		e, err := m.Admit()
-		if err != nil {
-			return
-		}
-		if p := e.Payload.(*events.PolicyUpdated); p.Version == 1 && !roles[p.Role] {
-			if roles[p.Role] = true; len(roles) == 2 {
-				close(trained)
-			}
-		}
-	}
-	if _, err := conn.Subscribe("codea1.r.>", see); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	js, err := jetstream.New(conn)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return trained
+	consumer, err := js.OrderedConsumer(ctx, "codea1-r", jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for roles := make(map[events.Role]bool); len(roles) < 2; {
+		msg, err := consumer.Next(jetstream.FetchContext(ctx))
+		if err != nil {
+			t.Fatalf("step 1 is not trained: %v", err)
+		}
+		m, err := events.ParseMessage("ce-", msg.Headers().Get, msg.Data())
+		if err != nil || m.Type != events.TypePolicyUpdated {
+			continue
+		}
+		if e, err := m.Admit(); err == nil && e.Payload.(*events.PolicyUpdated).Version == 1 {
+			roles[e.Payload.(*events.PolicyUpdated).Role] = true
+		}
+	}
 }
 
 // quarantineOf returns the list of the messages that are no events.
@@ -278,13 +297,8 @@ func garbageTrain(t *testing.T, args []string, undisturbed string, want *history
 	run := runPath(dir, "r")
 	p := start(t, dir, args...)
 	conn := p.asPipeline(t, run)
-	trained := firstStep(t, conn)
 	first := publish(t, conn, append(early(t, of, steps), garbage(t, of, 1)...))
-	select {
-	case <-trained:
-	case <-time.After(patience):
-		t.Fatal("step 1 is not trained")
-	}
+	firstStep(t, conn)
 	p.interrupt(t)
 	conn.Close()
 

@@ -105,6 +105,7 @@ type pipeline struct {
 	log      *eventlog.Log
 	poser    *curriculum.Service
 	steps    int
+	groups   int // of a step
 	staging  *prometheus.Registry
 	lagEvery time.Duration // of the stages; 0 for the default
 	finished chan struct{}
@@ -116,7 +117,7 @@ type pipeline struct {
 const pipelineRun = "bench"
 
 func newPipeline(t testing.TB, sizes curriculum.Flags) *pipeline {
-	p := &pipeline{dir: t.TempDir(), steps: sizes.Steps, staging: prometheus.NewRegistry(), finished: make(chan struct{})}
+	p := &pipeline{dir: t.TempDir(), steps: sizes.Steps, groups: sizes.ProblemsPerStep, staging: prometheus.NewRegistry(), finished: make(chan struct{})}
 	server, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: filepath.Join(p.dir, "nats"), SyncInterval: connect.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +231,7 @@ func (p *pipeline) openOutbox(t testing.TB, name string) *outbox.Outbox {
 func (p *pipeline) startTrainers(t testing.TB, g *services.Group) {
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
 		hyper := gpuworker.Hyperparameters{
-			Schedule: gpuworker.Schedule{Base: 1e-6, Warmup: 10, Total: 2 * p.steps}, GroupsPerBatch: 128, MaxStaleness: 1,
+			Schedule: gpuworker.Schedule{Base: 1e-6, Warmup: 10, Total: 2 * p.steps}, GroupsPerStep: p.groups, GroupsPerBatch: 128, MaxStaleness: 1,
 			Update: gpuworker.UpdateConfig{LogRatioClamp: 20, Epsilon: 1e-8},
 		}
 		trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{

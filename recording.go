@@ -38,6 +38,7 @@ type recording struct {
 	completed  bool             // by an earlier attempt
 
 	trained  atomic.Int64  // steps; only the recorder may use the curriculum
+	ending   atomic.Bool   // run.finished is published, or will be
 	finished chan struct{} // closed when every step is trained that was planned or that the budget allows
 	ended    chan struct{} // closed when run.finished of this attempt is in the log
 }
@@ -102,7 +103,7 @@ func (r *recording) begin(ctx context.Context, g *services.Group, config string)
 		return err
 	}
 	g.Go(recorder.Run)
-	return r.publish(ctx, fmt.Sprintf("start-%04d", r.attempt), &events.RunStarted{
+	return r.publishInTurn(ctx, fmt.Sprintf("start-%04d", r.attempt), r.attempt > 1, &events.RunStarted{
 		Attempt: r.attempt, Steps: r.settings.steps(r.problems), Build: build(), Config: config,
 		ProblemSet: r.settings.Data.Problems, Problems: r.problems,
 		Code: r.start[events.RoleCode], Test: r.start[events.RoleTest], Models: r.settings.models(),
@@ -114,13 +115,15 @@ func (r *recording) appended(ctx context.Context, appended []events.Message) err
 	for i := range appended {
 		if appended[i].Type == events.TypeRunFinished && appended[i].Group == r.endGroup() {
 			close(r.ended)
-			return nil
 		}
 		if appended[i].Type == events.TypeRunStarted {
 			if err := r.checkStarted(&appended[i]); err != nil {
 				return err
 			}
 		}
+	}
+	if r.ending.Load() {
+		return nil
 	}
 	was := r.curriculum.Finished()
 	if err := r.service.OnAppend(ctx, appended); err != nil {
@@ -195,7 +198,8 @@ func (r *recording) reason() string {
 // finish publishes the end of the attempt and waits until the log has it.
 // recorder is the group in which the recorder runs.
 func (r *recording) finish(ctx context.Context, recorder *services.Group, reason string) error {
-	err := r.publish(ctx, r.endGroup(), &events.RunFinished{Attempt: r.attempt, Steps: int(r.trained.Load()), Reason: reason})
+	r.ending.Store(true)
+	err := r.publishInTurn(ctx, r.endGroup(), true, &events.RunFinished{Attempt: r.attempt, Steps: int(r.trained.Load()), Reason: reason})
 	if err != nil && ctx.Err() == nil {
 		return err
 	}

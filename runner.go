@@ -84,13 +84,19 @@ func (b firstCounts) Publish(ctx context.Context, messages ...events.Message) er
 	return err
 }
 
-// publish publishes an event without a cause.
-func (r *runner) publish(ctx context.Context, group string, payload events.Payload) error {
+// publishInTurn publishes an event of the run's course. sure is that of
+// events.PublishInTurn.
+func (r *runner) publishInTurn(ctx context.Context, group string, sure bool, payload events.Payload) error {
 	m, err := events.Encode(events.New(r.run, group, "main", time.Now(), payload))
 	if err != nil {
 		return err
 	}
-	return firstCounts{r.bus, r.logger}.Publish(ctx, m)
+	err = events.PublishInTurn(ctx, m, sure, r.bus.Publish, r.bus.Read)
+	if errors.Is(err, events.ErrForeignEvent) {
+		r.logger.Warn("another event counts", "error", err)
+		return nil
+	}
+	return err
 }
 
 // openPool starts the sandbox, once.

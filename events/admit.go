@@ -3,6 +3,7 @@ package events
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -35,7 +36,7 @@ func (m *Message) AdmitRaw(use func(raw []byte, hash func() string) error) (*Eve
 
 // Check checks that envelope and payload belong together: the
 // ID derives from the cause, or from run, type and group; the type of the event
-// allows a cause or the lack of one; the group is that of the payload's plan.
+// allows a cause or the lack of one; the group is that of the payload.
 func (e *Event) Check() error {
 	if y := e.Time.Year(); y < firstYear || y > lastYear {
 		return invalid("time", "%s is not within the years %d to %d", e.Time.Format(time.RFC3339), firstYear, lastYear)
@@ -53,8 +54,52 @@ func (e *Event) Check() error {
 	if e.ID != id {
 		return invalid("id", "%s does not derive from the cause, or from run, type and group", e.ID)
 	}
-	if plan, ok := PlanOf(e.Payload); ok && plan.GroupID() != e.Group {
-		return fmt.Errorf("%s %s: %w", e.Type, e.Group, invalid("plan", "is that of group %s", clip(plan.GroupID())))
+	if err := e.checkName(); err != nil {
+		return fmt.Errorf("%s %s: %w", e.Type, e.Group, err)
+	}
+	return nil
+}
+
+// checkName checks that the payload is one that the event's group can have.
+func (e *Event) checkName() error {
+	plan, ok := PlanOf(e.Payload)
+	name := plan.GroupID()
+	switch p := e.Payload.(type) {
+	case *GroupDropped:
+		if p.Purpose != PurposeTrain {
+			return nil // the payload does not have the tag of an evaluation
+		}
+		name = (&Plan{Purpose: p.Purpose, Step: p.Step, Slot: p.Slot}).GroupID()
+	case *RunStarted:
+		name = fmt.Sprintf("start-%04d", p.Attempt)
+	case *RunFinished:
+		name = fmt.Sprintf("end-%04d", p.Attempt)
+	case *PolicyUpdated:
+		name = fmt.Sprintf("%s-v%06d", p.Role, p.Version)
+		dir, err := p.Checkpoint.Dir()
+		switch end := fmt.Sprintf("/checkpoints/%s/v%06d", p.Role, p.Version); {
+		case err != nil:
+			return err
+		case !strings.HasSuffix(dir, end):
+			return invalid("checkpoint.uri", "%q does not end in %s", clip(p.Checkpoint.URI), end)
+		case p.Step != p.Version:
+			return invalid("step", "%d, but step %d makes v%d", p.Step, p.Version, p.Version)
+		}
+	default:
+		if !ok {
+			return nil
+		}
+		// A worker would wait for such a version for ever.
+		newest := plan.Step
+		if plan.Purpose == PurposeTrain {
+			newest = max(0, plan.Step-1)
+		}
+		if v := max(plan.CodeVersion, plan.TestVersion); v > newest {
+			return invalid("plan", "wants v%d of a policy, but the newest one before step %d is v%d", v, plan.Step, newest)
+		}
+	}
+	if name != e.Group {
+		return invalid("group", "the payload is that of %s", clip(name))
 	}
 	return nil
 }

@@ -20,6 +20,10 @@ type Message struct {
 	Envelope
 	Encoding string // content encoding of Data: EncodingNone or EncodingZstd
 	Data     []byte // msgpack, possibly compressed
+
+	// Beside is read by Bus.Publish only: so many stored events under the ID came
+	// out of turn (Course), and this one is stored beside them.
+	Beside int
 }
 
 // Content encodings and type of a payload on the wire.

@@ -1,11 +1,28 @@
 package events
 
-import "math"
+import (
+	"math"
+	"net/url"
+	"path"
+)
 
 // Checkpoint names saved weights.
 type Checkpoint struct {
 	URI    string `msgpack:"uri"`    // location, for example file:///runs/r1/checkpoints/code/v000012
 	SHA256 string `msgpack:"sha256"` // of model.safetensors, hex
+}
+
+// Dir returns the directory that the URI names: a path on this machine.
+func (c *Checkpoint) Dir() (string, error) {
+	u, err := url.Parse(c.URI)
+	if err != nil {
+		return "", invalid("checkpoint.uri", "%v", err)
+	}
+	if u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||
+		!path.IsAbs(u.Path) || path.Clean(u.Path) != u.Path {
+		return "", invalid("checkpoint.uri", "%q: want file:// and a clean absolute path of this machine", clip(c.URI))
+	}
+	return u.Path, nil
 }
 
 func (c *Checkpoint) validate(field string) error {

@@ -17,6 +17,7 @@ const maxOpenGroups = 1 << 16
 type collector struct {
 	role    events.Role
 	shared  bool // the model of role code samples in role test too: both rollouts are collected
+	perStep int  // groups of a step; a plan that says otherwise is not the curriculum's
 	trained int  // the last trained step; events of earlier steps are ignored
 	steps   map[int]*openStep
 	groups  map[string]*openGroup // of all open steps, by name
@@ -25,7 +26,6 @@ type collector struct {
 
 // openStep is a step that is being collected.
 type openStep struct {
-	groups  int // number of its groups; 0 while only a drop without a plan was read
 	slots   map[int]*openGroup
 	settled int
 	// from is the position before the step's first message. Positions cannot be
@@ -37,7 +37,7 @@ type openStep struct {
 // openGroup is a group of an open step. It is settled when its outcome is known.
 type openGroup struct {
 	name        string
-	step, slot  int
+	step        int
 	temperature float64
 	rollout     *rollout
 	suites      *rollout // of role test, if the model is shared
@@ -54,8 +54,8 @@ type rollout struct {
 	rows    [][]events.Completion
 }
 
-func newCollector(role events.Role, trained int) *collector {
-	return &collector{role: role, trained: trained, steps: map[int]*openStep{}, groups: map[string]*openGroup{}}
+func newCollector(role events.Role, perStep, trained int) *collector {
+	return &collector{role: role, perStep: perStep, trained: trained, steps: map[int]*openStep{}, groups: map[string]*openGroup{}}
 }
 
 // apply adds an event of a group. before is the position before the event.
@@ -109,70 +109,44 @@ func (c *collector) sampled(name string, plan *events.Plan, before events.Positi
 }
 
 func (c *collector) dropped(name string, p *events.GroupDropped, before events.Position) error {
-	g := c.groups[name]
 	// The drop is the group's first event if problem.posed could not be decoded.
-	if g == nil {
-		if p.Purpose != events.PurposeTrain || p.Step <= c.trained {
-			return nil
-		}
-		var err error
-		if g, err = c.open(name, p.Step, p.Slot, p.Groups, before); err != nil {
-			return err
-		}
+	g, err := c.open(name, p.Purpose, p.Step, p.Slot, before)
+	if g != nil && !g.settled {
+		g.lost = string(p.Reason)
+		c.settle(g)
 	}
-	c.lose(g, string(p.Reason))
-	return nil
+	return err
 }
 
-// group returns the open group of a plan. It opens the group at its first event.
-// It returns nil if the group is not for training or its step is trained.
+// group returns the open group of a plan, as open does.
 func (c *collector) group(name string, plan *events.Plan, before events.Position) (*openGroup, error) {
-	if plan.Purpose != events.PurposeTrain || plan.Step <= c.trained {
+	g, err := c.open(name, plan.Purpose, plan.Step, plan.Slot, before)
+	if g != nil {
+		g.temperature = plan.Temperature
+	}
+	return g, err
+}
+
+// open returns an open group. It opens the group at its first event. It returns nil
+// if the group is no training group of the run, or its step is trained.
+func (c *collector) open(name string, purpose events.Purpose, number, slot int, before events.Position) (*openGroup, error) {
+	if g := c.groups[name]; g != nil {
+		return g, nil
+	}
+	if purpose != events.PurposeTrain || number <= c.trained || slot < 0 || slot >= c.perStep {
 		return nil, nil
 	}
-	g := c.groups[name]
-	if g == nil {
-		var err error
-		if g, err = c.open(name, plan.Step, plan.Slot, plan.Groups, before); err != nil {
-			return nil, err
-		}
-	}
-	step := c.steps[g.step]
-	if step.groups == 0 {
-		step.groups = plan.Groups
-	}
-	if g.step != plan.Step || g.slot != plan.Slot || step.groups != plan.Groups {
-		return nil, fmt.Errorf("group %s: its plan says step %d, slot %d of %d, but an earlier event says step %d, slot %d of %d",
-			name, plan.Step, plan.Slot, plan.Groups, g.step, g.slot, step.groups)
-	}
-	g.temperature = plan.Temperature
-	return g, nil
-}
-
-func (c *collector) open(name string, number, slot, groups int, before events.Position) (*openGroup, error) {
 	if len(c.groups) >= maxOpenGroups {
 		return nil, fmt.Errorf("group %s: %d groups wait for training, which is the limit; lower max-staleness", name, maxOpenGroups)
 	}
 	step := c.steps[number]
 	if step == nil {
-		step = &openStep{groups: groups, slots: map[int]*openGroup{}, from: before, fromAt: c.read}
+		step = &openStep{slots: map[int]*openGroup{}, from: before, fromAt: c.read}
 		c.steps[number] = step
 	}
-	if other := step.slots[slot]; other != nil {
-		return nil, fmt.Errorf("groups %s and %s both claim slot %d of step %d", other.name, name, slot, number)
-	}
-	g := &openGroup{name: name, step: number, slot: slot}
+	g := &openGroup{name: name, step: number}
 	step.slots[slot], c.groups[name] = g, g
 	return g, nil
-}
-
-// lose settles a group that cannot be trained on. The first outcome that is read
-// counts.
-func (c *collector) lose(g *openGroup, reason string) {
-	if !g.settled {
-		g.lost = reason
-		c.settle(g)
-	}
 }
 
 // settle marks a group as settled if its outcome is known.
@@ -194,16 +168,12 @@ type collectedStep struct {
 func (c *collector) next() (collectedStep, bool) {
 	number := c.trained + 1
 	step := c.steps[number]
-	if step == nil || step.groups == 0 || step.settled < step.groups {
+	if step == nil || step.settled < c.perStep {
 		return collectedStep{}, false
 	}
-	out := collectedStep{number: number, groups: make([]*openGroup, 0, step.groups)}
-	for slot := range step.groups {
-		g := step.slots[slot]
-		if g == nil || !g.settled {
-			return collectedStep{}, false // a drop without a plan claims a slot outside the step
-		}
-		out.groups = append(out.groups, g)
+	out := collectedStep{number: number, groups: make([]*openGroup, c.perStep)}
+	for slot := range out.groups {
+		out.groups[slot] = step.slots[slot]
 	}
 	return out, true
 }

@@ -2,12 +2,14 @@ package gpuworker
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"codea1/events"
@@ -43,7 +45,15 @@ type taught struct {
 // trained steps.
 func teach(t interface{ Fatal(...any) }, role events.Role, messages []events.Message, from, trained int) taught {
 	var out taught
-	c := newCollector(role, trained)
+	perStep := 0
+	for i := range messages {
+		if e, err := messages[i].Admit(); err == nil && perStep == 0 {
+			if plan, ok := events.PlanOf(e.Payload); ok {
+				perStep = plan.Groups
+			}
+		}
+	}
+	c := newCollector(role, perStep, trained)
 	reads := map[events.Type]bool{}
 	for _, typ := range events.TrainerStage(role).Consumes {
 		reads[typ] = true
@@ -65,18 +75,14 @@ func teach(t interface{ Fatal(...any) }, role events.Role, messages []events.Mes
 			if !ok {
 				break
 			}
-			l, err := newLesson(role, step, 3, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out.lessons = append(out.lessons, l)
+			out.lessons = append(out.lessons, newLesson(role, step, 3, 0))
 			out.low = append(out.low, c.finish(before))
 		}
 	}
 	return out
 }
 
-var lessonsEqual = cmp.AllowUnexported(lesson{}, miniBatch{})
+var lessonsEqual = cmp.Options{cmp.AllowUnexported(lesson{}, groupSequences{}), cmpopts.EquateErrors()}
 
 func TestOrderOfArrivalChangesNoLesson(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -174,18 +180,28 @@ func TestTrainingSequencesOfAGroup(t *testing.T) {
 		{"every answer that is not masked", events.RoleCode, code, "100>10=1 100>12=3"},
 		{"the suites of the chosen answer", events.RoleTest, test, "201>30=6 201>31=7"},
 	} {
-		got, _, err := sequencesOf(c.role, c.group)
-		if err != nil || tokensOf(got) != c.want {
-			t.Errorf("%s: have %s, %v, want %s", c.name, tokensOf(got), err, c.want)
+		got, err := sequencesOf(c.role, c.group)
+		if err != nil || tokensOf(got.sequences) != c.want {
+			t.Errorf("%s: have %s, %v, want %s", c.name, tokensOf(got.sequences), err, c.want)
 		}
 	}
 	rewards.TopVar = -1
-	if got, _, err := sequencesOf(events.RoleTest, test); err != nil || len(got) != 0 {
-		t.Errorf("no answer chosen: %d sequences, %v", len(got), err)
+	if got, err := sequencesOf(events.RoleTest, test); err != nil || len(got.sequences) != 0 {
+		t.Errorf("no answer chosen: %d sequences, %v", len(got.sequences), err)
 	}
-	rewards.Code = rewards.Code[:2]
-	if _, _, err := sequencesOf(events.RoleCode, code); err == nil {
-		t.Error("three answers with two rewards are trained on")
+	// Publishers that contradict each other, or publish numbers without a use.
+	for name, change := range map[string]func(a *events.AnswerReward, c *events.Completion){
+		"fewer rewards":   func(*events.AnswerReward, *events.Completion) { rewards.Code = rewards.Code[:2] },
+		"a log-prob NaN":  func(_ *events.AnswerReward, c *events.Completion) { c.LogProbs[0] = float32(math.NaN()) },
+		"a log-prob -Inf": func(_ *events.AnswerReward, c *events.Completion) { c.LogProbs[0] = float32(math.Inf(-1)) },
+		"an advantage":    func(a *events.AnswerReward, _ *events.Completion) { a.Advantage = -1e300 },
+	} {
+		before, prob := slices.Clone(rewards.Code), code.rollout.rows[0][0].LogProbs[0]
+		change(&rewards.Code[0], &code.rollout.rows[0][0])
+		if _, err := sequencesOf(events.RoleCode, code); err == nil {
+			t.Errorf("%s: trained on", name)
+		}
+		rewards.Code, code.rollout.rows[0][0].LogProbs[0] = before, prob
 	}
 }
 
@@ -247,29 +263,53 @@ func TestDropOutsideTheStepSettlesNothing(t *testing.T) {
 	want := teach(t, events.RoleCode, messages, 0, 0)
 	for at := range len(messages) {
 		got := teach(t, events.RoleCode, slices.Insert(slices.Clone(messages), at, m), 0, 0)
-		if diff := cmp.Diff(want.lessons, got.lessons, cmp.AllowUnexported(lesson{}, miniBatch{})); diff != "" {
+		if diff := cmp.Diff(want.lessons, got.lessons, lessonsEqual); diff != "" {
 			t.Fatalf("after %d messages (-without +with it):\n%s", at, diff)
 		}
 	}
 }
 
-func TestContradictingPlansAreAnError(t *testing.T) {
-	c := newCollector(events.RoleCode, 0)
-	plan := events.Plan{Purpose: events.PurposeTrain, Step: 1, Slot: 0, Groups: 2, Answers: 1, Temperature: 1}
-	pose := func(name string, change func(*events.Plan)) error {
-		p := plan
-		change(&p)
-		return c.apply(name, &events.ProblemPosed{Plan: p}, events.Start)
-	}
-	if err := pose("a", func(*events.Plan) {}); err != nil {
-		t.Fatal(err)
-	}
-	for name, change := range map[string]func(*events.Plan){
-		"another number of groups": func(p *events.Plan) { p.Slot, p.Groups = 1, 3 },
-		"a slot that is taken":     func(*events.Plan) {},
-	} {
-		if err := pose("b-"+strings.ReplaceAll(name, " ", "-"), change); err == nil {
-			t.Errorf("%s is accepted", name)
+// TestPlansOfAnotherCurriculum adds groups that the curriculum did not pose, and
+// plans that contradict it, before and after each message. The lessons stay.
+func TestPlansOfAnotherCurriculum(t *testing.T) {
+	run := SampleRun{Name: "r1", Steps: 2, Groups: 3, Answers: 2, Suites: 2, Seed: 3}
+	messages := run.Messages()
+	more := run
+	more.Groups = 9
+	foreign := slices.Concat(more.Group(1, 3), more.Group(1, 8), more.Group(2, 5), more.Group(7, 0))
+	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
+		want := teach(t, role, messages, 0, 0)
+		for at := range messages {
+			got := teach(t, role, slices.Insert(slices.Clone(messages), at+1, foreign...), 0, 0)
+			if diff := cmp.Diff(want.lessons, got.lessons, lessonsEqual); diff != "" || len(want.lessons) != run.Steps {
+				t.Fatalf("%s, after %d messages (-without +with them):\n%s", role, at+1, diff)
+			}
 		}
+		// Plans of 9 groups under the names of the run's own groups.
+		if got := teach(t, role, append(run.Group(1, 0), append(more.Group(1, 1), run.Group(1, 2)...)...), 0, 0); len(got.lessons) != 1 {
+			t.Errorf("%s: a plan of another size ends step 1 %d times", role, len(got.lessons))
+		}
+	}
+}
+
+// TestGroupsOfAnotherTemperature trains on the groups of the first temperature.
+func TestGroupsOfAnotherTemperature(t *testing.T) {
+	run := SampleRun{Name: "r1", Steps: 1, Groups: 4, Answers: 2, Suites: 2, Seed: 11}
+	c := newCollector(events.RoleCode, run.Groups, 0)
+	for _, m := range run.Messages() {
+		e, err := m.Admit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, ok := e.Payload.(*events.GroupRewarded); ok && r.Plan.Slot == 2 {
+			r.Plan.Temperature = 50
+		}
+		if err := c.apply(e.Group, e.Payload, events.Start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step, ok := c.next()
+	if l := newLesson(events.RoleCode, step, 3, 0); !ok || l.temperature != 1 || len(l.unusable) != 1 || !slices.Contains(l.dropped, "s000001-q0002") {
+		t.Errorf("%v %+v", ok, l)
 	}
 }

@@ -9,6 +9,9 @@ var (
 	// ErrPromptTooLong is returned by an engine for a prompt that exceeds the
 	// model's context. The rollout drops the group.
 	ErrPromptTooLong = errors.New("prompt is longer than the model's context")
+	// ErrBadRequest is returned by an engine that cannot compute the request, for
+	// example because of a token outside the vocabulary. The engine is unchanged.
+	ErrBadRequest = errors.New("bad request")
 	// ErrDiverged is returned if an update gives a loss or a gradient that is
 	// not finite. The trainer saves no checkpoint.
 	ErrDiverged = errors.New("training diverged")

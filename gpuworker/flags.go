@@ -92,6 +92,6 @@ func (f *TrainingFlags) Hyperparameters(role events.Role, steps, problemsPerStep
 			ClipLow: f.ClipLow, ClipHigh: f.ClipHigh, DualClip: f.DualClip, LogRatioClamp: f.LogRatioClamp, KLCoef: f.KL,
 			WeightDecay: f.WeightDecay, Beta1: f.Beta1, Beta2: f.Beta2, Epsilon: f.Epsilon, GradClip: f.GradClip,
 		},
-		GroupsPerBatch: f.ProblemsPerUpdate, MaxStaleness: maxStaleness, OldProbs: old, ImportanceCap: f.ImportanceCap,
+		GroupsPerStep: problemsPerStep, GroupsPerBatch: f.ProblemsPerUpdate, MaxStaleness: maxStaleness, OldProbs: old, ImportanceCap: f.ImportanceCap,
 	}
 }

@@ -33,7 +33,7 @@ func (m *metricsMean) record(l *lesson, optimizerSteps int, took time.Duration) 
 	return checkpoint.Metrics{
 		Loss: m.sum.Loss / w, KL: m.sum.KL / w, ClipFraction: m.sum.ClipFraction / w,
 		RatioMean: m.sum.RatioMean / w, Entropy: m.sum.Entropy / w, GradNorm: m.sum.GradNorm / w,
-		LearningRate: m.rate, RewardMean: l.rewardMean, Sequences: l.sequences, Tokens: m.sum.Tokens,
+		LearningRate: m.rate, RewardMean: l.rewards / float64(max(l.sequences, 1)), Sequences: l.sequences, Tokens: m.sum.Tokens,
 		Optimizer: optimizerSteps, Seconds: took.Seconds(), Mismatch: m.mismatch,
 	}
 }

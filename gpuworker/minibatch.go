@@ -1,7 +1,10 @@
 package gpuworker
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"codea1/events"
 )
@@ -12,13 +15,41 @@ type lesson struct {
 	groups      []string    // groups that are trained on
 	dropped     []string    // groups that are not
 	stale       int         // dropped groups that were sampled by a version that is too old
+	unusable    []error     // why groups were dropped whose events cannot be trained on
 	temperature float64     // at which the responses were sampled
-	rewardMean  float64     // over the sequences
+	rewards     float64     // sum over the sequences
 	sequences   int
 }
 
 // miniBatch holds the sequences of one optimizer step.
-type miniBatch struct{ sequences []Sequence }
+type miniBatch []groupSequences
+
+// groupSequences holds the training sequences of a group.
+type groupSequences struct {
+	group     string
+	sequences []Sequence
+	rewards   []float64 // one per sequence
+}
+
+// all returns the sequences of all groups.
+func (b miniBatch) all() []Sequence {
+	var all []Sequence
+	for i := range b {
+		all = append(all, b[i].sequences...)
+	}
+	return all
+}
+
+// refer returns pointers to the sequences of all groups.
+func (b miniBatch) refer() []*Sequence {
+	var all []*Sequence
+	for i := range b {
+		for j := range b[i].sequences {
+			all = append(all, &b[i].sequences[j])
+		}
+	}
+	return all
+}
 
 // newLesson divides a complete step into mini-batches of groupsPerBatch slots;
 // the last one may have fewer. A dropped group makes its mini-batch smaller and
@@ -27,13 +58,11 @@ type miniBatch struct{ sequences []Sequence }
 // Role code trains on the M answers of a group, role test on the N suites of the
 // answer that TOPVAR chose (design step 8). A shared model trains on both in the
 // same mini-batch. Masked completions are left out.
-func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStaleness int) (*lesson, error) {
-	l := &lesson{temperature: 1}
-	temperatureOf := ""
-	var rewards float64
-	for first := 0; first < len(step.groups); first += groupsPerBatch {
+func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStaleness int) *lesson {
+	l := &lesson{}
+	for slots := range slices.Chunk(step.groups, groupsPerBatch) {
 		var batch miniBatch
-		for _, g := range step.groups[first:min(first+groupsPerBatch, len(step.groups))] {
+		for _, g := range slots {
 			// Version v was trained on step v, so the newest version that can
 			// sample for a step is step-1.
 			stale := g.lost == "" && g.version() < step.number-1-maxStaleness
@@ -44,38 +73,35 @@ func newLesson(role events.Role, step collectedStep, groupsPerBatch, maxStalenes
 				l.dropped = append(l.dropped, g.name)
 				continue
 			}
-			if temperatureOf == "" {
-				l.temperature, temperatureOf = g.temperature, g.name
-			} else if g.temperature != l.temperature {
-				return nil, fmt.Errorf("step %d: group %s was sampled at temperature %v, %s at %v",
-					step.number, g.name, g.temperature, temperatureOf, l.temperature)
+			got, err := sequencesOf(role, g)
+			if err == nil && g.suites != nil {
+				var suites groupSequences
+				suites, err = sequencesOf(events.RoleTest, &openGroup{rollout: g.suites, rewards: g.rewards})
+				got.sequences, got.rewards = append(got.sequences, suites.sequences...), append(got.rewards, suites.rewards...)
 			}
-			sequences, got, err := sequencesOf(role, g)
+			if err == nil && l.temperature != 0 && g.temperature != l.temperature {
+				err = fmt.Errorf("it was sampled at temperature %v, groups before it at %v", g.temperature, l.temperature)
+			}
 			if err != nil {
-				return nil, fmt.Errorf("step %d: group %s: %w", step.number, g.name, err)
+				l.dropped = append(l.dropped, g.name)
+				l.unusable = append(l.unusable, fmt.Errorf("group %s: %w", g.name, err))
+				continue
 			}
-			if g.suites != nil {
-				suites, earned, err := sequencesOf(events.RoleTest, &openGroup{rollout: g.suites, rewards: g.rewards})
-				if err != nil {
-					return nil, fmt.Errorf("step %d: group %s: %w", step.number, g.name, err)
-				}
-				sequences, got = append(sequences, suites...), append(got, earned...)
-			}
+			l.temperature = g.temperature
 			l.groups = append(l.groups, g.name)
-			batch.sequences = append(batch.sequences, sequences...)
-			for _, r := range got {
-				rewards += r
+			if n := len(got.sequences); n > 0 {
+				batch = append(batch, got)
+				l.sequences += n
+				for _, r := range got.rewards {
+					l.rewards += r
+				}
 			}
 		}
-		if len(batch.sequences) > 0 {
+		if len(batch) > 0 {
 			l.batches = append(l.batches, batch)
-			l.sequences += len(batch.sequences)
 		}
 	}
-	if l.sequences > 0 {
-		l.rewardMean = rewards / float64(l.sequences)
-	}
-	return l, nil
+	return l
 }
 
 // version returns the oldest policy version that sampled the group.
@@ -86,36 +112,64 @@ func (g *openGroup) version() int {
 	return g.rollout.version
 }
 
-// sequencesOf returns the training sequences of a group and their rewards.
-func sequencesOf(role events.Role, g *openGroup) (out []Sequence, rewards []float64, err error) {
-	add := func(prompt events.Int32s, c *events.Completion, reward, advantage float64, masked bool) {
+// leaveOut drops a group on which the engine cannot train.
+func (l *lesson) leaveOut(g *groupSequences, err error) {
+	at := slices.Index(l.groups, g.group)
+	l.groups = slices.Delete(l.groups, at, at+1)
+	l.dropped = append(l.dropped, g.group)
+	slices.Sort(l.dropped)
+	l.unusable = append(l.unusable, fmt.Errorf("group %s: %w", g.group, err))
+	l.sequences -= len(g.sequences)
+	for _, r := range g.rewards {
+		l.rewards -= r
+	}
+}
+
+// maxAdvantage bounds an advantage, so that no loss overflows.
+const maxAdvantage = 1e6
+
+var errNumbers = errors.New("a log-prob or an advantage is no number that can be trained on")
+
+// sequencesOf returns the training sequences of a group. The events of a group can
+// come from publishers that contradict each other.
+func sequencesOf(role events.Role, g *openGroup) (groupSequences, error) {
+	out := groupSequences{group: g.name}
+	add := func(prompt events.Int32s, c *events.Completion, reward, advantage float64, masked bool) error {
 		if masked || len(c.Tokens) == 0 {
-			return
+			return nil
 		}
-		out = append(out, Sequence{Prompt: prompt, Tokens: c.Tokens, OldProbs: c.LogProbs, Advantage: advantage})
-		rewards = append(rewards, reward)
+		if math.Abs(advantage) > maxAdvantage || slices.ContainsFunc(c.LogProbs, func(p float32) bool { return p-p != 0 }) {
+			return errNumbers
+		}
+		out.sequences = append(out.sequences, Sequence{Prompt: prompt, Tokens: c.Tokens, OldProbs: c.LogProbs, Advantage: advantage})
+		out.rewards = append(out.rewards, reward)
+		return nil
 	}
 	if role == events.RoleCode {
 		answers := g.rollout.rows[0]
 		if len(answers) != len(g.rewards.Code) {
-			return nil, nil, fmt.Errorf("%d answers, %d rewards", len(answers), len(g.rewards.Code))
+			return out, fmt.Errorf("%d answers, %d rewards", len(answers), len(g.rewards.Code))
 		}
 		for i := range answers {
 			r := &g.rewards.Code[i]
-			add(g.rollout.prompts[0], &answers[i], r.Reward, r.Advantage, r.Masked)
+			if err := add(g.rollout.prompts[0], &answers[i], r.Reward, r.Advantage, r.Masked); err != nil {
+				return out, err
+			}
 		}
-		return out, rewards, nil
+		return out, nil
 	}
 	chosen := g.rewards.TopVar
 	if chosen < 0 {
-		return nil, nil, nil
+		return out, nil
 	}
 	if chosen >= len(g.rollout.rows) || len(g.rollout.rows[chosen]) != len(g.rewards.Test[chosen]) {
-		return nil, nil, fmt.Errorf("answer %d has a different number of rewards and suites", chosen)
+		return out, fmt.Errorf("answer %d has a different number of rewards and suites", chosen)
 	}
 	for i := range g.rollout.rows[chosen] {
 		r := &g.rewards.Test[chosen][i]
-		add(g.rollout.prompts[chosen], &g.rollout.rows[chosen][i], r.Reward, r.Advantage, r.Masked)
+		if err := add(g.rollout.prompts[chosen], &g.rollout.rows[chosen][i], r.Reward, r.Advantage, r.Masked); err != nil {
+			return out, err
+		}
 	}
-	return out, rewards, nil
+	return out, nil
 }

@@ -2,6 +2,7 @@ package gpuworker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -23,16 +24,21 @@ func (t *Trainer) recompute(ctx context.Context, l *lesson) (*events.Mismatch, e
 	limit, clamp := t.config.Hyper.ImportanceCap, t.config.Hyper.Update.LogRatioClamp
 	var sums events.Mismatch
 	tokens := 0
-	for _, batch := range l.batches {
-		trainer, err := t.config.Learner.LogProbs(ctx, Current, batch.sequences, l.temperature)
-		if err == nil && len(trainer) != len(batch.sequences) {
-			err = fmt.Errorf("%d results for %d sequences", len(trainer), len(batch.sequences))
+	for b := range l.batches {
+		trainer, err := t.config.Learner.LogProbs(ctx, Current, l.batches[b].all(), l.temperature)
+		if errors.Is(err, ErrBadRequest) {
+			if trainer, err = nil, t.leaveOut(ctx, l, b, err); err == nil && len(l.batches[b]) > 0 {
+				trainer, err = t.config.Learner.LogProbs(ctx, Current, l.batches[b].all(), l.temperature)
+			}
+		}
+		sequences := l.batches[b].refer()
+		if err == nil && len(trainer) != len(sequences) {
+			err = fmt.Errorf("%d results for %d sequences", len(trainer), len(sequences))
 		}
 		if err != nil {
 			return nil, engineError("old log-probs", err)
 		}
-		for i := range batch.sequences {
-			s := &batch.sequences[i]
+		for i, s := range sequences {
 			if len(trainer[i]) != len(s.OldProbs) {
 				return nil, engineError("old log-probs", fmt.Errorf("sequence %d: %d results for %d tokens", i, len(trainer[i]), len(s.OldProbs)))
 			}

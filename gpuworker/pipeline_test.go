@@ -58,7 +58,7 @@ func TestBothRolesOnABus(t *testing.T) {
 	})
 	for slot := range groups {
 		m, err := events.Encode(pose(t, slot, func(p *events.ProblemPosed) {
-			p.Plan.TestVersion = 2 * (slot % 2)
+			p.Plan.Step, p.Plan.TestVersion = 3, 2*(slot%2)
 			if slot == 3 {
 				p.Problem.Question = string(make([]byte, 300)) // 300 tokens: too long
 			}

@@ -12,7 +12,7 @@ import (
 // A shared model is trained on the answers and on the chosen suites of each group in
 // one mini-batch, in slot order, and waits for both.
 func TestSharedModelIsTrainedOnBothRoles(t *testing.T) {
-	c := newCollector(events.RoleCode, 0)
+	c := newCollector(events.RoleCode, 2, 0)
 	c.shared = true
 	completions := func(tokens ...int32) (out []events.Completion) {
 		for _, token := range tokens {
@@ -46,25 +46,25 @@ func TestSharedModelIsTrainedOnBothRoles(t *testing.T) {
 	if !ok {
 		t.Fatal("the step is not complete")
 	}
-	l, err := newLesson(events.RoleCode, step, 2, 0)
-	if err != nil || len(l.batches) != 1 {
-		t.Fatalf("%d mini-batches, %v", len(l.batches), err)
+	l := newLesson(events.RoleCode, step, 2, 0)
+	if len(l.batches) != 1 {
+		t.Fatalf("%d mini-batches", len(l.batches))
 	}
 	var got []string
-	for _, s := range l.batches[0].sequences {
+	for _, s := range l.batches[0].all() {
 		got = append(got, fmt.Sprintf("%d>%d=%v", s.Prompt[0], s.Tokens[0], s.Advantage))
 	}
 	const want = "1>10=1 1>11=-1 3>30=2 101>110=1 101>111=-1 103>130=2"
 	if strings.Join(got, " ") != want {
 		t.Errorf("have %s, want %s", strings.Join(got, " "), want)
 	}
-	if l.rewardMean != 0.5 || l.sequences != 6 { // (1 + 0 + 0.5) / 3 in each group
-		t.Errorf("mean reward %v of %d sequences", l.rewardMean, l.sequences)
+	if l.rewards != 3 || l.sequences != 6 { // (1 + 0 + 0.5) / 3 in each group
+		t.Errorf("rewards %v of %d sequences", l.rewards, l.sequences)
 	}
 	// A version that is too old in one role is too old.
 	step.groups[0].suites.version = -1
-	if l, err = newLesson(events.RoleCode, step, 2, 0); err != nil || !slices.Equal(l.dropped, []string{"s000001-q0000"}) {
-		t.Errorf("dropped %v, %v", l.dropped, err)
+	if l = newLesson(events.RoleCode, step, 2, 0); !slices.Equal(l.dropped, []string{"s000001-q0000"}) {
+		t.Errorf("dropped %v", l.dropped)
 	}
 }
 

@@ -122,7 +122,7 @@ func (t *Trainer) restore(ctx context.Context) error {
 		}
 		t.optimizerSteps, t.position = record.OptimizerSteps, events.Position(record.Position)
 	}
-	t.collector = newCollector(t.config.Role, t.version)
+	t.collector = newCollector(t.config.Role, t.config.Hyper.GroupsPerStep, t.version)
 	t.collector.shared = t.config.Shared
 	if err := t.config.Learner.Load(ctx, dir); err != nil {
 		return engineError("load checkpoint "+dir, err)
@@ -162,25 +162,37 @@ func (t *Trainer) collect(ctx context.Context, reader events.Reader) error {
 func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 	started := time.Now()
 	hyper := &t.config.Hyper
-	lesson, err := newLesson(t.config.Role, step, hyper.GroupsPerBatch, hyper.MaxStaleness)
-	if err != nil {
-		return err
-	}
+	lesson := newLesson(t.config.Role, step, hyper.GroupsPerBatch, hyper.MaxStaleness)
 	var metrics metricsMean
 	if hyper.OldProbs == OldRecomputed {
+		var err error
 		if metrics.mismatch, err = t.recompute(ctx, lesson); err != nil {
 			return err
 		}
 	}
-	for _, batch := range lesson.batches {
+	for i := range lesson.batches {
 		config := hyper.Update
 		config.LearningRate, config.Temperature = hyper.Schedule.At(t.optimizerSteps), lesson.temperature
-		stats, err := t.update(ctx, batch.sequences, config)
+		sequences := lesson.batches[i].all()
+		stats, err := t.update(ctx, sequences, config)
+		if errors.Is(err, ErrBadRequest) && len(sequences) > 0 { // the engine has changed nothing
+			if err := t.leaveOut(ctx, lesson, i, err); err != nil {
+				return err
+			}
+			sequences = lesson.batches[i].all()
+			stats, err = t.update(ctx, sequences, config)
+		}
+		if len(sequences) == 0 {
+			continue // no group of it can be trained on
+		}
 		if err != nil {
 			return err
 		}
 		t.optimizerSteps++
 		metrics.add(&stats, config.LearningRate)
+	}
+	for _, err := range lesson.unusable {
+		t.config.Logger.Error("a group is left out: its events cannot be trained on", "error", err)
 	}
 	t.version = step.number
 	ended := time.Now()
@@ -206,6 +218,27 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 		"reward", record.Metrics.RewardMean, "loss", record.Metrics.Loss, "seconds", record.Metrics.Seconds)
 	// Old versions are deleted last, when policy.updated names a newer one.
 	return t.store.Retain(t.config.KeepLast, t.config.KeepEvery)
+}
+
+// leaveOut drops the groups of a mini-batch that the engine refuses. refusal is the
+// error about the whole mini-batch, which is returned if it refuses none.
+func (t *Trainer) leaveOut(ctx context.Context, l *lesson, batch int, refusal error) error {
+	var rest miniBatch
+	for i := range l.batches[batch] {
+		g := &l.batches[batch][i]
+		_, err := t.config.Learner.LogProbs(ctx, Current, g.sequences, l.temperature)
+		switch {
+		case errors.Is(err, ErrBadRequest):
+			l.leaveOut(g, err)
+			refusal = nil
+		case err != nil:
+			return engineError("log-probs", err)
+		default:
+			rest = append(rest, *g)
+		}
+	}
+	l.batches[batch] = rest
+	return refusal
 }
 
 func (t *Trainer) update(ctx context.Context, sequences []Sequence, config UpdateConfig) (UpdateStats, error) {
@@ -250,7 +283,7 @@ func (t *Trainer) publish(ctx context.Context, record *checkpoint.Record) error 
 		Bus: t.config.Bus, Logger: t.config.Logger.With("version", record.Version),
 		Backoff: stage.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Second},
 	}
-	err = publisher.Publish(ctx, m)
+	err = events.PublishInTurn(ctx, m, false, publisher.Publish, t.config.Bus.Read)
 	var foreign *events.ForeignEventError
 	if errors.As(err, &foreign) {
 		// A version that was trained again has other times and the same weights.

@@ -14,6 +14,7 @@ import (
 type Hyperparameters struct {
 	Schedule       Schedule     // of the learning rate
 	Update         UpdateConfig // of each optimizer step; LearningRate and Temperature are set per step
+	GroupsPerStep  int          // groups of a training step
 	GroupsPerBatch int          // groups of a mini-batch; each mini-batch is one optimizer step
 	MaxStaleness   int          // policy versions that a group may be behind; 0 is the paper's synchronous schedule
 	OldProbs       string       // OldSampled (or empty) or OldRecomputed
@@ -48,8 +49,8 @@ func (h *Hyperparameters) Validate() error {
 		return errors.New("log-ratio clamp must be above 0")
 	case u.DualClip != 0 && u.DualClip <= 1:
 		return fmt.Errorf("dual clip %v must be above 1, or 0 for none", u.DualClip)
-	case h.GroupsPerBatch < 1:
-		return fmt.Errorf("groups per mini-batch: want 1 or more, have %d", h.GroupsPerBatch)
+	case h.GroupsPerBatch < 1 || h.GroupsPerStep < 1:
+		return fmt.Errorf("groups: want 1 or more, have %d per mini-batch and %d per step", h.GroupsPerBatch, h.GroupsPerStep)
 	case h.OldProbs != "" && h.OldProbs != OldSampled && h.OldProbs != OldRecomputed:
 		return fmt.Errorf("old log-probs are %q, want %q or %q", h.OldProbs, OldSampled, OldRecomputed)
 	case h.MaxStaleness < 0:

@@ -2,6 +2,7 @@ package gpuworker_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,7 +40,7 @@ func hyper() gpuworker.Hyperparameters {
 			ClipLow: 0.20, ClipHigh: 0.28, DualClip: 10, LogRatioClamp: 20, KLCoef: 0.001,
 			WeightDecay: 0.1, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, GradClip: 1,
 		},
-		GroupsPerBatch: 2,
+		GroupsPerStep: sampleRun.Groups, GroupsPerBatch: 2,
 	}
 }
 
@@ -80,7 +81,7 @@ func reference(t *testing.T, role events.Role, start string) []*events.PolicyUpd
 	t.Helper()
 	bus := connect(t, server(t))
 	publish(t, bus, sampleRun.Messages())
-	if err := run(t, trainerConfig(bus, role, filepath.Join(t.TempDir(), "checkpoints"), start)); err != nil {
+	if err := run(t, trainerConfig(bus, role, policies(t, role).Path, start)); err != nil {
 		t.Fatal(err)
 	}
 	return updates(t, bus, sampleRun.Steps)
@@ -104,7 +105,7 @@ func TestTrainerMakesOneVersionPerStep(t *testing.T) {
 					t.Errorf("version %d has the weights of the one before", u.Version)
 				}
 				before = u.Checkpoint.SHA256
-				dir, err := checkpoint.DirOf(u.Checkpoint.URI)
+				dir, err := u.Checkpoint.Dir()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -205,40 +206,99 @@ func TestTrainerWaitsForTheBus(t *testing.T) {
 }
 
 // A trainer stops when its version lost to other weights under the ID of its event,
-// and says so. Other times under the ID are no other version.
-func TestTrainerStopsAtAForeignVersion(t *testing.T) {
+// and says so. Other times under the ID are no other version. A version out of turn
+// is none either, whoever reads it.
+func TestTrainerAtAForeignVersion(t *testing.T) {
 	t.Parallel()
 	start := initial(t)
 	mine := reference(t, events.RoleCode, start)
 	for name, forge := range map[string]func(*events.PolicyUpdated){
 		"OtherWeights": func(p *events.PolicyUpdated) { p.Checkpoint.SHA256 = strings.Repeat("0a", 32) },
 		"OtherTimes":   func(p *events.PolicyUpdated) { p.Metrics.Seconds++ },
+		"Early":        func(p *events.PolicyUpdated) { p.Checkpoint.SHA256 = strings.Repeat("0a", 32) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bus := connect(t, server(t))
 			publish(t, bus, sampleRun.Messages())
 			forged := *mine[1]
 			forge(&forged)
-			m, err := events.Encode(events.New(sampleRun.Name, "code-v000002", "other", time.Now(), &forged))
-			if err != nil {
-				t.Fatal(err)
-			}
-			publish(t, bus, []events.Message{m})
-			dir := filepath.Join(t.TempDir(), "checkpoints")
-			err = run(t, trainerConfig(bus, events.RoleCode, dir, start))
-			if name == "OtherTimes" {
+			for _, p := range []*events.PolicyUpdated{mine[0], &forged} {
+				if name == "Early" && p == mine[0] {
+					continue // so the forged one is out of turn
+				}
+				m, err := events.Encode(events.New(sampleRun.Name, fmt.Sprintf("code-v%06d", p.Version), "other", time.Now(), p))
 				if err != nil {
-					t.Error(err)
+					t.Fatal(err)
+				}
+				publish(t, bus, []events.Message{m})
+			}
+			folder := policies(t, events.RoleCode)
+			config := trainerConfig(bus, events.RoleCode, folder.Path, start)
+			err := run(t, config)
+			if name != "OtherWeights" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				n := sampleRun.Steps
+				if name == "Early" {
+					if err := run(t, config); err != nil { // it publishes the last version again
+						t.Error(err)
+					}
+					f := follower(t, bus, folder, newEngine(0), time.Minute)
+					background(t, f.Run)
+					wait(t, f, n)
+					n++
+				}
+				got := slices.DeleteFunc(updates(t, bus, n), func(p *events.PolicyUpdated) bool {
+					return name == "Early" && p.Checkpoint.SHA256 == forged.Checkpoint.SHA256
+				})
+				if d := sameUpdates(mine, got); name == "Early" && d != "" {
+					t.Error(d)
 				}
 				return
 			}
 			if !errors.Is(err, events.ErrForeignEvent) || !strings.Contains(err.Error(), "version 2 has other weights") {
 				t.Errorf("the trainer ended with %v", err)
 			}
-			if _, err := os.Stat(filepath.Join(dir, "v000003")); err == nil {
+			if _, err := os.Stat(folder.Dir(3)); err == nil {
 				t.Error("the trainer trains on")
 			}
 		})
+	}
+}
+
+// TestTrainerLeavesOutWhatTheEngineRefuses puts tokens outside of the vocabulary
+// into the answers of a group.
+func TestTrainerLeavesOutWhatTheEngineRefuses(t *testing.T) {
+	t.Parallel()
+	start := initial(t)
+	bus := connect(t, server(t))
+	spoilt := ""
+	var messages []events.Message
+	for _, m := range sampleRun.Messages() {
+		e, err := m.Decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, ok := e.Payload.(*events.CodeSampled); ok && p.Posed.Plan.Step == 2 && spoilt == "" {
+			spoilt = e.Group
+			for i := range p.Answers {
+				p.Answers[i].Tokens[0] = 1 << 30
+			}
+			if m, err = events.Encode(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		messages = append(messages, m)
+	}
+	publish(t, bus, messages)
+	if err := run(t, trainerConfig(bus, events.RoleCode, policies(t, events.RoleCode).Path, start)); err != nil {
+		t.Fatal(err)
+	}
+	for i, u := range updates(t, bus, sampleRun.Steps) {
+		if left := slices.Contains(u.Dropped, spoilt) && !slices.Contains(u.Groups, spoilt); left != (i == 1) || len(u.Groups)+len(u.Dropped) != sampleRun.Groups {
+			t.Errorf("version %d: %s in neither or both of %v and %v", u.Version, spoilt, u.Groups, u.Dropped)
+		}
 	}
 }
 

@@ -64,7 +64,7 @@ func NewFollower(run string) *Follower {
 
 // Run reads the beginnings and ends of attempts until ctx ends.
 func (f *Follower) Run(ctx context.Context, bus events.Bus) error {
-	reader, err := bus.Read(ctx, events.ReadConfig{Run: f.run, Types: []events.Type{events.TypeRunStarted, events.TypeRunFinished}})
+	reader, err := bus.Read(ctx, events.ReadConfig{Run: f.run, Types: events.CourseTypes()})
 	if err != nil {
 		return fmt.Errorf("attempts at run %s: %w", f.run, err)
 	}
@@ -94,6 +94,8 @@ func (f *Follower) apply(payload events.Payload) {
 			return
 		}
 		f.completed = p.Reason == events.RunCompleted
+	default:
+		return
 	}
 	close(f.changed)
 	f.changed = make(chan struct{})

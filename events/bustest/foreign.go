@@ -2,7 +2,10 @@ package bustest
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -94,5 +97,56 @@ func (s *suite) noEventFirst(t *testing.T) {
 	id := events.DeadLetterID("buries", event.ID, 1)
 	if _, m, err := bus.DeadLetter(ctx, run, id); err != nil || !cmp.Equal(m, event) {
 		t.Errorf("dead letter: %v, of %+v", err, m.Envelope)
+	}
+}
+
+// outOfTurn publishes forged versions, and an end, before their turn. The events of
+// the trainer and of the recorder are stored beside them, and every reader that
+// knows the course of the run takes these.
+func (s *suite) outOfTurn(t *testing.T) {
+	ctx, bus, run := s.start(t)
+	at := map[string]time.Time{"a": eventstest.At, "f": eventstest.At.Add(1)} // a forger does not know the time of an event
+	version := func(n int, digit string) events.Message {
+		uri := fmt.Sprintf("file:///r/checkpoints/code/v%06d", n)
+		return eventstest.Encode(events.New(run, fmt.Sprintf("code-v%06d", n), digit, at[digit], &events.PolicyUpdated{
+			Role: events.RoleCode, Version: n, Step: n, Checkpoint: events.Checkpoint{URI: uri, SHA256: strings.Repeat(digit, 64)},
+		}))
+	}
+	start := events.Checkpoint{URI: "file:///start", SHA256: strings.Repeat("0", 64)}
+	end := eventstest.Encode(events.New(run, "end-0001", "main", eventstest.At, &events.RunFinished{Attempt: 1, Reason: events.RunStopped}))
+	inTurn := func(m events.Message, sure bool) error {
+		return events.PublishInTurn(ctx, m, sure, bus.Publish, bus.Read)
+	}
+	// A forged end has the payload of the recorder's.
+	forged := end
+	forged.Time = at["f"]
+	publish(ctx, t, s.newBus(t), version(2, "f"), version(3, "f"), forged)
+	started := eventstest.Encode(events.New(run, "start-0001", "main", eventstest.At, &events.RunStarted{Attempt: 1, Code: start, Test: start}))
+	for range 2 { // the second time as after a restart
+		for _, m := range []events.Message{started, version(1, "a"), version(2, "a"), version(3, "a"), end} {
+			if err := inTurn(m, m.Type != events.TypePolicyUpdated); err != nil {
+				t.Fatalf("%s %s: %v", m.Type, m.Group, err)
+			}
+		}
+	}
+	// In its turn a forged version cannot be told from the trainer's.
+	publish(ctx, t, s.newBus(t), version(4, "f"))
+	var foreign *events.ForeignEventError
+	if err := inTurn(version(4, "a"), false); !errors.As(err, &foreign) || !cmp.Equal(foreign.Stored, version(4, "f")) {
+		t.Errorf("a version that another one was faster than: %v", err)
+	}
+	for _, bus := range []events.Bus{bus, s.newBus(t)} {
+		reader, course := read(ctx, t, bus, events.ReadConfig{Run: run}), events.NewCourse()
+		var got []events.Message
+		for len(got) < 6 {
+			m, _ := next(ctx, t, reader)
+			if e, err := m.Admit(); err == nil && course.Check(e.Payload) == nil {
+				course.Apply(e.Payload)
+				got = append(got, m)
+			}
+		}
+		if d := cmp.Diff([]events.Message{started, version(1, "a"), version(2, "a"), version(3, "a"), end, version(4, "f")}, got); d != "" {
+			t.Errorf("events in turn (-want +got):\n%s", d)
+		}
 	}
 }

@@ -60,6 +60,7 @@ func Run(t *testing.T, features Features, newBus func(t testing.TB) events.Broke
 			{"Contradiction", s.contradiction},
 			{"ForeignEvent", s.foreignEvent},
 			{"NoEventFirst", s.noEventFirst},
+			{"OutOfTurn", s.outOfTurn},
 			{"OrderPerGroup", s.orderPerGroup},
 			{"PublishAfterContextEnd", s.publishAfterContextEnd},
 

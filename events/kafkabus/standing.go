@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"codea1/events"
 )
@@ -26,6 +27,7 @@ func (ctl *control) stored(ctx context.Context, payloads *payloadReader, m *even
 	if len(claims) > maxReplaced {
 		return false, fmt.Errorf("%w: %s %s: %d payloads that are no events have its name", events.ErrMalformed, m.Type, m.Group, len(claims))
 	}
+	beside := m.Beside
 	for i := range claims {
 		if written[claims[i].location()] {
 			return true, nil
@@ -36,6 +38,12 @@ func (ctl *control) stored(ctx context.Context, payloads *payloadReader, m *even
 		}
 		if err != nil {
 			return false, err
+		}
+		if beside > 0 {
+			if _, err := found.Admit(); err == nil {
+				beside--
+			}
+			continue
 		}
 		if isEvent, err := m.Standing(&found); isEvent || err != nil {
 			return isEvent, err
@@ -49,6 +57,9 @@ func (ctl *control) stored(ctx context.Context, payloads *payloadReader, m *even
 func (ctl *control) counts(ctx context.Context, payloads *payloadReader, e *storedEvent, m *events.Message) (bool, error) {
 	if _, err := m.Admit(); err != nil {
 		return false, nil
+	}
+	if slices.Contains(events.CourseTypes(), m.Type) {
+		return true, nil // readers take the first one in turn
 	}
 	var replaced []storedEvent
 	ctl.look(func(l *ledger) { replaced = l.replacedBy(e) })

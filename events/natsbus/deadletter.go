@@ -75,7 +75,7 @@ func (b *Bus) getEvent(ctx context.Context, run string, t events.Type, group str
 		return events.Message{}, err
 	}
 	if !isEvent(first) {
-		stored, _, err := b.standing(ctx, run, t, group, maxPlaces)
+		stored, _, err := b.standing(ctx, &events.Message{Envelope: events.Envelope{Run: run, Type: t, Group: group}}, maxPlaces)
 		if err != nil {
 			return events.Message{}, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,9 @@ import (
 //
 // The message of a place counts if it is an event and each place before it has
 // an older message that is none. Messages of a stream never change, so all
-// readers and publishers decide the same, whenever they look.
+// readers and publishers decide the same, whenever they look. An event of
+// events.CourseTypes counts in each place after older messages: readers take the
+// first one in turn.
 const (
 	againToken = "again"
 	maxPlaces  = 32
@@ -48,13 +51,14 @@ func placeOf(subject string) (place int, first string) {
 	return place, strings.Join(append(tokens[:2:2], tokens[3:6]...), ".")
 }
 
-// standing returns the stored event of a type and group, or nil and the first
-// free place, up to last. The error of a full list of places is
+// standing returns the stored event of m's type and group after m.Beside others, or
+// nil and the first free place, up to last. The error of a full list of places is
 // events.ErrMalformed.
-func (b *Bus) standing(ctx context.Context, run string, t events.Type, group string, last int) (stored *jetstream.RawStreamMsg, free int, err error) {
+func (b *Bus) standing(ctx context.Context, m *events.Message, last int) (stored *jetstream.RawStreamMsg, free int, err error) {
 	var before uint64 // the highest sequence of the places before
+	beside := m.Beside
 	for place := 1; place <= last; place++ {
-		msg, err := b.getLast(ctx, run, placeSubject(run, t, group, place))
+		msg, err := b.getLast(ctx, m.Run, placeSubject(m.Run, m.Type, m.Group, place))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil, place, nil
 		}
@@ -62,12 +66,19 @@ func (b *Bus) standing(ctx context.Context, run string, t events.Type, group str
 			return nil, 0, err
 		}
 		if msg.Sequence > before && isEvent(msg) {
-			return msg, 0, nil
+			if beside == 0 || beside == anyBeside && place == last {
+				return msg, 0, nil
+			}
+			beside = max(beside-1, anyBeside)
 		}
 		before = max(before, msg.Sequence)
 	}
-	return nil, 0, fmt.Errorf("%w: %s %s: %d messages that are no events have its subjects", events.ErrMalformed, t, group, last)
+	return nil, 0, fmt.Errorf("%w: %s %s: %d messages that are no events have its subjects", events.ErrMalformed, m.Type, m.Group, last)
 }
+
+// anyBeside is the Message.Beside of a reader: the event of the last place counts
+// after each number of others.
+const anyBeside = -1
 
 func isEvent(msg *jetstream.RawStreamMsg) bool {
 	m, err := parse(msg.Subject, msg.Header, msg.Data)
@@ -79,8 +90,12 @@ func isEvent(msg *jetstream.RawStreamMsg) bool {
 
 // counts reports whether the message of a later place counts.
 func (b *Bus) counts(ctx context.Context, m *events.Message, place int, sequence uint64) (bool, error) {
+	asked := events.Message{Envelope: m.Envelope}
+	if slices.Contains(events.CourseTypes(), m.Type) {
+		asked.Beside = anyBeside
+	}
 	for {
-		stored, free, err := b.standing(ctx, m.Run, m.Type, m.Group, place)
+		stored, free, err := b.standing(ctx, &asked, place)
 		switch {
 		case errors.Is(err, events.ErrMalformed):
 			return false, nil
@@ -114,13 +129,13 @@ func (b *Bus) settleTaken(ctx context.Context, m *events.Message) error {
 		return fmt.Errorf("look up the stored event: %w", err)
 	}
 	found, reason := parse(first.Subject, first.Header, first.Data)
-	if reason == nil {
+	if reason == nil && m.Beside == 0 {
 		if isEvent, err := m.Standing(&found); isEvent || err != nil {
 			return err
 		}
 	}
 	for {
-		stored, place, err := b.standing(ctx, m.Run, m.Type, m.Group, maxPlaces)
+		stored, place, err := b.standing(ctx, m, maxPlaces)
 		if err != nil {
 			return err
 		}

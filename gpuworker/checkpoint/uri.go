@@ -19,43 +19,17 @@ func URI(dir string) (string, error) {
 	return (&url.URL{Scheme: "file", Path: abs}).String(), nil
 }
 
-// DirOf is the inverse of URI. It accepts only file URIs of this machine.
-func DirOf(uri string) (string, error) {
-	u, err := url.Parse(uri)
-	if err != nil {
-		return "", fmt.Errorf("checkpoint URI: %w", err)
-	}
-	switch {
-	case u.Scheme != "file":
-		return "", fmt.Errorf("checkpoint URI %q: scheme is %q, want file", uri, u.Scheme)
-	case u.Host != "" && u.Host != "localhost":
-		return "", fmt.Errorf("checkpoint URI %q: names host %q; only local files can be loaded", uri, u.Host)
-	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return "", fmt.Errorf("checkpoint URI %q: want a path without user, query or fragment", uri)
-	case !filepath.IsAbs(u.Path) || filepath.Clean(u.Path) != u.Path:
-		return "", fmt.Errorf("checkpoint URI %q: want a clean absolute path", uri)
-	}
-	return u.Path, nil
-}
-
 // Find returns the directory of a version that an event names, and checks the
 // SHA-256 of its weights. It only returns a directory of the folder: an event
 // may come from every login that can publish it.
 //
 // Machines may mount a run directory at different paths, and it may be moved
-// after the event was published. The URI must therefore end like the path of
-// the version, and its beginning is not used. The error is ErrForeign if it ends
-// otherwise, or if a symbolic link leads out of the folder. The error is
-// fs.ErrNotExist if the folder lacks the version.
+// after the event was published. The URI is therefore not used: it ends like
+// the path of the version, or Message.Admit has refused the event. The error is
+// ErrForeign if a symbolic link leads out of the folder, and fs.ErrNotExist if
+// the folder lacks the version.
 func (f Folder) Find(ctx context.Context, version int, named events.Checkpoint) (string, error) {
 	dir := f.Dir(version)
-	stated, err := DirOf(named.URI)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrForeign, err)
-	}
-	if ending(stated) != ending(dir) {
-		return "", fmt.Errorf("%w: checkpoint URI %q: want a path that ends in %s", ErrForeign, named.URI, ending(dir))
-	}
 	weights := filepath.Join(dir, weightsFile)
 	if err := f.holds(weights); err != nil {
 		return "", err
@@ -70,13 +44,6 @@ func (f Folder) Find(ctx context.Context, version int, named events.Checkpoint) 
 			Remedy: "delete directory " + dir + " so that the trainer makes it again"}
 	}
 	return dir, nil
-}
-
-// ending returns the part of a version's path that is the same on all machines:
-// checkpoints, role and version.
-func ending(dir string) string {
-	role := filepath.Dir(dir)
-	return filepath.Join(filepath.Base(filepath.Dir(role)), filepath.Base(role), filepath.Base(dir))
 }
 
 // holds checks that a file is in the folder after symbolic links are resolved.

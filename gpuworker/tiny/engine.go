@@ -16,7 +16,7 @@ import (
 
 // Errors of the engine's calls.
 var (
-	ErrBadRequest  = errors.New("bad request")
+	ErrBadRequest  = gpuworker.ErrBadRequest
 	ErrNoReference = errors.New("no reference policy is loaded")
 	ErrMismatch    = errors.New("checkpoint of another model")
 	ErrDiverged    = errors.New("the model's numbers are not finite")

@@ -13,7 +13,7 @@ import (
 // over the model's context gpuworker.ErrPromptTooLong, numbers that are not
 // finite gpuworker.ErrDiverged.
 var (
-	ErrBadRequest  = errors.New("bad request")
+	ErrBadRequest  = gpuworker.ErrBadRequest
 	ErrMismatch    = errors.New("checkpoint of another model, or of one that the engine cannot run")
 	ErrNoReference = errors.New("no reference policy is loaded")
 	ErrOutOfMemory = errors.New("out of memory")

@@ -55,15 +55,16 @@ func TestQuarantine(t *testing.T) {
 		bad = append(bad, struct {
 			m    events.Message
 			want string
-		}{replaytest.Encode(t, events.New(replaytest.Run, fmt.Sprintf("end-%04d", attempt+7), "x", replaytest.Time,
+		}{replaytest.Encode(t, events.New(replaytest.Run, fmt.Sprintf("end-%04d", attempt+1), "x", replaytest.Time,
 			&events.RunFinished{Attempt: attempt + 1, Reason: events.RunStopped})), "ends out of turn"})
 	}
 	early := *mustPayload[*events.PolicyUpdated](t, story, events.TypePolicyUpdated)
 	early.Version += 7
+	early.Step, early.Checkpoint = early.Version, replaytest.Checkpoint(string(early.Role), early.Version)
 	bad = append(bad, struct {
 		m    events.Message
 		want string
-	}{replaytest.Encode(t, events.New(replaytest.Run, "early", "x", replaytest.Time, &early)), "is out of turn"})
+	}{replaytest.Encode(t, events.New(replaytest.Run, fmt.Sprintf("%s-v%06d", early.Role, early.Version), "x", replaytest.Time, &early)), "is out of turn"})
 
 	var batch []Incoming
 	for i, m := range story {

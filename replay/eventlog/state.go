@@ -150,6 +150,7 @@ func (v view) state() (*state.State, uint64, error) {
 func courseOf(s *state.State) events.Course {
 	c := events.NewCourse()
 	c.Attempts, c.Ended = int(s.Metrics.Events[events.TypeRunStarted]), s.Cursor.Finished != ""
+	c.Planned, c.Models = s.Cursor.Planned, s.Cursor.Models
 	for _, v := range s.Checkpoints {
 		c.Versions[v.Role] = max(c.Versions[v.Role], v.Version)
 		if v.Version == 0 {

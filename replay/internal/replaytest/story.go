@@ -92,7 +92,7 @@ func (s *Story) Update(role events.Role, step int, groups []string) *events.Even
 
 // Checkpoint returns the checkpoint of a version.
 func Checkpoint(role string, version int) events.Checkpoint {
-	return events.Checkpoint{URI: fmt.Sprintf("file:///runs/r1/%s/v%d", role, version), SHA256: fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %d", role, version)))}
+	return events.Checkpoint{URI: fmt.Sprintf("file:///runs/r1/checkpoints/%s/v%06d", role, max(version, -version)), SHA256: fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %d", role, version)))}
 }
 
 // Plan returns the plan of a group.
