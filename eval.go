@@ -63,7 +63,7 @@ func (c *EvalCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logge
 		return err
 	}
 	results := evaluation.Results{}
-	var sink io.Writer = io.Discard
+	sink := io.Writer(io.Discard)
 	if c.Out != "" {
 		file, err := files.Continue(c.Out, results.Add)
 		if err != nil {
