@@ -129,7 +129,7 @@ func TestBarKeepsOneLine(t *testing.T) {
 			}
 		}
 		sc := &script{at: noon.Add(time.Minute)}
-		for _, m := range encode(t, sc.rewarded(2, 0, 1, 0.5, 0.25), sc.finished(2, events.RunCompleted)) {
+		for _, m := range encode(t, sc.rewarded(2, 0, 1, 0.5, 0.25), sc.updated(events.RoleCode, 2), sc.updated(events.RoleTest, 2), sc.finished(2, events.RunCompleted)) {
 			f.apply(&m)
 			show()
 		}
@@ -177,6 +177,8 @@ func TestBarFollowsItsTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Without the terminal, a read that waits for it fails.
+	defer time.AfterFunc(time.Minute, func() { tty.Close() }).Stop()
 	resize(100)
 	bar := NewBar(f, tty, true)
 	bar.every = time.Millisecond
@@ -201,7 +203,7 @@ func TestBarFollowsItsTerminal(t *testing.T) {
 	}
 	drawn(50)
 	sc := &script{at: noon.Add(time.Minute)}
-	for _, m := range encode(t, sc.finished(2, events.RunCompleted)) {
+	for _, m := range encode(t, sc.updated(events.RoleCode, 2), sc.updated(events.RoleTest, 2), sc.finished(2, events.RunCompleted)) {
 		f.apply(&m)
 	}
 	if err := <-ended; err != nil {

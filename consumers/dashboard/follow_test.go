@@ -207,7 +207,7 @@ func showBar(t *testing.T, terminal bool) string {
 	bar.every = time.Nanosecond
 	es := start()
 	s := &script{at: noon.Add(time.Minute)}
-	es = append(es, s.rewarded(2, 0, 1, 0.5, 0.25), s.scored("after", 2, 0, 2, events.EvalScored{Correct: []bool{true, false}}), s.finished(2, events.RunCompleted))
+	es = append(es, s.rewarded(2, 0, 1, 0.5, 0.25), s.scored("after", 2, 0, 2, events.EvalScored{Correct: []bool{true, false}}), s.finished(1, events.RunStopped))
 	for _, m := range encode(t, es...) {
 		f.apply(&m)
 		if err := bar.show(); err != nil {
@@ -226,7 +226,7 @@ func TestBarWritesLinesWithoutATerminal(t *testing.T) {
 		"step 1/2  pass 0.75  hist 0.50  code 0.25  test 0.25",
 		"step 2/2  pass 0.75  hist 0.50  code 0.25  test 0.25",
 		"evaluate after step 2  1/2 groups  avg@2 50.0%",
-		"completed after 1 of 2 steps",
+		"stopped after 1 of 2 steps",
 		"",
 	}, "\n")
 	if got := showBar(t, false); got != want {

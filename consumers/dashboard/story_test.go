@@ -31,13 +31,13 @@ func (s *script) event(group string, payload events.Payload) *events.Event {
 
 func (s *script) started(attempt, steps int) *events.Event {
 	c := events.Checkpoint{URI: "file:///c", SHA256: strings.Repeat("0", 64)}
-	return s.event("run", &events.RunStarted{
+	return s.event(fmt.Sprintf("start-%04d", attempt), &events.RunStarted{
 		Attempt: attempt, Steps: steps, Build: "test", ProblemSet: "builtin:train", Problems: 2000, Code: c, Test: c,
 	})
 }
 
 func (s *script) finished(steps int, reason string) *events.Event {
-	return s.event("run", &events.RunFinished{Attempt: 1, Steps: steps, Reason: reason})
+	return s.event("end-0001", &events.RunFinished{Attempt: 1, Steps: steps, Reason: reason})
 }
 
 // rewarded makes a group of two answers with two suites each: the second
@@ -62,8 +62,8 @@ func (s *script) dropped(purpose events.Purpose, group string, step, slot, group
 }
 
 func (s *script) updated(role events.Role, step int) *events.Event {
-	return s.event(fmt.Sprintf("%s-%06d", role, step), &events.PolicyUpdated{
-		Role: role, Version: step, Step: step, Checkpoint: events.Checkpoint{URI: "file:///c", SHA256: strings.Repeat("0", 64)},
+	return s.event(fmt.Sprintf("%s-v%06d", role, step), &events.PolicyUpdated{
+		Role: role, Version: step, Step: step, Checkpoint: events.Checkpoint{URI: fmt.Sprintf("file:///r/checkpoints/%s/v%06d", role, step), SHA256: strings.Repeat("0", 64)},
 		Metrics: events.PolicyMetrics{Loss: 0.125, KL: 0.001, Entropy: 1.5, GradNorm: 0.5, LearningRate: 1e-6, Seconds: 2},
 	})
 }
