@@ -225,7 +225,11 @@ func stageACLs(ctx context.Context, t *testing.T, u *tool, s events.Stage, bus *
 			t.Errorf("%s writes to topic %s", s.Name, topic)
 		}
 	}
-	deleted, err := client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{"codea1.control." + u.run, "codea1.problem.posed", "codea1.policy.updated"}})
+	var deleted *kafka.DeleteTopicsResponse
+	err = askController(ctx, func() error {
+		deleted, err = client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{"codea1.control." + u.run, "codea1.problem.posed", "codea1.policy.updated"}})
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,9 +239,29 @@ func stageACLs(ctx context.Context, t *testing.T, u *tool, s events.Stage, bus *
 		}
 	}
 	if s.Name != events.StageRecorder {
-		made, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: "codea1.mine", NumPartitions: 1, ReplicationFactor: 1}}})
+		var made *kafka.CreateTopicsResponse
+		err := askController(ctx, func() error {
+			made, err = client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: "codea1.mine", NumPartitions: 1, ReplicationFactor: 1}}})
+			return err
+		})
 		if err != nil || !errors.Is(made.Errors["codea1.mine"], kafka.TopicAuthorizationFailed) {
 			t.Errorf("%s creates a topic: %v, %v", s.Name, made, err)
+		}
+	}
+}
+
+// askController repeats a request while the client does not know the controller.
+// After a start, the metadata of a broker may lack it for a moment.
+func askController(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		if !errors.Is(err, kafka.BrokerNotAvailable) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(often):
 		}
 	}
 }
