@@ -63,8 +63,10 @@ func (c *EvalCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logge
 		return err
 	}
 	results := evaluation.Results{}
-	sink := io.Writer(io.Discard)
-	if c.Out != "" {
+	var sink io.Writer
+	if c.Out == "" {
+		sink = io.Discard
+	} else {
 		file, err := files.Continue(c.Out, results.Add)
 		if err != nil {
 			return err
