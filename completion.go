@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// CompletionCommand prints what a shell needs to complete command lines.
+// CompletionCommand prints the script with which a shell completes command lines.
 type CompletionCommand struct {
 	Shell string `arg:"" help:"The shell: bash, zsh or fish." enum:"bash,zsh,fish"`
 }

@@ -74,8 +74,8 @@ var presets embed.FS
 var basePresets = []string{"tiny", "paper"}
 
 // presetSettings returns the defaults, which are the paper's values, overridden by
-// the files of presets, whose names are separated by commas. The file of the base
-// preset comes first; without a name of one, it is that of defaultPreset.
+// the files of presets. Commas separate their names. The file of the base preset
+// comes first; if names has no base preset, it is that of defaultPreset.
 func presetSettings(names string) (*Settings, error) {
 	base, changes := "", []string{}
 	for name := range strings.SplitSeq(names, ",") {

@@ -77,7 +77,7 @@ func startCluster(t *testing.T, n *network) *cluster {
 	return c
 }
 
-// flags returns the flags of a stage, or of the operator, who is this process.
+// flags returns the flags of a stage, or of the operator, which is this process.
 func (c *cluster) flags(user string) []string {
 	login := []string{"--bus-user", user, "--bus-password-file", filepath.Join(c.logins, user)}
 	if user == operator {

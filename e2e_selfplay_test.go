@@ -12,7 +12,7 @@ import (
 	"codea1/events/rundir"
 )
 
-// A run of the Self-Play baseline has one model, whose versions sample in both roles
+// A run of the Self-Play baseline has one model. Its versions sample in both roles
 // and are trained on both. It is stopped, resumed, verified and trained again.
 func TestSelfPlayRunHasOneModel(t *testing.T) {
 	t.Parallel()

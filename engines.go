@@ -75,7 +75,7 @@ func (r *runner) openSampler(ctx context.Context, role events.Role) (engine, err
 }
 
 // openEngine returns the engine of a role's model at version 0, until the runner
-// closes. uses are the models whose memory must be free with the torch engine.
+// closes. The torch engine needs free memory for the models of uses.
 func (r *runner) openEngine(ctx context.Context, role events.Role, uses ...modelUse) (engine, error) {
 	if e := r.engines[role]; e != nil {
 		return e, nil

@@ -65,7 +65,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 // Every example in the help is a command line that the program accepts, of the
-// command whose help it is in.
+// command that prints it.
 func TestExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, file := range []string{"answers.jsonl", "problems.jsonl"} {

@@ -275,7 +275,7 @@ var (
 	_ gpuworker.Learner = nullEngine{}
 
 	// The processes of the end-to-end tests run this binary too, and must not wait for
-	// what only benchmarks use.
+	// the data that only benchmarks use.
 	benchCompletions = sync.OnceValue(func() []events.Completion { return makeCompletions(2048) })
 )
 

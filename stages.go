@@ -54,7 +54,7 @@ const (
 // and of the follower that loads each new version of the model.
 func startRollout(role events.Role) func(context.Context, *runner, *services.Group) error {
 	return func(ctx context.Context, r *runner, g *services.Group) error {
-		own := r.settings.models().Policy(role) // whose model samples
+		own := r.settings.models().Policy(role) // its model samples
 		sampler, err := r.openSampler(ctx, role)
 		if err != nil {
 			return err

@@ -22,7 +22,7 @@ func (m Models) Validate() error {
 	return nil
 }
 
-// Roles returns the roles that have a model of their own, whose versions are
+// Roles returns the roles that have a model of their own. Its versions are
 // trained.
 func (m Models) Roles() []Role {
 	if m == ModelsBoth {
@@ -31,7 +31,7 @@ func (m Models) Roles() []Role {
 	return []Role{RoleCode}
 }
 
-// Policy returns the role whose model samples in a role.
+// Policy returns the role of the model that samples in a role.
 func (m Models) Policy(role Role) Role {
 	if m == ModelsShared {
 		return RoleCode
@@ -79,7 +79,7 @@ func (m Models) Stage(name string) (Stage, bool) {
 	return stages[i], true
 }
 
-// Workers returns the stages whose replicas consume events as a worker set.
+// Workers returns the stages with replicas that consume events as a worker set.
 func (m Models) Workers() []Stage {
 	return slices.DeleteFunc(slices.Clone(m.Stages()), func(s Stage) bool { return s.Kind != Worker })
 }

@@ -147,7 +147,7 @@ type Mismatch struct {
 	MeanAbs   float64 `msgpack:"mean_abs" json:"mean_abs"`   // mean absolute difference in nats
 	Max       float64 `msgpack:"max" json:"max"`             // largest absolute difference in nats
 	KL        float64 `msgpack:"kl" json:"kl"`               // k3 estimate of the KL divergence of the sampler from the trainer
-	Truncated float64 `msgpack:"truncated" json:"truncated"` // share of tokens whose importance weight was truncated
+	Truncated float64 `msgpack:"truncated" json:"truncated"` // share of tokens with a truncated importance weight
 }
 
 // PolicyUpdated announces a new policy version of a role.

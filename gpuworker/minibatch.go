@@ -15,7 +15,7 @@ type lesson struct {
 	groups      []string    // groups that are trained on
 	dropped     []string    // groups that are not
 	stale       int         // dropped groups that were sampled by a version that is too old
-	unusable    []error     // why groups were dropped whose events cannot be trained on
+	unusable    []error     // reasons to drop groups that cannot be trained on
 	temperature float64     // at which the responses were sampled
 	rewards     float64     // sum over the sequences
 	sequences   int

@@ -195,8 +195,8 @@ func TestRolloutOfTestsShowsTheProgram(t *testing.T) {
 	}
 }
 
-// A template of the user writes the prompts. A group whose prompt it cannot write does
-// not fail the others.
+// A template of the user writes the prompts. A group for which it fails does not
+// fail the others.
 func TestRolloutWithATemplate(t *testing.T) {
 	flags := gpuworker.PromptFlags{TestPrompt: "{{.Question}}{{range .History}} {{.Call}}{{if gt .Count 5}}{{index $.EntryPoint 9}}{{end}}{{end}} {{.Code}}"}
 	prompt, err := flags.Prompt(events.RoleTest)

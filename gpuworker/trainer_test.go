@@ -207,7 +207,7 @@ func TestTrainerWaitsForTheBus(t *testing.T) {
 
 // A trainer stops when its version lost to other weights under the ID of its event,
 // and says so. Other times under the ID are no other version. A version out of turn
-// is none either, whoever reads it.
+// is none either, for every reader.
 func TestTrainerAtAForeignVersion(t *testing.T) {
 	t.Parallel()
 	start := initial(t)

@@ -121,8 +121,8 @@ func (f *Figures) DefectFinding() float64 { return share(f.Found, f.Defective) }
 //
 //	reached / searched
 //
-// It is at least DefectFinding. The difference is the defects whose input is in
-// the suite with a wrong value.
+// It is at least DefectFinding. The difference is the defects with an input in the
+// suite that states a wrong value.
 func (f *Figures) Reach() float64 { return share(f.Reached, f.Searched) }
 
 // TrivialInputs returns the share of the kept tests with a trivial input (Score).

@@ -63,8 +63,8 @@ func (r *Result) correct(s Suite) int {
 }
 
 // Majority returns the answer that most answers agree with: the earliest of the
-// largest set of answers with the same behaviour. Of two such sets, the one whose
-// first answer is earlier counts.
+// largest set of answers with the same behaviour. Of two such sets, the one with
+// the earlier first answer counts.
 func (r *Result) Majority() *Answer {
 	votes := map[string]int{}
 	for i := range r.Answers {
@@ -92,7 +92,7 @@ type Summary struct {
 	Low      float64     `json:"avg_low"` // 95% interval of Avg over problems
 	High     float64     `json:"avg_high"`
 	PassAt   []PassValue `json:"pass"`
-	Majority float64     `json:"majority"` // share of problems whose majority answer is correct
+	Majority float64     `json:"majority"` // share of problems with a correct majority answer
 }
 
 // PassValue is pass@k.

@@ -17,7 +17,7 @@ type Handler struct {
 }
 
 // Handle takes one tests.sampled event and makes one code.executed event. In a run
-// without a Test LLM it takes a code.sampled event, whose group has no suites. An
+// without a Test LLM it takes a code.sampled event, and its group has no suites. An
 // error means that the sandbox or the ground truth failed: nothing is known about
 // the group yet.
 func (h *Handler) Handle(ctx context.Context, e *events.Event) ([]*events.Event, error) {

@@ -74,7 +74,7 @@ func TestSumsOfAllFiles(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 
-	// A version without weights and one whose trainer was stopped leave nothing.
+	// A version without weights and one of a stopped trainer leave nothing.
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	for ctx, want := range map[context.Context]error{t.Context(): fs.ErrNotExist, stopped: context.Canceled} {

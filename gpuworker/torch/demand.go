@@ -9,7 +9,7 @@ import (
 	"codea1/gpuworker/tiny"
 )
 
-// Work is what an engine does with its model.
+// Work is the work of an engine on its model.
 type Work struct {
 	Samples, Trains bool
 	Tokens          int    // of the longest completion

@@ -69,7 +69,7 @@ func TestDemandOfPublishedModels(t *testing.T) {
 }
 
 // The parameters are those that the Python side counts. A model that needs more memory
-// than the device has is refused before its weights are read, with what to do.
+// than the device has is refused before its weights are read, with a remedy.
 func TestModelThatDoesNotFit(t *testing.T) {
 	interpreter := python(t)
 	dir := small(t)

@@ -106,7 +106,7 @@ func appendFloat(b []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(b, f, 'f', -1, bits)
 }
 
-// AppendString appends a text as JSON. What is not UTF-8 becomes U+FFFD.
+// AppendString appends a text as JSON. Bytes that are not UTF-8 become U+FFFD.
 func AppendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -10,7 +10,7 @@ import (
 	"codea1/events"
 )
 
-// Bounds of what a line for people shows of a text, in bytes of the text.
+// Bounds of the part of a text that a line for people shows, in bytes of the text.
 const (
 	maxField     = 120
 	maxTextLine  = 240
@@ -74,7 +74,7 @@ func (f *facts) append(b []byte) []byte {
 	return b
 }
 
-// appendDetails appends what only events of one type have.
+// appendDetails appends the fields that only events of one type have.
 func appendDetails(b []byte, e *events.Event) []byte {
 	switch p := e.Payload.(type) {
 	case *events.RunStarted:

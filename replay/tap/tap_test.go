@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 // patience bounds every wait. A test that reaches it hangs.
 const patience = 90 * time.Second
 
-// print runs a command and returns what it prints.
+// print runs a command and returns its output.
 func print(t *testing.T, c Command) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -163,7 +163,7 @@ func TestJSONLines(t *testing.T) {
 	}
 }
 
-// Whatever a model writes, a terminal shows a line of bounded length and obeys
+// For any text of a model, a terminal shows a line of bounded length and obeys
 // nothing.
 func TestHostileTexts(t *testing.T) {
 	long := strings.Repeat("x", events.MaxTextBytes-100)
@@ -199,7 +199,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// What a user can mistype is refused with the remedy.
+// Mistyped flags are refused with the remedy.
 func TestMistypedFlags(t *testing.T) {
 	dir := finished(t, replaytest.Tell(t))
 	for _, c := range []struct {
@@ -366,7 +366,7 @@ func TestTapOfAnEmbeddedServer(t *testing.T) {
 	}
 }
 
-// output is what a tap prints. first is closed at the first line.
+// output is the output of a tap. first is closed at the first line.
 type output struct {
 	bytes.Buffer
 	first chan struct{}

@@ -36,7 +36,7 @@ func unzipped(t *testing.T, path string) string {
 	return write(t, "release.jsonl", string(all))
 }
 
-// python returns what a script of testdata prints.
+// python returns the output of a script of testdata.
 func python(t *testing.T, interpreter, script string, arguments ...string) []byte {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", script))
@@ -62,8 +62,8 @@ type status struct {
 
 // TestAgreesWithEvalPlus: three samples of mixed quality of each task get the same
 // verdicts from EvalPlus itself, for the base tests and for the plus tests. The
-// variable names a Python that has EvalPlus (testdata/statuses.py). Tasks whose ground
-// truths take seconds are left out, and three of four others unless the run is
+// variable names a Python that has EvalPlus (testdata/statuses.py). Tasks with ground
+// truths that take seconds are left out, and three of four others unless the run is
 // thorough.
 func TestAgreesWithEvalPlus(t *testing.T) {
 	interpreter := os.Getenv("CODEA1_TEST_EVALPLUS_PYTHON")

@@ -53,7 +53,7 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// TestInputs: the arguments are what EvalPlus passes. The tasks and the conversions
+// TestInputs: the arguments are those that EvalPlus passes. The tasks and the conversions
 // are those of its release.
 func TestInputs(t *testing.T) {
 	for _, c := range []struct{ id, given, want string }{
@@ -130,7 +130,7 @@ func TestRules(t *testing.T) {
 		id, entry, truth string
 		atol             float64
 		base, plus       string
-		samples          []string // a program and what it passes
+		samples          []string // a program and the tests that it passes
 	}{
 		{
 			"HumanEval/0", "f", "def f(x): return x * 2", 0, "[[1]]", "[[2]]",
@@ -258,7 +258,7 @@ func TestATruthThatFailsIsNamed(t *testing.T) {
 	}
 }
 
-// slow are tasks whose ground truths take seconds.
+// slow are tasks with ground truths that take seconds.
 var slow = strings.Fields(`HumanEval/15 HumanEval/36 HumanEval/59 HumanEval/83 HumanEval/94 HumanEval/130 HumanEval/139
 	Mbpp/84 Mbpp/123 Mbpp/162 Mbpp/255 Mbpp/256 Mbpp/271 Mbpp/300 Mbpp/389 Mbpp/392 Mbpp/453 Mbpp/583 Mbpp/589 Mbpp/592 Mbpp/599 Mbpp/603 Mbpp/630 Mbpp/745`)
 

@@ -16,7 +16,7 @@ type Task struct {
 	ID         string `json:"task_id"`
 	Prompt     string `json:"prompt"`
 	EntryPoint string `json:"entry_point"`
-	Canonical  string `json:"canonical_solution"` // what follows the prompt
+	Canonical  string `json:"canonical_solution"` // the code after the prompt
 	// Contract has assertions about the inputs. EvalPlus makes inputs with it and does
 	// not grade with it.
 	Contract string          `json:"contract"`

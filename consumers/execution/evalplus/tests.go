@@ -136,7 +136,7 @@ func floats(v literal.Value) bool {
 	})
 }
 
-// The functions of MBPP whose values EvalPlus compares in other ways than with ==.
+// EvalPlus compares the values of these functions of MBPP in other ways than with ==.
 var (
 	// asSets: the items of the value and of the ground truth's, as sets, are equal.
 	asSets = strings.Fields("similar_elements find_char_long common_in_nested_lists extract_singly larg_nnum intersection_array find_dissimilar Diff")

@@ -53,7 +53,7 @@ def choose_device(name: str) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """What is trained, and where training keeps what the device has no room for."""
+    """The trained parameters, and the place of the state that the device has no room for."""
 
     optimizer_state: str = "device"  # one of optimizer.KINDS
     reference: str = "device"  # or "cpu"

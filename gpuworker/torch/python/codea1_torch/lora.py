@@ -149,7 +149,7 @@ class Adapter:
 
     @torch.no_grad()
     def load(self, directory: Path) -> checkpoint.Tensors | None:
-        """Read the adapter of a checkpoint, whose weights the model has, and return the optimizer's state."""
+        """Read the adapter of a checkpoint into a model that has its weights, and return the optimizer's state."""
         directory = directory / DIRECTORY
         if not directory.is_dir():
             self.reset()
