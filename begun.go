@@ -74,8 +74,8 @@ func readBegun(dir string, started *events.RunStarted) (*begunRun, error) {
 		return nil, err
 	}
 	settings.Copy(logged, saved, isMachine)
-	if why := differing(&logged.RunSettings, &saved.RunSettings, func(key string) string { return key + " in " + path }); why != "" {
-		return nil, fmt.Errorf("%s: correct the file, or delete it: the next start writes it again from the log; a fork changes settings with --set", why)
+	if why := differing(&logged.RunSettings, &saved.RunSettings, isFixed, func(key string) string { return key + " in " + path }); why != "" {
+		return nil, fmt.Errorf("%s, which cannot change: correct the file, or delete it: the next start writes it again from the log; a fork changes settings with --set", why)
 	}
 	return &begunRun{Settings: saved, dir: dir}, nil
 }
@@ -173,20 +173,20 @@ func lastStarted(ctx context.Context, dir string) (*events.RunStarted, error) {
 // began with and cannot change. source returns the flag, variable or file that sets
 // a key.
 func unchanged(begun, now *RunSettings, source func(key string) string) error {
-	if why := differing(begun, now, source); why != "" {
-		return fmt.Errorf("%s: leave it out, or start a new run", why)
+	if why := differing(begun, now, isFixed, source); why != "" {
+		return fmt.Errorf("%s, which cannot change: leave it out, or start a new run", why)
 	}
 	return nil
 }
 
-// differing describes the settings that differ and cannot change; empty for none.
-func differing(begun, now *RunSettings, source func(key string) string) string {
+// isFixed says that a resume cannot change a setting.
+func isFixed(f *settings.Field) bool { return f.Change != settings.ChangeResume }
+
+// differing describes the relevant settings that differ; empty for none.
+func differing(begun, now *RunSettings, relevant func(*settings.Field) bool, source func(key string) string) string {
 	var all []string
-	for _, d := range settings.Differences(begun, now, func(f *settings.Field) bool { return f.Change != settings.ChangeResume }) {
+	for _, d := range settings.Differences(begun, now, relevant) {
 		all = append(all, fmt.Sprintf("%s is %s, but the run was started with --%s %s", source(d.Is.Key), d.Is.Brief(), d.Was.Key, d.Was.Brief()))
 	}
-	if len(all) == 0 {
-		return ""
-	}
-	return strings.Join(all, "; ") + ", which cannot change"
+	return strings.Join(all, "; ")
 }

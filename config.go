@@ -168,6 +168,8 @@ func startedSettings(config string) (*Settings, error) {
 
 func isMachine(f *settings.Field) bool { return f.Scope == settings.ScopeMachine }
 
+func isOfRun(f *settings.Field) bool { return f.Scope == settings.ScopeRun }
+
 // givenBy returns a function for the source of a setting: the flag, the environment
 // variable or the configuration file that sets a key.
 func givenBy(ctx *kong.Context) func(key string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ func TestStagesOfTheTopology(t *testing.T) {
 // A process takes the settings of the run from run.started, and the settings of its
 // machine only from its own user.
 func TestSettingsFromRunStarted(t *testing.T) {
-	started := &events.RunStarted{Attempt: 1, Config: "problems-per-step: 4\ncall-timeout: 3s\nsandbox-level: open\npython: /tmp/evil\nsandboxes: 9\n"}
+	started := &events.RunStarted{Attempt: 1, Config: "problems-per-step: 4\nsteps: 180\ncall-timeout: 3s\nsandbox-level: open\npython: /tmp/evil\nsandboxes: 9\n"}
 	settings, err := worker(t, started, "--sandboxes=2")
 	if err != nil {
 		t.Fatal(err)
@@ -57,6 +58,12 @@ func TestSettingsFromRunStarted(t *testing.T) {
 	if _, err := worker(t, started); err == nil || !strings.Contains(err.Error(), "CODEA1_PROBLEMS_PER_STEP is 5, but the run was started with --problems-per-step 4") {
 		t.Errorf("the environment changes the run: %v", err)
 	}
+	// The trainers of a run agree about its length.
+	t.Setenv("CODEA1_PROBLEMS_PER_STEP", "4")
+	t.Setenv("CODEA1_STEPS", "7")
+	if settings, err = worker(t, started); err != nil || settings.Curriculum.Steps != 180 {
+		t.Errorf("the environment changes the length of the run to %+v, %v", settings, err)
+	}
 }
 
 // worker returns the settings of an execution stage under a run.started.
@@ -71,5 +78,5 @@ func worker(t *testing.T, started *events.RunStarted, args ...string) (*RunSetti
 	if err != nil {
 		t.Fatal(err)
 	}
-	return workerSettings(flags, flags.Selected().Target.Addr().Interface(), started)
+	return workerSettings(flags, flags.Selected().Target.Addr().Interface(), started, slog.New(slog.DiscardHandler))
 }

@@ -77,7 +77,7 @@ func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, started *ev
 	}
 	r.bus = bus
 	defer func() { err = errors.Join(err, r.close()) }()
-	if r.settings, err = workerSettings(flags, flags.Selected().Target.Addr().Interface(), started); err != nil {
+	if r.settings, err = workerSettings(flags, flags.Selected().Target.Addr().Interface(), started, logger); err != nil {
 		return err
 	}
 	r.problems = started.Problems
@@ -105,7 +105,7 @@ func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, started *ev
 // workerSettings returns the settings in a run.started, with those above them
 // that this machine's environment and command line give. own is the worker's
 // command, whose flags the context has.
-func workerSettings(flags *kong.Context, own any, started *events.RunStarted) (*RunSettings, error) {
+func workerSettings(flags *kong.Context, own any, started *events.RunStarted, logger *slog.Logger) (*RunSettings, error) {
 	base, err := startedSettings(started.Config)
 	if err != nil {
 		return nil, fmt.Errorf("run.started of attempt %d: %w", started.Attempt, err)
@@ -118,6 +118,10 @@ func workerSettings(flags *kong.Context, own any, started *events.RunStarted) (*
 	variable := func(key string) string { return settings.Variable(envPrefix, key) }
 	if err := unchanged(&base.RunSettings, &now, variable); err != nil {
 		return nil, err
+	}
+	if why := differing(&base.RunSettings, &now, isOfRun, variable); why != "" {
+		logger.Warn(why + "; a stage takes it from the run")
+		settings.Copy(&now, &base.RunSettings, isOfRun)
 	}
 	return &now, now.validate(variable)
 }

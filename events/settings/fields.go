@@ -22,8 +22,9 @@ type Field struct {
 	Change string
 	// Scope says whether processes on other machines take the setting from
 	// run.started. They never take a "machine" setting. A "path" may differ
-	// between machines that have the same content. Without the tag the setting
-	// is one of the whole run.
+	// between machines that have the same content. A "run" setting is the same in
+	// all stages, though a resume may change it. Without the tag a stage may have
+	// its own value if a resume may change the setting.
 	Scope string
 
 	value reflect.Value
@@ -36,6 +37,7 @@ const (
 	ChangeNever  = "never"
 	ScopeMachine = "machine"
 	ScopePath    = "path"
+	ScopeRun     = "run"
 )
 
 // Fields returns the settings in a struct, which is given by its address, in

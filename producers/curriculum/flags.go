@@ -12,12 +12,12 @@ type Flags struct {
 	Seed uint64 `yaml:"seed" help:"Root of every random choice: the same seed gives the same run." default:"1" group:"Schedule"`
 
 	ProblemsPerStep int `yaml:"problems-per-step" help:"Problems of one step." default:"256" min:"1" max:"10000" group:"Schedule" change:"never"`
-	Epochs          int `yaml:"epochs" help:"Passes over the training problems." default:"3" min:"1" max:"1000000" group:"Schedule" change:"resume"`
-	Steps           int `yaml:"steps" help:"Training steps; 0 for as many as the epochs take." default:"0" min:"0" max:"10000000" group:"Schedule" change:"resume"`
+	Epochs          int `yaml:"epochs" help:"Passes over the training problems." default:"3" min:"1" max:"1000000" group:"Schedule" change:"resume" scope:"run"`
+	Steps           int `yaml:"steps" help:"Training steps; 0 for as many as the epochs take." default:"0" min:"0" max:"10000000" group:"Schedule" change:"resume" scope:"run"`
 	TrainProblems   int `yaml:"train-problems" help:"Training problems to use, chosen by the seed; 0 for all." default:"0" min:"0" max:"1073741824" group:"Schedule"`
 	MaxStaleness    int `yaml:"max-staleness" help:"Policy versions that sampling may run ahead of training; 0 is the paper's synchronous schedule." default:"0" min:"0" max:"64" group:"Schedule"`
 	Historical      int `yaml:"historical" help:"Tests of the Mistake Book replayed with each group; 0 for no Mistake Book." default:"8" min:"0" max:"1000" group:"Schedule"`
-	EvalEvery       int `yaml:"eval-every" help:"Steps between evaluations, besides those before and after training; 0 for none." default:"0" min:"0" max:"10000000" group:"Schedule" change:"resume"`
+	EvalEvery       int `yaml:"eval-every" help:"Steps between evaluations, besides those before and after training; 0 for none." default:"0" min:"0" max:"10000000" group:"Schedule" change:"resume" scope:"run"`
 
 	Answers     int     `yaml:"answers" help:"M: answers sampled per problem." default:"8" min:"1" max:"1024" group:"Sampling"`
 	Suites      int     `yaml:"suites" help:"N: test suites sampled per answer." default:"8" min:"1" max:"1024" group:"Sampling"`
