@@ -26,6 +26,10 @@ type Bus struct {
 	life *client.Life    // the open consumers, readers and leases
 	ctx  context.Context // ends with Close
 
+	// absence is the time after which a payload that its brokers do not have was
+	// never written.
+	absence time.Duration
+
 	mu         sync.Mutex
 	partitions map[events.Type]int       // number for each payload topic
 	controls   map[string]*control       // by run
@@ -48,6 +52,9 @@ const (
 	// sayOutage is the time after which requests that fail are logged. A broker
 	// that was away leaves dead connections behind, each of which fails once.
 	sayOutage = 500 * time.Millisecond
+	// forged is longer than a broker shows the end of a partition too late: until
+	// its followers have it or count as lost (replica.lag.time.max.ms, 30 s).
+	forged = 2 * time.Minute
 	// reachPause is the longest wait between two tries to connect.
 	reachPause = 2 * time.Second
 )
@@ -72,6 +79,7 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 		client:    &kafka.Client{Addr: kafka.TCP(config.Brokers...), Transport: transport},
 		controls:  make(map[string]*control),
 		leases:    make(map[string]*leaseFollower),
+		absence:   forged,
 		outages:   &client.Outages{Logger: config.Logger, Lost: "kafka: the brokers execute no requests, trying again", Back: "kafka: the brokers execute requests again"},
 	}
 	transport.Dial = b.dialer.dial

@@ -197,6 +197,62 @@ func TestForeignRecords(t *testing.T) {
 	}
 }
 
+// A change without a payload, which only a forger writes, ends neither a consumer nor
+// a reader.
+func TestPayloadsThatDoNotExist(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	bus := c.connect(t, kafkabus.Config{Partitions: 1})
+	bus.SetAbsence(time.Second)
+	ctx := bounded(t)
+	list := posed(2)
+	if err := bus.Publish(ctx, list[0]); err != nil {
+		t.Fatal(err)
+	}
+	raw := &kafka.Client{Addr: kafka.TCP(c.fake.ListenAddrs()...), Transport: &kafka.Transport{}}
+	defer raw.Transport.(*kafka.Transport).CloseIdleConnections()
+	forge := func(id, location string) {
+		t.Helper()
+		value := fmt.Sprintf(`{"kind":"event","id":%q,"type":"problem.posed","group":"g%s",%s}`, id, id[31:], location)
+		if _, err := raw.Produce(ctx, &kafka.ProduceRequest{
+			Topic: controlTopic, RequiredAcks: kafka.RequireAll,
+			Records: kafka.NewRecordReader(kafka.Record{Value: kafka.NewBytes([]byte(value))}),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forge("00000000000000000000000000000001", `"offset":1000`)
+	forge("00000000000000000000000000000002", `"offset":1,"partition":7`)
+	if err := bus.Publish(ctx, list[1]); err != nil {
+		t.Fatal(err)
+	}
+	forge("00000000000000000000000000000003", `"offset":2`) // the end of the partition
+	consumer, err := bus.Consume(ctx, workerOf("r1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range list {
+		got, err := consumer.Fetch(ctx, 1, 0)
+		if err != nil || got[0].Message().ID != want.ID {
+			t.Fatalf("fetch: %v, %v, want %s", got, err, want.Group)
+		}
+		if err := got[0].Ack(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader, err := bus.Read(ctx, events.ReadConfig{Run: "r1", Malformed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{list[0].ID, "", "", list[1].ID, ""} {
+		m, position, err := reader.Next(ctx)
+		var malformed *events.MalformedError
+		if m.ID != want || errors.As(err, &malformed) != (want == "") || position == "" {
+			t.Errorf("%d: next: %s at %q, %v, want event %q", i, m.ID, position, err, want)
+		}
+	}
+}
+
 // A change that replaces an event has no effect, even with an event as its
 // payload.
 func TestNothingReplacesAnEvent(t *testing.T) {

@@ -242,7 +242,7 @@ func (c *consumer) deliver(ctx context.Context, h holding, mostBytes int64) (*de
 	var failed error // of the last location
 	for _, at := range h.locations() {
 		var payload record
-		if payload, failed = c.payloads.take(ctx, c.ctx, at, mostBytes); errors.Is(failed, events.ErrPosition) {
+		if payload, failed = c.payloads.take(ctx, c.ctx, at, mostBytes); errors.Is(failed, events.ErrPosition) || errors.Is(failed, events.ErrMalformed) {
 			continue
 		}
 		if failed != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 
@@ -38,9 +39,9 @@ func newPayloadReader(ctl *control) *payloadReader {
 }
 
 // take returns the record at a location and removes it from those kept. A
-// request asks for up to mostBytes. take waits until an outage ends, and
-// returns events.ErrPosition if the record or its retry topic does not exist
-// any more.
+// request asks for up to mostBytes. take waits until an outage ends. It returns
+// events.ErrPosition if the record or its retry topic does not exist any more, and
+// events.ErrMalformed if the record was never written.
 func (s *payloadReader) take(ctx, owner context.Context, at location, mostBytes int64) (record, error) {
 	if found, ok := s.ahead[at]; ok {
 		delete(s.ahead, at)
@@ -73,6 +74,7 @@ func (s *payloadReader) fetch(ctx, owner context.Context, at location, mostBytes
 	stop := context.AfterFunc(owner, cancel)
 	defer stop()
 	topic := at.topic(s.control.run)
+	var absent time.Time // since when the brokers answer that they have no such record
 	for logged := false; ; {
 		list, err := s.control.bus.fetch(both, topic, at.partition, at.offset, mostBytes, followWait)
 		if err == nil && len(list) > 0 && list[0].offset == at.offset {
@@ -81,8 +83,14 @@ func (s *payloadReader) fetch(ctx, owner context.Context, at location, mostBytes
 		if err := client.Ended(ctx, owner); err != nil {
 			return nil, err
 		}
-		if errors.Is(err, kafka.OffsetOutOfRange) || err == nil && len(list) > 0 || at.retries != "" && isUnknown(err) {
-			return nil, fmt.Errorf("kafka: topic %s partition %d has no payload at offset %d: %w", topic, at.partition, at.offset, events.ErrPosition)
+		lost, passing := s.lost(both, at, len(list) > 0, err)
+		switch {
+		case lost != nil && (!passing || !absent.IsZero() && time.Since(absent) > s.control.bus.absence):
+			return nil, fmt.Errorf("kafka: topic %s partition %d has no payload at offset %d: %w", topic, at.partition, at.offset, lost)
+		case lost == nil:
+			absent = time.Time{}
+		case absent.IsZero():
+			absent = time.Now()
 		}
 		if !logged && isRefusal(err) { // tail.follow logs outages
 			logged = true
@@ -92,4 +100,35 @@ func (s *payloadReader) fetch(ctx, owner context.Context, at location, mostBytes
 			return nil, err
 		}
 	}
+}
+
+// lost says why the answer to a request means that there is no record at a location:
+// events.ErrPosition if it was deleted, and events.ErrMalformed if it was never
+// written, so that its change is forged. It returns nil if the answer says nothing.
+// A passing answer may be another one soon: after a change of the leader, the
+// brokers show the last records later.
+func (s *payloadReader) lost(ctx context.Context, at location, beyond bool, err error) (why error, passing bool) {
+	bus := s.control.bus
+	switch {
+	case at.retries != "" && (errors.Is(err, kafka.OffsetOutOfRange) || err == nil && beyond || isUnknown(err)):
+		return events.ErrPosition, false
+	case err == nil:
+		return events.ErrMalformed, !beyond
+	case errors.Is(err, kafka.OffsetOutOfRange):
+		found, err := bus.offsets(ctx, at.topic(s.control.run), kafka.FirstOffsetOf(at.partition))
+		switch {
+		case err != nil:
+			return nil, false
+		case at.offset < found.FirstOffset:
+			return events.ErrPosition, false
+		}
+		return events.ErrMalformed, false
+	case isUnknown(err):
+		bus.mu.Lock()
+		defer bus.mu.Unlock()
+		if at.partition >= bus.partitions[at.typ] { // or it was added since Connect
+			return events.ErrMalformed, true
+		}
+	}
+	return nil, false
 }

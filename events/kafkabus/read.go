@@ -2,6 +2,7 @@ package kafkabus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -67,7 +68,7 @@ type reader struct {
 }
 
 // Next implements events.Reader. It waits until an outage ends. A payload that is
-// not the event of its change is malformed.
+// not the event of its change, or was never written, is malformed.
 func (r *reader) Next(ctx context.Context) (events.Message, events.Position, error) {
 	if err := r.session.Begin(ctx); err != nil {
 		return events.Message{}, "", err
@@ -78,11 +79,13 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 		if err != nil {
 			return events.Message{}, "", err
 		}
+		var m events.Message
 		rec, err := r.payloads.take(ctx, r.ctx, e.location(), readBytes)
-		if err != nil {
+		if err == nil {
+			m, err = rec.message(r.control.run, &e)
+		} else if !errors.Is(err, events.ErrMalformed) {
 			return events.Message{}, "", err
 		}
-		m, err := rec.message(r.control.run, &e)
 		if err == nil && e.replaces > 0 {
 			counts, failed := r.control.counts(ctx, r.payloads, &e, &m)
 			if failed != nil {

@@ -190,18 +190,22 @@ func (b *Bus) endNow(ctx context.Context, topic string) (int64, error) {
 
 // lastOffset is endNow without a time limit, and without an end by Close.
 func (b *Bus) lastOffset(ctx context.Context, topic string) (int64, error) {
-	answer, err := b.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
-		Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(0)}},
-	})
+	found, err := b.offsets(ctx, topic, kafka.LastOffsetOf(0))
+	return found.LastOffset, err
+}
+
+// offsets returns the first or the last offset of a partition.
+func (b *Bus) offsets(ctx context.Context, topic string, wanted kafka.OffsetRequest) (kafka.PartitionOffsets, error) {
+	answer, err := b.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {wanted}}})
 	if err != nil {
-		return 0, fmt.Errorf("topic %s: %w", topic, err)
+		return kafka.PartitionOffsets{}, fmt.Errorf("topic %s: %w", topic, err)
 	}
 	found := answer.Topics[topic]
 	if len(found) == 0 {
-		return 0, fmt.Errorf("topic %s: %w", topic, kafka.UnknownTopicOrPartition)
+		return kafka.PartitionOffsets{}, fmt.Errorf("topic %s: %w", topic, kafka.UnknownTopicOrPartition)
 	}
 	if err := found[0].Error; err != nil {
-		return 0, fmt.Errorf("topic %s: %w", topic, err)
+		return kafka.PartitionOffsets{}, fmt.Errorf("topic %s: %w", topic, err)
 	}
-	return found[0].LastOffset, nil
+	return found[0], nil
 }
