@@ -177,7 +177,7 @@ func TestFlagsAndKeysAreTheSame(t *testing.T) {
 		if !slices.Contains([]string{"", settings.ChangeResume, settings.ChangeNever}, f.Change) {
 			t.Errorf("%s: change is %q", f.Key, f.Change)
 		}
-		if !slices.Contains([]string{"", settings.ScopeMachine, settings.ScopePath}, f.Scope) {
+		if !slices.Contains([]string{"", settings.ScopeMachine, settings.ScopePath, settings.ScopeRun}, f.Scope) {
 			t.Errorf("%s: scope is %q", f.Key, f.Scope)
 		}
 	}
