@@ -40,8 +40,10 @@ func (s *suite) outage(t *testing.T) {
 	publish(ctx, t, bus, list[:half]...)
 	end := eventstest.Encode(events.New(run, "end", "a", eventstest.At, &events.RunFinished{Attempt: 1, Steps: 3, Reason: events.RunCompleted}))
 
-	idle := consume(ctx, t, bus, events.ConsumeConfig{Run: run, Name: "idle", Types: []events.Type{end.Type}})
-	busy := consume(ctx, t, bus, events.ConsumeConfig{Run: run, Name: "busy", AckWait: 2 * time.Second})
+	// A delivery that is lost with a connection comes again after AckWait.
+	const ackWait = 2 * time.Second
+	idle := consume(ctx, t, bus, events.ConsumeConfig{Run: run, Name: "idle", Types: []events.Type{end.Type}, AckWait: ackWait})
+	busy := consume(ctx, t, bus, events.ConsumeConfig{Run: run, Name: "busy", AckWait: ackWait})
 	held := fetch(ctx, t, busy, 1)[0]
 	reader := read(ctx, t, bus, events.ReadConfig{Run: run, Types: []events.Type{list[0].Type}})
 	owner := lease(ctx, t, bus, events.LeaseConfig{Run: run, TTL: aliveTTL})

@@ -141,6 +141,47 @@ func TestResetWhilePublishing(t *testing.T) {
 	}
 }
 
+// A delivery that is lost with the connection comes again after AckWait.
+func TestDeliveryLostWithTheConnection(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	address, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := server.Connect(t, natsbus.Config{})
+	r := startRelay(t, address.Host)
+	address.Host = r.Addr().String()
+	bus := connectTo(t, natsbus.Config{URL: address.String()})
+	ctx := bounded(t)
+	m := posed(1)[0]
+	consumer, err := bus.Consume(ctx, events.ConsumeConfig{Run: m.Run, Name: "worker", Types: []events.Type{m.Type}, AckWait: time.Second, MaxInFlight: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan events.Delivery, 1)
+	r.hold(answers)
+	go func() {
+		defer close(got)
+		if list, err := consumer.Fetch(ctx, 1, 0); err == nil {
+			got <- list[0]
+		}
+	}()
+	if err := direct.Publish(ctx, m); err != nil {
+		t.Fatal(err)
+	}
+	for lag := (events.Lag{}); lag.InFlight != 1; { // the server has sent the delivery
+		if lag, err = direct.Lag(ctx, m.Run, "worker"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	r.reset()
+	if d := <-got; d == nil || d.Message().ID != m.ID || d.Number() < 2 {
+		t.Errorf("after the connection was lost the consumer got %+v, want the event again", d)
+	}
+}
+
 // A reader has one consumer on the server, however many requests it has made for
 // one. A server refuses to make more than 1000 for a stream.
 func TestReaderHasOneConsumer(t *testing.T) {
