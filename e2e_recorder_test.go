@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,5 +76,64 @@ func TestRecorderOfAnotherRun(t *testing.T) {
 	sentence := refused(t, t.TempDir(), append(flags, "--answers", "3")...)
 	if !strings.Contains(sentence, "another run with the name r, which differs in --answers (2 there, 3 here)") {
 		t.Errorf("refused with %q", sentence)
+	}
+}
+
+// A run does not go on with other problems than it started with, whichever of its
+// two files changed. A file of other bytes with the same problems is no change.
+func TestProblemsChangedBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	server := startNATS(t)
+	dir := t.TempDir()
+	flags := append([]string{"stage", "recorder", "--run", "r", "--lease-ttl", "1s"}, server.flags(t, operator)...)
+	flags = append(flags, train()[2:]...)
+	texts := map[string]string{}
+	for _, set := range []string{"problems", "heldout"} {
+		text, err := os.ReadFile(filepath.Join("testdata", set+".jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, set+".jsonl")
+		texts[file] = string(text)
+		flags = append(flags, "--"+set, file)
+	}
+	write := func(edit func(string) string) {
+		for file, text := range texts {
+			if err := os.WriteFile(file, []byte(edit(text)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	reader, err := server.join(t).Read(t.Context(), events.ReadConfig{Run: "r", Types: []events.Type{events.TypeRunStarted, events.TypeProblemPosed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func(until events.Type) {
+		t.Helper()
+		p := start(t, dir, flags...)
+		for m := (events.Message{}); m.Type != until; {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			if m, _, err = reader.Next(ctx); err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+		}
+		if err := p.command.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-p.ended
+	}
+	write(func(text string) string { return text })
+	begin(events.TypeProblemPosed) // the log has the first run.started
+	write(func(text string) string { return strings.ReplaceAll(text, "\n", "\n\n") })
+	begin(events.TypeRunStarted)
+	for file, text := range texts {
+		write(func(text string) string { return text })
+		if err := os.WriteFile(file, []byte(strings.Replace(text, "\"question\": \"", "\"question\": \"Now: ", 1)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if sentence := refused(t, dir, flags...); !strings.Contains(sentence, file+": its problems are not those that the run started with") {
+			t.Errorf("refused with %q", sentence)
+		}
 	}
 }

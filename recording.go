@@ -34,6 +34,7 @@ type recording struct {
 	budget     time.Duration    // of the attempt; 0 for none
 	attempt    int              // from 1
 	config     string           // of the attempt
+	content    contents         // of the problem files
 	training   []events.Problem // until they are checked
 	completed  bool             // by an earlier attempt
 
@@ -107,6 +108,7 @@ func (r *recording) begin(ctx context.Context, g *services.Group, config string)
 		Attempt: r.attempt, Steps: r.settings.steps(r.problems), Build: build(), Config: config,
 		ProblemSet: r.settings.Data.Problems, Problems: r.problems,
 		Code: r.start[events.RoleCode], Test: r.start[events.RoleTest], Models: r.settings.models(),
+		ProblemsSHA256: r.content.problems, HeldoutSHA256: r.content.heldout,
 	})
 }
 
@@ -227,11 +229,34 @@ func (r *recording) catchUp(ctx context.Context) error {
 	return nil
 }
 
+// contents are the SHA-256 of the problems in the files of a run.
+type contents struct{ problems, heldout string }
+
+// check fails if a file holds other problems than at the last start of the run. A
+// fork may have started with other files than the run of which it has the events.
+func (c *contents) check(started *events.RunStarted, now *problems.Flags) error {
+	was, err := startedSettings(started.Config)
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct{ then, now, wasIn, in, name string }{
+		{started.ProblemsSHA256, c.problems, was.Data.Problems, now.Problems, "problem set"},
+		{started.HeldoutSHA256, c.heldout, was.Data.Heldout, now.Heldout, "held-out set"},
+	} {
+		if f.then != "" && f.then != f.now && f.wasIn == f.in {
+			return fmt.Errorf("%s %s: its problems are not those that the run started with (their SHA-256 was %s, it is %s): restore the file, or start a new run",
+				f.name, f.in, f.then, f.now)
+		}
+	}
+	return nil
+}
+
 // countAttempts reads the earlier attempts at the run from the log. It fails when
-// the run no longer has the checkpoints that it started from, because training
-// would then continue another run.
+// the run no longer has the checkpoints and the problems that it started from,
+// because training would then continue another run.
 func (r *recording) countAttempts(ctx context.Context) error {
 	r.attempt = 1
+	var last *events.RunStarted
 	for record, err := range r.log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypeRunStarted, events.TypeRunFinished}}) {
 		if err != nil {
 			return err
@@ -258,8 +283,12 @@ func (r *recording) countAttempts(ctx context.Context) error {
 					rundir.Start(r.dir, role), was)
 			}
 		}
+		last = started
 	}
-	return nil
+	if last == nil {
+		return nil
+	}
+	return r.content.check(last, &r.settings.Data)
 }
 
 // loadProblems returns the training problems, and the evaluation of the held-out
@@ -271,6 +300,9 @@ func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curricu
 	}
 	set, _, err := problems.ReadAll(ctx, r.settings.Data.Problems, options)
 	if err != nil {
+		return nil, nil, err
+	}
+	if r.content.problems, err = problems.SHA256(set); err != nil {
 		return nil, nil, err
 	}
 	training := make([]events.Problem, len(set))
@@ -285,6 +317,9 @@ func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curricu
 	}
 	heldout, _, err := problems.ReadAll(ctx, r.settings.Data.Heldout, options)
 	if err != nil {
+		return nil, nil, err
+	}
+	if r.content.heldout, err = problems.SHA256(heldout); err != nil {
 		return nil, nil, err
 	}
 	if n := r.settings.Evaluation.EvalProblems; n > 0 && n < len(heldout) {

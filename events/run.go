@@ -47,6 +47,9 @@ type RunStarted struct {
 	Test       Checkpoint `msgpack:"test"`             // version 0 of the Test LLM; empty without a model of its own
 	Origin     *Origin    `msgpack:"origin,omitempty"` // the run whose first events this one shares; only in the event after those
 	Models     Models     `msgpack:"models,omitempty"` // "code": a Code LLM only; "shared": one model in both roles; left out: a Code LLM and a Test LLM
+
+	ProblemsSHA256 string `msgpack:"problems_sha256,omitempty"` // of the content of the problem set, hex; left out: not measured
+	HeldoutSHA256  string `msgpack:"heldout_sha256,omitempty"`  // of the content of the held-out problems, hex; left out: none, or not measured
 }
 
 // Origin names the first events of a run that a fork shares. In the fork, their
@@ -89,6 +92,11 @@ func (r *RunStarted) Validate() error {
 	if r.Origin != nil {
 		if err := r.Origin.validate(); err != nil {
 			return err
+		}
+	}
+	for field, sum := range map[string]string{"problems_sha256": r.ProblemsSHA256, "heldout_sha256": r.HeldoutSHA256} {
+		if sum != "" && !isHex(sum, 64) {
+			return invalid(field, "want 64 hex digits, have %q", clip(sum))
 		}
 	}
 	return checkText("config", r.Config)
