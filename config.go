@@ -260,6 +260,9 @@ func (s *RunSettings) validate(source func(key string) string) error {
 			return fmt.Errorf("--%s times --%s is %d suites of a group, over the limit of %d; lower one of them", group.answers, group.suites, group.n, events.MaxItems)
 		}
 	}
+	if !s.trains() {
+		return nil // there are no trainers
+	}
 	for _, role := range s.models().Roles() {
 		hyper := s.hyperparameters(role, s.Curriculum.ProblemsPerStep)
 		if err := hyper.Validate(); err != nil {

@@ -52,7 +52,7 @@ func (r *runner) openSharedEngines(ctx context.Context) error {
 	for i, role := range roles {
 		var uses []modelUse // the first child starts while the whole memory is free
 		for _, each := range roles[i:] {
-			uses = append(uses, modelUse{role: each, samples: true, trains: true})
+			uses = append(uses, modelUse{role: each, samples: true, trains: r.settings.trains()})
 		}
 		e, err := r.openEngine(ctx, role, uses...)
 		if err != nil {

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -24,13 +26,15 @@ import (
 	"codea1/events/settings"
 )
 
-// EvalCommand is `codea1 eval`: the figures of answers to the problems of a benchmark.
+// EvalCommand is `codea1 eval`: the figures of a model's answers, or of given ones, to
+// the problems of a benchmark.
 type EvalCommand struct {
-	Benchmarks  []string `arg:"" name:"benchmark" help:"Release file of HumanEval+ or MBPP+ (.jsonl, .jsonl.gz), as https://github.com/evalplus/humanevalplus_release and https://github.com/evalplus/mbppplus_release publish them." type:"existingfile"`
-	SamplesFile string   `help:"Samples in EvalPlus's format: a JSON line each with task_id and solution or completion, any number per task." required:"" type:"existingfile" placeholder:"FILE"`
-	Out         string   `help:"File to add a JSON line per problem to. Problems that it already has with the same samples are not graded again, so a stopped grading can be continued." placeholder:"FILE"`
+	Names       []string `arg:"" optional:"" name:"checkpoint|benchmark" help:"The checkpoint to sample from (not with --samples-file), then benchmarks. A checkpoint is a checkpoint directory, a run (its newest version; --at for another), or builtin: the embedded model. A benchmark is a release file of HumanEval+ or MBPP+ (.jsonl, .jsonl.gz; https://github.com/evalplus/humanevalplus_release, https://github.com/evalplus/mbppplus_release), a problem set of ours (.jsonl, .jsonl.gz, .parquet), or builtin:heldout."`
+	SamplesFile string   `help:"Grade these samples and sample none: a JSON line each with task_id and solution or completion, any number per task, as EvalPlus writes them." type:"existingfile" placeholder:"FILE" xor:"from"`
+	Out         string   `help:"With --samples-file: file to add a JSON line per problem to. Problems that it already has with the same samples are not graded again, so a stopped grading can be continued." placeholder:"FILE"`
 	JSON        bool     `name:"json" help:"Print a JSON object per suite of tests instead of a table."`
-	sandbox.Flags
+	SampleFlags
+	EvalSettings
 }
 
 // evalMemoryMiB is EvalPlus's limit. Some ground truths need more than a training
@@ -48,10 +52,21 @@ func (*EvalCommand) BeforeReset(ctx *kong.Context) error {
 	return nil
 }
 
-// Run grades the samples and prints the figures.
-func (c *EvalCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
+// Run samples and grades answers, or grades given ones, and prints the figures.
+func (c *EvalCommand) Run(ctx context.Context, flags *kong.Context, out io.Writer, logger *slog.Logger) error {
+	if c.SamplesFile == "" {
+		return c.sample(ctx, flags, out, logger)
+	}
+	return c.gradeFile(ctx, out, logger)
+}
+
+// gradeFile grades the samples of a file.
+func (c *EvalCommand) gradeFile(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
+	if len(c.Names) == 0 {
+		return errors.New("--samples-file: name the benchmark")
+	}
 	var tasks []*evalplus.Task
-	for _, path := range c.Benchmarks {
+	for _, path := range c.Names {
 		more, err := evalplus.ReadFile(path)
 		if err != nil {
 			return err
@@ -88,20 +103,17 @@ func (c *EvalCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logge
 	if err := c.grade(ctx, tasks, samples, open, results, sink, logger); err != nil {
 		return err
 	}
-	return c.print(out, results, len(tasks))
+	return c.print(out, map[string]graded{"": {results, evaluation.Suites}}, len(tasks))
 }
 
 // grade adds the results of samples to results and sink.
 func (c *EvalCommand) grade(ctx context.Context, tasks []*evalplus.Task, samples map[string][]string, open int, results evaluation.Results, sink io.Writer, logger *slog.Logger) (err error) {
-	pool, err := sandboxfusion.Open(ctx, &c.Flags, logger)
+	pool, err := sandboxfusion.Open(ctx, &c.Sandbox, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	bar := progressbar.NewOptions(open,
-		progressbar.OptionSetVisibility(term.IsTerminal(int(os.Stderr.Fd()))),
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription("grading"),
-		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	bar := newBar(open, "grading")
 	failed, first := 0, ""
 	err = evalplus.Grade(ctx, execution.New(pool), pool.Config().Workers, tasks, samples, func(t *evalplus.Task, grades []*grading.Grade) error {
 		r := evaluation.Result{ID: t.ID}
@@ -112,9 +124,7 @@ func (c *EvalCommand) grade(ctx context.Context, tasks []*evalplus.Task, samples
 				}
 				return bar.Add(len(grades))
 			}
-			a := evaluation.Answer{Code: g.Code, Behaviour: evalplus.Behaviour(g.Loads, g.Verdicts), Reason: g.FirstReason()}
-			a.Base, a.Plus = t.Passed(g.Loads, g.Verdicts)
-			r.Answers = append(r.Answers, a)
+			r.Answers = append(r.Answers, evalAnswer(g, t.BaseTests(), t.Tests()))
 		}
 		results[t.ID] = r
 		line, err := json.Marshal(r)
@@ -133,22 +143,47 @@ func (c *EvalCommand) grade(ctx context.Context, tasks []*evalplus.Task, samples
 	return err
 }
 
-// print prints the figures of both suites of tests.
-func (c *EvalCommand) print(out io.Writer, results evaluation.Results, tasks int) error {
-	var sums []evaluation.Summary
-	for _, s := range evaluation.Suites {
-		sums = append(sums, evaluation.Summarize(results.Sorted(), s))
-	}
-	if c.JSON {
-		for _, s := range sums {
-			if err := json.NewEncoder(out).Encode(s); err != nil {
-				return err
-			}
+// newBar returns a progress bar on standard error.
+func newBar(most int, what string) *progressbar.ProgressBar {
+	return progressbar.NewOptions(most,
+		progressbar.OptionSetVisibility(term.IsTerminal(int(os.Stderr.Fd()))),
+		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(what),
+		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+}
+
+// evalAnswer returns the result of an answer. The first tests are the base tests.
+func evalAnswer(g *grading.Grade, base, tests int) evaluation.Answer {
+	a := evaluation.Answer{Code: g.Code, Behaviour: evalplus.Behaviour(g.Loads, g.Verdicts), Reason: g.FirstReason()}
+	a.Base, a.Plus = evalplus.Passed(g.Loads, g.Verdicts, base, tests)
+	return a
+}
+
+// graded are the results of a benchmark and its suites of tests.
+type graded struct {
+	evaluation.Results
+	suites []evaluation.Suite
+}
+
+// print prints the figures by benchmark.
+func (c *EvalCommand) print(out io.Writer, benchmarks map[string]graded, tasks int) error {
+	for _, name := range slices.Sorted(maps.Keys(benchmarks)) {
+		var sums []evaluation.Summary
+		for _, s := range benchmarks[name].suites {
+			sum := evaluation.Summarize(benchmarks[name].Sorted(), s)
+			sum.Benchmark = name
+			sums = append(sums, sum)
 		}
-		return nil
+		tasks -= len(benchmarks[name].Results)
+		print := evaluation.PrintSummaries
+		if c.JSON {
+			print = evaluation.EncodeSummaries
+		}
+		if err := print(out, sums); err != nil {
+			return err
+		}
 	}
-	if len(results) < tasks {
-		fmt.Fprintf(out, "%d of %d problems have no samples and do not count\n", tasks-len(results), tasks)
+	if tasks > 0 && !c.JSON {
+		fmt.Fprintf(out, "%d problems have no samples and do not count\n", tasks)
 	}
-	return evaluation.PrintSummaries(out, sums)
+	return nil
 }

@@ -38,10 +38,13 @@ func (s *RunSettings) modelUses(run string) []modelUse {
 				dir = start
 			}
 		}
-		uses = append(uses, modelUse{role: role, dir: dir, samples: true, trains: true})
+		uses = append(uses, modelUse{role: role, dir: dir, samples: true, trains: s.trains()})
 	}
 	return uses
 }
+
+// trains reports whether the run has steps.
+func (s *RunSettings) trains() bool { return s.steps(s.Curriculum.ProblemsPerStep) > 0 }
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
@@ -97,7 +100,7 @@ func (s *RunSettings) sayTorch(say func(role events.Role, demand string)) error 
 		if !exists(filepath.Join(s.model(role), "config.json")) {
 			continue
 		}
-		demand, err := torch.ReadDemand(s.model(role), s.torchWork(modelUse{role: role, samples: true, trains: true}))
+		demand, err := torch.ReadDemand(s.model(role), s.torchWork(modelUse{role: role, samples: true, trains: s.trains()}))
 		if err != nil {
 			return fmt.Errorf("--%s-model: %w", role, err)
 		}

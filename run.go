@@ -185,13 +185,15 @@ func (t *trainingRun) startViews(g *services.Group, progress io.Writer) {
 	g.Go(dashboard.NewBar(t.views, progress, isTerminal(progress)).Run)
 }
 
-// startWorkers starts every stage of the run but the recorder and the dashboard.
+// startWorkers starts every stage of the run but the recorder and the dashboard. A run
+// without steps has no trainers.
 func (t *trainingRun) startWorkers(ctx context.Context, g *services.Group) error {
 	if t.server != nil {
 		g.Go(t.server.Wait)
 	}
 	for _, s := range t.settings.models().Stages() {
-		if start := stages[s.Name].start; start != nil {
+		idle := !t.settings.trains() && s.Role != "" && s.Kind == events.Projection
+		if start := stages[s.Name].start; start != nil && !idle {
 			if err := start(ctx, t.runner, g); err != nil {
 				return err
 			}

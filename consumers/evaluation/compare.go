@@ -83,8 +83,8 @@ func logFactorial(n int) float64 {
 
 // CompareCommand is `codea1 compare`.
 type CompareCommand struct {
-	First  string `arg:"" help:"Results file of codea1 eval." type:"existingfile"`
-	Second string `arg:"" help:"Results file of the same benchmark." type:"existingfile"`
+	First  string `arg:"" help:"Result of codea1 eval: the results file, or the run directory." type:"path"`
+	Second string `arg:"" help:"Another result of the same benchmark." type:"path"`
 	JSON   bool   `name:"json" help:"Print a JSON object per suite of tests."`
 }
 

@@ -10,10 +10,12 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 
 	"codea1/events/files"
+	"codea1/events/rundir"
 )
 
 // Result is the result of one problem of a benchmark: a line of a results file.
@@ -85,14 +87,15 @@ func (r *Result) Solved(s Suite) bool { return 2*r.correct(s) > len(r.Answers) }
 // Summary has the figures of results for one suite of tests. Its shares are within
 // [0, 1].
 type Summary struct {
-	Suite    string      `json:"tests"`
-	Problems int         `json:"problems"`
-	Answers  int         `json:"answers"` // of the problem with the fewest
-	Avg      float64     `json:"avg"`     // mean over problems of the share of correct answers
-	Low      float64     `json:"avg_low"` // 95% interval of Avg over problems
-	High     float64     `json:"avg_high"`
-	PassAt   []PassValue `json:"pass"`
-	Majority float64     `json:"majority"` // share of problems with a correct majority answer
+	Benchmark string      `json:"benchmark,omitempty"` // empty if it has no name
+	Suite     string      `json:"tests"`
+	Problems  int         `json:"problems"`
+	Answers   int         `json:"answers"` // of the problem with the fewest
+	Avg       float64     `json:"avg"`     // mean over problems of the share of correct answers
+	Low       float64     `json:"avg_low"` // 95% interval of Avg over problems
+	High      float64     `json:"avg_high"`
+	PassAt    []PassValue `json:"pass"`
+	Majority  float64     `json:"majority"` // share of problems with a correct majority answer
 }
 
 // PassValue is pass@k.
@@ -101,7 +104,8 @@ type PassValue struct {
 	Value float64 `json:"value"`
 }
 
-// passAt are the k of pass@k, where every problem has as many answers.
+// passAt are the k of pass@k, where every problem has as many answers. Another one is
+// the number of answers itself.
 var passAt = []int{1, 8, 32}
 
 // Summarize returns the figures of results. Each has an answer.
@@ -120,10 +124,7 @@ func Summarize(results []Result, s Suite) Summary {
 	if sum.Low, sum.High = Interval(shares); math.IsNaN(sum.Low) { // one problem has no spread
 		sum.Low, sum.High = sum.Avg, sum.Avg
 	}
-	for _, k := range passAt {
-		if k > sum.Answers {
-			break
-		}
+	for _, k := range append(slices.DeleteFunc(slices.Clone(passAt), func(k int) bool { return k >= sum.Answers }), sum.Answers) {
 		values := make([]float64, len(results))
 		for i := range results {
 			values[i] = PassAtK(len(results[i].Answers), results[i].correct(s), k)
@@ -141,9 +142,22 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// PrintSummaries prints the figures of both suites as a table.
+// EncodeSummaries prints the figures as a JSON object per suite.
+func EncodeSummaries(out io.Writer, sums []Summary) error {
+	for _, s := range sums {
+		if err := json.NewEncoder(out).Encode(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PrintSummaries prints the figures of the suites of one benchmark as a table.
 func PrintSummaries(out io.Writer, sums []Summary) error {
 	var b strings.Builder
+	if name := sums[0].Benchmark; name != "" {
+		fmt.Fprintln(&b, name)
+	}
 	header := fmt.Sprintf("%-10s %8s %7s  %-22s", "TESTS", "PROBLEMS", "ANSWERS", "AVG (95% INTERVAL)")
 	for _, p := range sums[0].PassAt {
 		header += fmt.Sprintf("  %7s", fmt.Sprintf("PASS@%d", p.K))
@@ -160,8 +174,12 @@ func PrintSummaries(out io.Writer, sums []Summary) error {
 	return err
 }
 
-// ReadResults reads a results file. The error names the line.
+// ReadResults reads a results file, or that of a run directory. The error names the
+// line.
 func ReadResults(path string) ([]Result, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = rundir.Results(path)
+	}
 	text, err := files.Open(path)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,9 @@
 //	checkpoints/ROLE/vNNNNNN Hugging Face directories, one per policy version; start is version 0
 //	outbox/NAME/             output events of a stage before they are published; NAME-N with replicas
 //	report.html              the results, with charts
+//	benchmark.jsonl          of an evaluation (codea1 eval): its problems
+//	results.jsonl            likewise: a line per problem with the results of its answers
+//	samples.jsonl            likewise: its answers in EvalPlus's format
 package rundir
 
 import (
@@ -33,6 +36,15 @@ func NATS(run string) string { return filepath.Join(run, "nats") }
 
 // Report returns the path of the report.
 func Report(run string) string { return filepath.Join(run, "report.html") }
+
+// Benchmark returns the path of the problems of an evaluation.
+func Benchmark(run string) string { return filepath.Join(run, "benchmark.jsonl") }
+
+// Results returns the path of the results of an evaluation.
+func Results(run string) string { return filepath.Join(run, "results.jsonl") }
+
+// Samples returns the path of the answers of an evaluation.
+func Samples(run string) string { return filepath.Join(run, "samples.jsonl") }
 
 // Checkpoints returns the directory of a role's checkpoints.
 func Checkpoints(run string, role events.Role) string {

@@ -2,6 +2,7 @@ package curriculum
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -242,5 +243,19 @@ func TestSubsetIsPickedBySeed(t *testing.T) {
 	}
 	if len(seen) != 10 {
 		t.Errorf("%d different problems, want 10", len(seen))
+	}
+}
+
+// A run without steps poses the held-out problems once, and no training problem.
+func TestNoStepsOnlyEvaluates(t *testing.T) {
+	c := config(0, 2, 0)
+	c.Epochs = 0
+	cur := mustNew(t, c, 4, evaluation(1))
+	if got := strings.Join(ids(cur.Due()), " "); got != "e-step000000-0000" || cur.Finished() {
+		t.Fatalf("due %s, finished %v", got, cur.Finished())
+	}
+	cur.ObserveEnded("e-step000000-0000")
+	if due := cur.Due(); len(due) != 0 || !cur.Finished() {
+		t.Errorf("due %v, finished %v", ids(due), cur.Finished())
 	}
 }

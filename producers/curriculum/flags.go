@@ -12,7 +12,7 @@ type Flags struct {
 	Seed uint64 `yaml:"seed" help:"Root of every random choice: the same seed gives the same run." default:"1" group:"Schedule"`
 
 	ProblemsPerStep int `yaml:"problems-per-step" help:"Problems of one step." default:"256" min:"1" max:"10000" group:"Schedule" change:"never"`
-	Epochs          int `yaml:"epochs" help:"Passes over the training problems." default:"3" min:"1" max:"1000000" group:"Schedule" change:"resume" scope:"run"`
+	Epochs          int `yaml:"epochs" help:"Passes over the training problems; 0 without steps: no training, only the held-out problems." default:"3" min:"0" max:"1000000" group:"Schedule" change:"resume" scope:"run"`
 	Steps           int `yaml:"steps" help:"Training steps; 0 for as many as the epochs take." default:"0" min:"0" max:"10000000" group:"Schedule" change:"resume" scope:"run"`
 	TrainProblems   int `yaml:"train-problems" help:"Training problems to use, chosen by the seed; 0 for all." default:"0" min:"0" max:"1073741824" group:"Schedule"`
 	MaxStaleness    int `yaml:"max-staleness" help:"Policy versions that sampling may run ahead of training; 0 is the paper's synchronous schedule." default:"0" min:"0" max:"64" group:"Schedule"`

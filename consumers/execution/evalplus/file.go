@@ -34,6 +34,9 @@ func (t *Task) Solution() string { return t.Prompt + t.Canonical }
 // BaseTests returns the number of base inputs. They come first.
 func (t *Task) BaseTests() int { return len(t.base) }
 
+// Tests returns the number of all inputs.
+func (t *Task) Tests() int { return len(t.base) + len(t.plus) }
+
 // inputs returns the arguments of all calls, base first.
 func (t *Task) inputs() []literal.Tuple {
 	return append(t.base[:len(t.base):len(t.base)], t.plus...)

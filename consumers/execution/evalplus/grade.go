@@ -55,6 +55,12 @@ func Grade(ctx context.Context, x *execution.Executor, workers int, tasks []*Tas
 // Passed reports whether an answer passes the base tests, and whether it also passes
 // the plus tests.
 func (t *Task) Passed(loads bool, verdicts []events.GoldenVerdict) (base, plus bool) {
+	return Passed(loads, verdicts, len(t.base), t.Tests())
+}
+
+// Passed reports whether an answer passes the first of its tests, and whether it passes
+// all of them.
+func Passed(loads bool, verdicts []events.GoldenVerdict, base, tests int) (passedBase, passedAll bool) {
 	first := len(verdicts)
 	for i := range verdicts {
 		if verdicts[i].Verdict != events.VerdictPass {
@@ -62,8 +68,8 @@ func (t *Task) Passed(loads bool, verdicts []events.GoldenVerdict) (base, plus b
 			break
 		}
 	}
-	loads = loads && len(verdicts) == len(t.base)+len(t.plus)
-	return loads && first >= len(t.base), loads && first == len(verdicts)
+	loads = loads && len(verdicts) == tests
+	return loads && first >= base, loads && first == len(verdicts)
 }
 
 // Behaviour returns a text that two answers share if every test ended in the same way

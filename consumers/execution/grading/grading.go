@@ -76,7 +76,8 @@ func (g *Grade) Solved() bool {
 	return g.Failure == "" && len(g.Verdicts) > 0 && g.Passed == len(g.Verdicts)
 }
 
-func codeHash(code string) string {
+// CodeHash returns the hash of an answer's code in a grade.
+func CodeHash(code string) string {
 	sum := sha256.Sum256([]byte(code))
 	return hex.EncodeToString(sum[:])
 }
@@ -205,7 +206,7 @@ func (g *Grader) Run(ctx context.Context, feed func(each func(Answer) error) err
 		defer close(ordered)
 		defer func() { _ = working.Wait() }() // its work returns no errors
 		return feed(func(answer Answer) error {
-			grade := &Grade{ID: answer.ID, Answer: g.counts[answer.ID], Code: codeHash(answer.Code)}
+			grade := &Grade{ID: answer.ID, Answer: g.counts[answer.ID], Code: CodeHash(answer.Code)}
 			g.counts[answer.ID]++
 			if g.done[grade.key()] {
 				return nil

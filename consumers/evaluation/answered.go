@@ -1,0 +1,63 @@
+package evaluation
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"codea1/events"
+)
+
+// Answered is a problem of an evaluation with the programs that were run on its tests.
+type Answered struct {
+	Problem  *events.Problem
+	Codes    []string
+	Given    bool // the programs came with the problem
+	Executed *events.CodeExecuted
+}
+
+// Gathered are the executed groups of an evaluation, and the reasons for which others
+// left the pipeline. The zero value has seen no event.
+type Gathered struct {
+	Dropped []*events.GroupDropped
+
+	scored  int
+	sampled map[string]*events.CodeSampled // by group, until it is executed
+	groups  map[string]Answered            // by group
+}
+
+// GatherTypes are the types of the events that Add uses.
+var GatherTypes = []events.Type{events.TypeCodeSampled, events.TypeCodeExecuted, events.TypeEvalScored, events.TypeGroupDropped}
+
+// Add folds in an event, in the order of the log.
+func (g *Gathered) Add(e *events.Event) {
+	if g.sampled == nil {
+		g.sampled, g.groups = map[string]*events.CodeSampled{}, map[string]Answered{}
+	}
+	switch p := e.Payload.(type) {
+	case *events.CodeSampled:
+		if p.Posed.Plan.Purpose == events.PurposeEval {
+			g.sampled[e.Group] = p
+		}
+	case *events.CodeExecuted:
+		if s := g.sampled[e.Group]; s != nil {
+			g.groups[e.Group] = Answered{&s.Posed.Problem, s.Codes(), p.Given, p}
+			delete(g.sampled, e.Group)
+		}
+	case *events.EvalScored:
+		g.scored++
+	case *events.GroupDropped:
+		if p.Purpose == events.PurposeEval {
+			g.Dropped = append(g.Dropped, p)
+			delete(g.groups, e.Group)
+		}
+	}
+}
+
+// Ended returns the number of groups that were scored or dropped.
+func (g *Gathered) Ended() int { return g.scored + len(g.Dropped) }
+
+// Groups returns the executed groups in the order of their problems' IDs.
+func (g *Gathered) Groups() []Answered {
+	return slices.SortedFunc(maps.Values(g.groups), func(a, b Answered) int { return strings.Compare(a.Problem.ID, b.Problem.ID) })
+}

@@ -1,0 +1,406 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/sync/errgroup"
+
+	"codea1/consumers/evaluation"
+	"codea1/consumers/execution"
+	"codea1/consumers/execution/evalplus"
+	"codea1/consumers/execution/grading"
+	"codea1/consumers/execution/sandbox"
+	"codea1/consumers/execution/sandboxfusion"
+	"codea1/consumers/rewards"
+	"codea1/events"
+	"codea1/events/connect"
+	"codea1/events/rundir"
+	"codea1/events/settings"
+	"codea1/gpuworker"
+	"codea1/gpuworker/checkpoint"
+	"codea1/producers/problems"
+	"codea1/replay/eventlog"
+)
+
+// SampleFlags say how eval samples. An evaluation is a run without steps: its problems
+// are the held-out set, and the stages of a training sample, execute and score them.
+type SampleFlags struct {
+	Resume  string `help:"Continue an evaluation that was stopped, or print a finished one again, by the name or the directory of its run." placeholder:"RUN" xor:"from"`
+	Name    string `help:"Name of the run of the evaluation; eval- and the time by default." placeholder:"RUN"`
+	At      *int   `help:"Version of the run to evaluate: the number of its step; 0 for the version that it started from. Default: its newest one." placeholder:"VERSION"`
+	Preset  string `help:"Values of the settings of models and prompts: tiny, or paper for an instruction-tuned model with the torch engine. Those of a run that is evaluated take their place." default:"tiny"`
+	Samples int    `help:"Answers per problem." default:"32" min:"1" max:"1024"`
+	Greedy  bool   `help:"Take the most likely token each time, and one answer per problem."`
+}
+
+// EvalSettings are the settings of an evaluation that those of a run have, too. The
+// defaults of sampling are the paper's.
+type EvalSettings struct {
+	RunsDir     string                `yaml:"runs-dir" help:"Directory that holds the run directories." default:"runs" placeholder:"DIR"`
+	Temperature float64               `yaml:"temperature" help:"Sampling temperature." default:"0.7" above:"0" max:"100"`
+	TopP        float64               `yaml:"top-p" help:"Nucleus sampling: sample from the most likely tokens whose probabilities add up to this." default:"0.95" above:"0" max:"1"`
+	CodeTokens  int                   `yaml:"code-tokens" help:"Most tokens of an answer. Default: as in the run or the preset." min:"1" max:"1048576" default:"2048"`
+	Seed        uint64                `yaml:"seed" help:"Root of every random choice: the same seed gives the same answers." default:"1"`
+	Prompts     gpuworker.PromptFlags `embed:"" yaml:",inline"`
+	Engine      gpuworker.EngineFlags `embed:"" yaml:",inline" group:"Engine"`
+	Bus         connect.Flags         `embed:"" yaml:",inline" group:"Message bus"`
+	Sandbox     sandbox.Flags         `embed:"" yaml:",inline" group:"Sandbox"`
+}
+
+// ownDefaults are the settings that an evaluation takes from its flags, also where the
+// user does not give them.
+var ownDefaults = map[string]bool{"runs-dir": true, "temperature": true, "top-p": true, "seed": true, "memory-mib": true}
+
+// builtin is the name of the embedded model.
+const builtin = "builtin"
+
+// Validate checks the flags.
+func (c *EvalCommand) Validate(ctx *kong.Context) error {
+	given := func(flags ...string) string {
+		for _, flag := range flags {
+			if settings.OnCommandLine(ctx, flag) {
+				return "--" + flag
+			}
+		}
+		return ""
+	}
+	sampling := []string{"name", "at", "preset", "samples", "greedy", "temperature", "top-p", "code-tokens", "seed"}
+	switch wrong := given(sampling...); {
+	case c.At != nil && *c.At < 0:
+		return fmt.Errorf("--at %d: want 0 or more", *c.At)
+	case c.Resume != "" && (wrong != "" || len(c.Names) > 0):
+		return fmt.Errorf("--resume takes everything else from the run: leave out %s", cmp.Or(wrong, "the names"))
+	case c.SamplesFile != "" && wrong != "":
+		return fmt.Errorf("--samples-file samples nothing: leave out %s", wrong)
+	case c.SamplesFile == "" && c.Out != "":
+		return errors.New("--out is for --samples-file: an evaluation writes its results into its run directory")
+	case c.SamplesFile == "" && c.Resume == "" && len(c.Names) < 2:
+		return errors.New("name a checkpoint and a benchmark; or one of --samples-file and --resume")
+	case c.Greedy && given("samples", "top-p") != "":
+		return fmt.Errorf("--greedy takes one answer per problem: leave out %s", given("samples", "top-p"))
+	}
+	return settings.Check(&c.EvalSettings, givenBy(ctx))
+}
+
+// sample evaluates a checkpoint.
+func (c *EvalCommand) sample(ctx context.Context, flags *kong.Context, out io.Writer, logger *slog.Logger) error {
+	begun, err := c.begin(ctx, flags, logger)
+	if err != nil {
+		return err
+	}
+	gathered, err := gather(ctx, begun.dir)
+	if err != nil {
+		return err
+	}
+	rows, err := readBenchmark(begun.dir)
+	if err != nil {
+		return err
+	}
+	if gathered.Ended() < len(rows) {
+		train := &TrainCommand{Settings: *begun.Settings, begun: begun, Resume: begun.dir}
+		if err := train.Run(ctx, flags, io.Discard, logger); err != nil {
+			return fmt.Errorf("%w; codea1 eval --resume %s continues", err, begun.dir)
+		}
+		if gathered, err = gather(context.WithoutCancel(ctx), begun.dir); err != nil {
+			return err
+		}
+	}
+	if done := gathered.Ended(); done < len(rows) {
+		return fmt.Errorf("stopped after %d of %d problems; codea1 eval --resume %s continues: %w", done, len(rows), begun.dir, cmp.Or(ctx.Err(), context.Canceled))
+	}
+	return c.report(begun.dir, rows, gathered, flags.Stderr, out)
+}
+
+// begin returns the run to continue, or makes the directory of a new one.
+func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *slog.Logger) (*begunRun, error) {
+	given := func(f *settings.Field) bool {
+		_, _, given := settings.Given(flags, f.Key)
+		return given
+	}
+	if c.Resume != "" {
+		dir, err := rundir.Find(c.RunsDir, c.Resume)
+		if err != nil {
+			return nil, err
+		}
+		begun, err := openBegun(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(rundir.Benchmark(dir)); begun == nil || err != nil {
+			return nil, fmt.Errorf("%s is no evaluation: it has no %s", dir, filepath.Base(rundir.Benchmark(dir)))
+		}
+		now := *begun.Settings
+		settings.Copy(&now, &c.EvalSettings, given)
+		if err := unchanged(&begun.RunSettings, &now.RunSettings, givenBy(flags)); err != nil {
+			return nil, err
+		}
+		begun.Settings = &now
+		return begun, begun.repair(logger)
+	}
+	s, err := presetSettings(c.Preset)
+	if err != nil {
+		return nil, err
+	}
+	if s.Models.CodeModel, err = c.checkpoint(ctx, s, c.Names[0], events.RoleCode); err != nil {
+		return nil, err
+	}
+	settings.Copy(s, &c.EvalSettings, func(f *settings.Field) bool { return ownDefaults[f.Key] || given(f) })
+	s.Reward.Reward = rewards.NameGolden // without a Test LLM
+	s.Curriculum.Steps, s.Curriculum.Epochs, s.Curriculum.ProblemsPerStep, s.Curriculum.TrainProblems = 0, 0, 1, 0
+	s.Evaluation.EvalProblems, s.Evaluation.EvalAnswers = 0, c.Samples
+	s.Curriculum.Answers = c.Samples
+	if c.Greedy {
+		s.Evaluation.EvalAnswers, s.Curriculum.Answers, s.Sampling.TopK, s.Sampling.TopP = 1, 1, 1, 1
+	}
+	s.Dashboard.Off = true
+	if err := s.validate(givenBy(flags)); err != nil {
+		return nil, err
+	}
+	if s.Engine.Engine != gpuworker.EngineTorch {
+		if err := s.checkModels(s.modelUses(""), func(events.Role, string) {}); err != nil {
+			return nil, err
+		}
+	}
+	return c.create(ctx, s, logger)
+}
+
+// create makes the directory of a new evaluation. The benchmark is read first, so that a
+// mistake in it leaves nothing behind.
+func (c *EvalCommand) create(ctx context.Context, s *Settings, logger *slog.Logger) (*begunRun, error) {
+	text, err := c.benchmarks(ctx, logger)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	name := cmp.Or(c.Name, "eval-"+now.Format("20060102-150405"))
+	dir, err := filepath.Abs(filepath.Join(s.RunsDir, name))
+	if err != nil {
+		return nil, err
+	}
+	s.Data.Problems, s.Data.Heldout = rundir.Benchmark(dir), rundir.Benchmark(dir)
+	config, err := configText(s, &s.Bus)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = rundir.Create(s.RunsDir, name, config, now); err != nil {
+		return nil, err
+	}
+	if err := rundir.WriteFile(rundir.Benchmark(dir), text, rundir.FileMode); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &begunRun{Settings: s, dir: dir}, nil
+}
+
+// checkpoint returns the directory of a checkpoint that the user names. Of a run, it
+// also takes over the settings of the model and of its prompts.
+func (c *EvalCommand) checkpoint(ctx context.Context, s *Settings, name string, role events.Role) (string, error) {
+	if name == builtin {
+		return "", nil
+	}
+	run, err := rundir.Find(c.RunsDir, name)
+	switch {
+	case err == nil:
+	case exists(filepath.Join(name, "config.json")):
+		return filepath.Abs(name)
+	case c.Engine.Engine == gpuworker.EngineTorch:
+		return name, nil // on the hub
+	default:
+		return "", fmt.Errorf("checkpoint %s: it is neither %s, nor a run, nor a directory with config.json", name, builtin)
+	}
+	begun, err := openBegun(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	if begun == nil {
+		return "", fmt.Errorf("run %s: %w: %s", run, errNoSettings, fromBus)
+	}
+	s.Engine, s.Sampling.PromptFlags = begun.Engine, begun.Sampling.PromptFlags
+	s.Curriculum.CodeTokens, s.Curriculum.TestTokens, s.Curriculum.Tests = begun.Curriculum.CodeTokens, begun.Curriculum.TestTokens, begun.Curriculum.Tests
+	role = begun.models().Policy(role)
+	versions, err := checkpoint.Folder{Path: rundir.Checkpoints(run, role)}.Versions()
+	if err != nil {
+		return "", err
+	}
+	at := 0
+	switch {
+	case c.At != nil:
+		at = *c.At
+	case len(versions) > 0:
+		at = versions[len(versions)-1]
+	}
+	dir := rundir.Start(run, role)
+	if at > 0 {
+		dir = checkpoint.Folder{Path: rundir.Checkpoints(run, role)}.Dir(at)
+	}
+	if !exists(dir) {
+		return "", fmt.Errorf("run %s has no version %d of its %s model; it has 0 and %v", run, at, role, versions)
+	}
+	return dir, nil
+}
+
+// benchmarks returns the problems of the benchmarks, a JSON line each.
+func (c *EvalCommand) benchmarks(ctx context.Context, logger *slog.Logger) ([]byte, error) {
+	var text []byte
+	seen := map[string]string{}
+	for _, name := range c.Names[1:] {
+		rows, err := c.benchmark(ctx, name, logger)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			if other := seen[row.ID]; other != "" {
+				return nil, fmt.Errorf("problem %s is in %s and in %s: evaluate them one after the other", row.ID, other, name)
+			}
+			seen[row.ID] = name
+			line, err := json.Marshal(row)
+			if err != nil {
+				return nil, err
+			}
+			text = append(append(text, line...), '\n')
+		}
+	}
+	return text, nil
+}
+
+// benchmark returns the problems of a benchmark.
+func (c *EvalCommand) benchmark(ctx context.Context, name string, logger *slog.Logger) ([]*evalplus.Problem, error) {
+	source := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(name), ".gz"), ".jsonl")
+	tasks, err := evalplus.ReadFile(name)
+	if err == nil {
+		return c.releaseProblems(ctx, source, tasks, logger)
+	}
+	set, _, setErr := problems.ReadAll(ctx, name, problems.LoadOptions{})
+	switch {
+	case setErr == nil:
+	case errors.Is(setErr, problems.ErrUnknownSet) || !errors.Is(err, evalplus.ErrFormat):
+		return nil, setErr
+	default:
+		return nil, fmt.Errorf("benchmark %s is neither a release file of EvalPlus nor a problem set: %w; %w", name, err, setErr)
+	}
+	rows := make([]*evalplus.Problem, len(set))
+	for i, p := range set {
+		if len(p.Tests) == 0 {
+			return nil, fmt.Errorf("%s: problem %s has no tests", name, p.ID)
+		}
+		rows[i] = &evalplus.Problem{ID: p.ID, Source: source, Question: p.Question, EntryPoint: p.EntryPoint, Solution: p.Solution, Tests: p.Tests, Atol: p.Atol}
+	}
+	return rows, nil
+}
+
+// releaseProblems runs the ground truths of EvalPlus's tasks to make their tests.
+func (c *EvalCommand) releaseProblems(ctx context.Context, source string, tasks []*evalplus.Task, logger *slog.Logger) (rows []*evalplus.Problem, err error) {
+	pool, err := sandboxfusion.Open(ctx, &c.Sandbox, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	bar := newBar(len(tasks), "expected values of "+source)
+	rows = make([]*evalplus.Problem, len(tasks))
+	running, ctx := errgroup.WithContext(ctx)
+	running.SetLimit(pool.Config().Workers)
+	for i, task := range tasks {
+		running.Go(func() error {
+			p, err := task.Problem(ctx, execution.New(pool))
+			if err != nil {
+				return err
+			}
+			p.Source, rows[i] = source, p
+			return bar.Add(1)
+		})
+	}
+	return rows, errors.Join(running.Wait(), bar.Finish())
+}
+
+// readBenchmark returns the problems of an evaluation by their IDs.
+func readBenchmark(dir string) (map[string]*evalplus.Problem, error) {
+	rows := map[string]*evalplus.Problem{}
+	return rows, grading.ReadLines(rundir.Benchmark(dir), func(line []byte) error {
+		p := new(evalplus.Problem)
+		err := json.Unmarshal(line, p)
+		rows[p.ID] = p
+		return err
+	})
+}
+
+// gather reads the log of an evaluation.
+func gather(ctx context.Context, dir string) (*evaluation.Gathered, error) {
+	g := new(evaluation.Gathered)
+	log, err := eventlog.Open(rundir.Log(dir), eventlog.Options{ReadOnly: true})
+	if errors.Is(err, eventlog.ErrNoLog) {
+		return g, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = eventlog.Decoded(ctx, log, evaluation.GatherTypes, func(_ *eventlog.Record, e *events.Event) error {
+		g.Add(e)
+		return nil
+	})
+	return g, errors.Join(err, log.Close())
+}
+
+// report writes the results and the samples into the run directory, and prints the
+// figures.
+func (c *EvalCommand) report(dir string, rows map[string]*evalplus.Problem, gathered *evaluation.Gathered, progress, out io.Writer) error {
+	var resultLines, sampleLines strings.Builder
+	results, samples := json.NewEncoder(&resultLines), json.NewEncoder(&sampleLines)
+	bySource, masked := map[string]graded{}, 0
+	for _, group := range gathered.Groups() {
+		row := rows[group.Problem.ID]
+		if row == nil {
+			return fmt.Errorf("%s has no problem %s, which the log has", rundir.Benchmark(dir), group.Problem.ID)
+		}
+		tests := len(group.Problem.Golden)
+		r := evaluation.Result{ID: row.ID}
+		for i, code := range group.Codes {
+			answer := &group.Executed.Answers[i]
+			if err := samples.Encode(evalplus.Sample{TaskID: row.ID, Solution: code}); err != nil {
+				return err
+			}
+			if answer.Failure != "" {
+				masked++
+				continue
+			}
+			grade := &grading.Grade{Code: grading.CodeHash(code), Loads: answer.Loads, LoadError: answer.LoadError, Verdicts: answer.Golden}
+			r.Answers = append(r.Answers, evalAnswer(grade, cmp.Or(row.BaseTests, tests), tests))
+		}
+		if len(r.Answers) == 0 {
+			continue
+		}
+		if err := results.Encode(r); err != nil {
+			return err
+		}
+		if bySource[row.Source].Results == nil {
+			suites := evaluation.Suites
+			if row.BaseTests == 0 {
+				suites = []evaluation.Suite{{Name: "all", Passed: suites[1].Passed}}
+			}
+			bySource[row.Source] = graded{evaluation.Results{}, suites}
+		}
+		bySource[row.Source].Results[r.ID] = r
+	}
+	err := errors.Join(
+		rundir.WriteFile(rundir.Results(dir), []byte(resultLines.String()), rundir.FileMode),
+		rundir.WriteFile(rundir.Samples(dir), []byte(sampleLines.String()), rundir.FileMode))
+	if err != nil {
+		return err
+	}
+	if masked > 0 {
+		fmt.Fprintf(progress, "%d answers do not count: the sandbox failed on them\n", masked)
+	}
+	if dropped := gathered.Dropped; len(dropped) > 0 {
+		fmt.Fprintf(progress, "%d of %d problems do not count; first: %s: %s\n", len(dropped), len(rows), dropped[0].Reason, dropped[0].Detail)
+	}
+	return c.print(out, bySource, len(rows))
+}
