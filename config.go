@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"codea1/consumers/dashboard"
+	"codea1/consumers/dashboard/track"
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/rewards"
@@ -62,6 +63,7 @@ type Settings struct {
 	Budget    time.Duration   `yaml:"budget" help:"Time that this attempt at the run may take, with the evaluation at its end; 0 for no limit. Learning rates follow the planned steps all the same." default:"0s" min:"0s" change:"resume" group:"Process"`
 	Port      int             `yaml:"port" help:"Loopback port of the embedded NATS server; 0 for 4222, or any free one if that is taken." default:"0" min:"0" max:"65535" change:"resume" group:"Process"`
 	Dashboard dashboard.Flags `embed:"" yaml:",inline" group:"Process"`
+	Tracking  track.Flags     `embed:"" yaml:",inline" group:"Process"`
 }
 
 // presetFile begins the name of a preset's file. The name of the preset follows.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -27,7 +28,8 @@ func completedRun(t *testing.T) string {
 			t.Fatal(err)
 		}
 		sharedRun.dir = dir
-		sharedRun.table = must(t, dir, train("--steps", strconv.Itoa(sharedSteps), "--name", "r", "--sandboxes", "2", "--keep-checkpoints", "1")...)
+		sharedRun.table = must(t, dir, train("--steps", strconv.Itoa(sharedSteps), "--name", "r", "--sandboxes", "2", "--keep-checkpoints", "1",
+			"--track", "wandb,csv", "--wandb-python", filepath.Join(dir, "none"))...)
 	})
 	if sharedRun.table == "" {
 		t.Fatal("the training of the shared run failed")

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +25,7 @@ func TestTapCommand(t *testing.T) {
 	live := start(t, dir, "tap", "r", "--json")
 	whole := start(t, dir, "tap", "r", "--json", "--from", "start", "--type", "problem.posed,group.rewarded,policy.updated")
 	stopped := start(t, dir, "tap", "r", "--text")
+	figures := start(t, dir, "track", "r", "--to", "csv")
 	running := func() {
 		select {
 		case <-p.ended:
@@ -41,7 +44,7 @@ func TestTapCommand(t *testing.T) {
 	eventually(t, "the training goes on while a tap is stopped", func() bool { return trained(live) >= before+6 && trained(whole) >= before+6 })
 	p.interrupt(t)
 	stopped.signal(t, syscall.SIGCONT)
-	for _, tap := range []*process{live, whole, stopped} {
+	for _, tap := range []*process{live, whole, stopped, figures} {
 		if code := tap.wait(t); code != 0 {
 			t.Errorf("a tap ends with the training, with exit code %d", code)
 		}
@@ -56,6 +59,12 @@ func TestTapCommand(t *testing.T) {
 	seen := tappedIn(t, whole.stdout.String())
 	if len(seen) == 0 || len(seen) > len(logged) || !slices.Equal(seen, logged[:len(seen)]) {
 		t.Errorf("from the start: %d events, the log has %d", len(seen), len(logged))
+	}
+	csv := filepath.Join(dir, "runs", "r", "track", "r.csv")
+	followed, err := os.ReadFile(csv)
+	must(t, dir, "track", "r", "--to", "csv")
+	if read, readErr := os.ReadFile(csv); err != nil || readErr != nil || !bytes.HasPrefix(read, followed) || bytes.Count(followed, []byte("\n")) < 3 {
+		t.Errorf("%v, %v: figures of the run\n%s\nand of its log\n%s", err, readErr, followed, read)
 	}
 	// The live tap has the whole steps between its first and its last event.
 	count := map[tapped]int{}

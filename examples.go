@@ -18,6 +18,10 @@ codea1 tap first
 codea1 tap first --from start --type group.rewarded --type policy.updated
 codea1 tap first --json --where 'role == "code" && reward > 0.5'
 codea1 tap first --bus kafka://127.0.0.1:9092`,
+	"track": `
+codea1 track first --to tensorboard
+codea1 track first --to csv,mlflow --out figures
+codea1 track first --to wandb --wandb-python venv/bin/python`,
 	"doctor":             `codea1 doctor --engine torch`,
 	"config":             `codea1 config > codea1.yaml`,
 	"completion":         `codea1 completion bash >> ~/.bashrc`,

@@ -19,13 +19,14 @@ import (
 	"codea1/gpuworker/checkpoint"
 	"codea1/replay/eventlog"
 	"codea1/replay/fork"
+	"codea1/replay/tap"
 )
 
 // AfterApply sets the host of the commands that read a run. Kong calls it when the
 // flags are known.
 func (c *CLI) AfterApply() error { //nolint:unparam // kong expects the error
 	h := &host{newLogger(os.Stderr, max(c.logLevel("replay"), slog.LevelError))}
-	c.Replay.Host, c.Tap.Host = h, h
+	c.Replay.Host, c.Tap.Host, c.Track.Host = h, h, h
 	return nil
 }
 
@@ -96,6 +97,12 @@ func (h *host) Bus(dir string) (*connect.Flags, error) {
 		return nil, errors.Join(err, errNoSettings)
 	}
 	return &begun.Bus, nil
+}
+
+// Events implements track.Host. It reads as the command tap does.
+func (h *host) Events(ctx context.Context, run, runsDir string, bus *connect.Flags, types []events.Type, handle func(*events.Event) error, idle func()) error {
+	reader := tap.Command{Host: h, RunName: run, RunsDir: runsDir, From: "start", Type: types, Bus: *bus}
+	return reader.Events(ctx, h.logger, handle, idle)
 }
 
 // OpenBus implements fork.Host.

@@ -23,6 +23,7 @@ import (
 	"github.com/lmittmann/tint"
 	"golang.org/x/term"
 
+	"codea1/consumers/dashboard/track"
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution/grading"
 	"codea1/consumers/execution/sandbox"
@@ -61,6 +62,7 @@ type CLI struct {
 	Mistakes   command.Mistakes          `cmd:"" help:"Read the Mistake Book of a run."`
 	Replay     command.Command           `cmd:"" help:"Query, check and score again the event log of a run."`
 	Tap        tap.Command               `cmd:"" help:"Follow the events of a run, or print those of a finished one."`
+	Track      track.Command             `cmd:"" help:"Write the figures of a run for TensorBoard, W&B, MLflow or as CSV, during the run or afterwards."`
 	TrainSFT   sft.Command               `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
 	Version    VersionCommand            `cmd:"" help:"Print the version."`
 	Completion CompletionCommand         `cmd:"" help:"Print what bash, zsh or fish needs to complete command lines."`
@@ -197,7 +199,7 @@ func configure(root *kong.Node, base *Settings) {
 			for _, n := range node.Children {
 				settings.Layer(n.Flags, &base.Sampling)
 			}
-		case "train", "stage", "deadletter", "doctor", "tap":
+		case "train", "stage", "deadletter", "doctor", "tap", "track":
 			_ = kong.Visit(node, func(v kong.Visitable, next kong.Next) error {
 				if n, ok := v.(*kong.Node); ok {
 					settings.Environment(n.Flags, envPrefix)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"codea1/consumers/dashboard"
+	"codea1/consumers/dashboard/track"
 	"codea1/events"
 	"codea1/events/connect"
 	"codea1/events/natsbus"
@@ -27,16 +28,17 @@ const stopTimeout = 30 * time.Second
 // trainingRun is a run with all its stages in this process.
 type trainingRun struct {
 	*recording
-	views  *dashboard.Follower
-	page   *dashboard.Server // nil without a live page
-	server *natsbus.Server   // nil with an external bus
+	views    *dashboard.Follower
+	page     *dashboard.Server // nil without a live page
+	tracking *track.Flags
+	server   *natsbus.Server // nil with an external bus
 }
 
 // openTraining opens the resources of a training. It begins with the addresses, so
 // that a wrong one costs no time and leaves no run directory behind. config is the
 // configuration of a new run.
 func openTraining(ctx context.Context, flags *TrainCommand, config string, logger *slog.Logger) (t *trainingRun, err error) {
-	t = &trainingRun{views: dashboard.NewFollower(), recording: newRecording(&runner{
+	t = &trainingRun{views: dashboard.NewFollower(), tracking: &flags.Tracking, recording: newRecording(&runner{
 		settings: &flags.RunSettings, instance: "0", alone: flags.Bus.URL == connect.Embedded,
 		leaseTTL: defaultLeaseTTL, metrics: newMetrics(), logger: logger,
 	})}
@@ -133,6 +135,7 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 		return err
 	}
 
+	awaitTracking := t.startTracking(views)
 	working, stopWorking := services.NewGroup(ctx)
 	defer func() { _ = stopWorking() }()
 	if err := t.startWorkers(ctx, working); err != nil && !services.Canceled(ctx, err) {
@@ -160,6 +163,7 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 	err = errors.Join(err, t.finish(closing, recording, reason), stopRecording())
 	if err == nil {
 		err = t.views.Wait(closing, func(s *dashboard.State) bool { return s.Finished != "" && s.Attempt == t.attempt })
+		awaitTracking(closing)
 	}
 	if err := errors.Join(err, stopViews()); err != nil {
 		return err
@@ -183,6 +187,26 @@ func (t *trainingRun) startViews(g *services.Group, progress io.Writer) {
 		fmt.Fprintf(progress, "page  %s\n", t.page.URL())
 	}
 	g.Go(dashboard.NewBar(t.views, progress, isTerminal(progress)).Run)
+}
+
+// startTracking writes the figures of the run for other tools, and returns the function
+// that waits until those of this attempt are written or ctx ends.
+func (t *trainingRun) startTracking(g *services.Group) (await func(ctx context.Context)) {
+	if t.tracking.Track == "" {
+		return func(context.Context) {}
+	}
+	written := make(chan struct{})
+	g.Go(func(ctx context.Context) error {
+		defer close(written)
+		t.tracking.Follow(ctx, t.bus, t.run, track.Dir(t.dir), t.attempt, t.logger)
+		return nil
+	})
+	return func(ctx context.Context) {
+		select {
+		case <-written:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // startWorkers starts every stage of the run but the recorder and the dashboard. A run

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"codea1/events"
 )
 
 // evalCollector collects the figures of the evaluations of the follower's run.
@@ -53,7 +51,7 @@ type trainingCollector struct{ follower *Follower }
 
 var _ prometheus.Collector = trainingCollector{}
 
-// trainingFigures are the metrics of a run.
+// trainingFigures are metrics of a run.
 var trainingFigures = []struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -69,24 +67,15 @@ var trainingFigures = []struct {
 	{runDesc("mistake_book_left_total", "Tests that left the Mistake Book."), prometheus.CounterValue, func(s *State) int64 { return int64(s.Book.Left) }},
 }
 
-// policyFigures are the metrics of the newest version of each model.
-var policyFigures = []struct {
-	desc *prometheus.Desc
-	of   func(*events.PolicyUpdated) float64
-}{
-	{runDesc("policy_version", "Newest version of a model.", "role"), func(p *events.PolicyUpdated) float64 { return float64(p.Version) }},
-	{runDesc("policy_reward", "Mean reward in the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.RewardMean }},
-	{runDesc("policy_loss", "Loss of the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.Loss }},
-	{runDesc("policy_kl", "KL divergence to the reference model in the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.KL }},
-	{runDesc("policy_entropy", "Entropy per token in the newest update, in nats.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.Entropy }},
-	{runDesc("policy_clip_fraction", "Share of the tokens whose ratio was clipped in the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.ClipFraction }},
-	{runDesc("policy_gradient_norm", "Gradient norm before clipping in the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.GradNorm }},
-	{runDesc("policy_learning_rate", "Learning rate of the last optimizer step.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.LearningRate }},
-	{runDesc("policy_update_seconds", "Time of the newest update.", "role"), func(p *events.PolicyUpdated) float64 { return p.Metrics.Seconds }},
-	{runDesc("policy_response_tokens", "Mean length of a response in the newest update, in tokens.", "role"), func(p *events.PolicyUpdated) float64 {
-		return float64(p.Metrics.Tokens) / float64(p.Metrics.Sequences)
-	}},
-}
+// policyDescs are the descriptions of policyFigures.
+var policyDescs = func() (all []*prometheus.Desc) {
+	for _, f := range policyFigures {
+		all = append(all, runDesc("policy_"+f.name, f.help, "role"))
+	}
+	return all
+}()
+
+var stalenessDesc = runDesc("policy_"+stalenessName, stalenessHelp, "role")
 
 var droppedDesc = runDesc("groups_dropped_total", "Groups dropped, by reason; infrastructure counts infrastructure failures.", "reason")
 
@@ -99,9 +88,10 @@ func (trainingCollector) Describe(into chan<- *prometheus.Desc) {
 	for _, f := range trainingFigures {
 		into <- f.desc
 	}
-	for _, f := range policyFigures {
-		into <- f.desc
+	for _, d := range policyDescs {
+		into <- d
 	}
+	into <- stalenessDesc
 	into <- droppedDesc
 }
 
@@ -121,9 +111,12 @@ func (c trainingCollector) Collect(into chan<- prometheus.Metric) {
 			add(f.desc, f.kind, float64(f.of(s)), s.Run)
 		}
 		for role, p := range s.Policies {
-			for _, f := range policyFigures {
-				add(f.desc, prometheus.GaugeValue, f.of(&p), s.Run, string(role))
+			for i, f := range policyFigures {
+				add(policyDescs[i], prometheus.GaugeValue, f.of(&p), s.Run, string(role))
 			}
+		}
+		for role, v := range s.Staleness {
+			add(stalenessDesc, prometheus.GaugeValue, v, s.Run, string(role))
 		}
 		for reason, n := range s.Drops {
 			add(droppedDesc, prometheus.CounterValue, float64(n), s.Run, strings.ToValidUTF8(string(reason), "?"))

@@ -157,10 +157,12 @@ func (s *Series) update(p *events.PolicyUpdated) {
 }
 
 func (s *Series) reward(g *events.GroupRewarded, entered, left, size int) {
-	if g.Plan.Step < 1 {
-		return
+	if g.Plan.Step >= 1 {
+		s.at(g.Plan.Step).reward(g, entered, left, size)
 	}
-	p := s.at(g.Plan.Step)
+}
+
+func (p *Point) reward(g *events.GroupRewarded, entered, left, size int) {
 	p.Groups++
 	p.Entered += entered
 	p.Left += left

@@ -42,10 +42,11 @@ type State struct {
 	Drops       map[events.DropReason]int64
 	RecentDrops []Drop // oldest first
 
-	Policies map[events.Role]events.PolicyUpdated // the newest
-	Replicas map[string]Replica                   // by the source of their events
-	Series   Series                               // means per training step
-	Book     Book
+	Policies  map[events.Role]events.PolicyUpdated // the newest
+	Staleness map[events.Role]float64              // of the samples of the newest rewarded group
+	Replicas  map[string]Replica                   // by the source of their events
+	Series    Series                               // means per training step
+	Book      Book
 
 	evals         evals
 	examples      examples
@@ -82,7 +83,7 @@ type Replica struct {
 func NewState() *State {
 	return &State{
 		Events: map[events.Type]int64{}, Drops: map[events.DropReason]int64{},
-		Policies: map[events.Role]events.PolicyUpdated{}, Replicas: map[string]Replica{},
+		Policies: map[events.Role]events.PolicyUpdated{}, Staleness: map[events.Role]float64{}, Replicas: map[string]Replica{},
 		Series: newSeries(), Book: newBook(), endedGroups: map[int]int{},
 		examples: newExamples(),
 	}
@@ -151,6 +152,9 @@ func (s *State) reward(group string, p *events.GroupRewarded) {
 	s.groupsPerStep = p.Plan.Groups
 	s.groupEnded(p.Plan.Step)
 	s.examples.rewarded(group, p)
+	for _, role := range s.Models.Roles() {
+		s.Staleness[role] = staleness(p, role)
+	}
 	entered, left := s.Book.apply(p.ProblemID, p.Deltas)
 	s.Series.reward(p, entered, left, s.Book.Size())
 }

@@ -46,11 +46,44 @@ const flushBytes = 64 << 10
 
 // Run prints events until the run ends, the limit is reached or ctx ends. In the last
 // case it returns ctx.Err().
-func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
+func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
 	filter, err := c.filter()
 	if err != nil {
 		return err
 	}
+	buffer := bufio.NewWriterSize(out, flushBytes)
+	lines := &lines{json: c.JSON, text: c.Text}
+	printed := 0
+	return errors.Join(c.read(ctx, filter, logger, func(e *events.Event, position events.Position) (bool, error) {
+		if !filter.matches(e) {
+			return true, nil
+		}
+		_, err := buffer.Write(lines.line(e, position))
+		printed++
+		return c.Limit == 0 || printed < c.Limit, err
+	}, buffer.Flush), buffer.Flush())
+}
+
+// Events calls handle with the events that Run would print, and idle when none follows
+// at once. It ends as Run does, and with the error of handle.
+func (c *Command) Events(ctx context.Context, logger *slog.Logger, handle func(*events.Event) error, idle func()) error {
+	filter, err := c.filter()
+	if err != nil {
+		return err
+	}
+	return c.read(ctx, filter, logger, func(e *events.Event, _ events.Position) (bool, error) {
+		if !filter.matches(e) {
+			return true, nil
+		}
+		return true, handle(e)
+	}, func() error { idle(); return nil })
+}
+
+// handler handles an event and reports whether it wants more.
+type handler func(*events.Event, events.Position) (more bool, err error)
+
+// read calls handle with the events of the run's source.
+func (c *Command) read(ctx context.Context, filter *filter, logger *slog.Logger, handle handler, idle func() error) (err error) {
 	source, err := c.open(ctx, filter, logger)
 	if err != nil {
 		return err
@@ -63,21 +96,21 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 		}
 		err = errors.Join(err, source.close())
 	}()
-	buffer := bufio.NewWriterSize(out, flushBytes)
-	return errors.Join(c.print(ctx, buffer, arrivals, filter, source, logger), buffer.Flush())
+	return c.follow(ctx, arrivals, source, logger, handle, idle)
 }
 
-func (c *Command) print(ctx context.Context, out *bufio.Writer, arrivals <-chan arrival, filter *filter, source *source, logger *slog.Logger) error {
+// follow calls handle with the events of arrivals until it returns false, and idle when
+// none is there at once.
+func (c *Command) follow(ctx context.Context, arrivals <-chan arrival, source *source, logger *slog.Logger, handle handler, idle func() error) error {
 	tick := time.NewTicker(settleTime)
 	defer tick.Stop()
 	var ended <-chan time.Time
-	lines := &lines{json: c.JSON, text: c.Text}
-	for printed := 0; c.Limit == 0 || printed < c.Limit; {
+	for {
 		a, ok := arrival{}, false
 		select {
 		case a, ok = <-arrivals:
 		default:
-			if err := out.Flush(); err != nil {
+			if err := idle(); err != nil {
 				return err
 			}
 			select {
@@ -108,15 +141,10 @@ func (c *Command) print(ctx context.Context, out *bufio.Writer, arrivals <-chan 
 		if f, ok := e.Payload.(*events.RunFinished); ok && (source.embedded || f.Reason == events.RunCompleted) {
 			ended = time.After(settleTime)
 		}
-		if !filter.matches(e) {
-			continue
-		}
-		if _, err := out.Write(lines.line(e, a.position)); err != nil {
+		if more, err := handle(e, a.position); err != nil || !more {
 			return err
 		}
-		printed++
 	}
-	return nil
 }
 
 // start is the place where a tap begins.
