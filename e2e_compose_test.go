@@ -195,6 +195,7 @@ func composedTraining(t *testing.T, profile string, more ...string) {
 		_, err := os.Stat(rundir.Report(run))
 		return err == nil
 	})
+	checkMetrics(t, strings.Replace(healthy["dashboard"], "/healthz", "/metrics", 1))
 	stages["dashboard"].signal(t, syscall.SIGTERM)
 	if code := stages["dashboard"].wait(t); code != 0 {
 		t.Errorf("dashboard: exit code %d", code)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"codea1/events"
 	"codea1/events/connect"
@@ -91,13 +92,14 @@ func (p *ProcessFlags) newRunner(runsDir string, logger *slog.Logger) (*runner, 
 	}, nil
 }
 
-// openProbe serves the probe of the process at --probe-address.
-func (p *ProcessFlags) openProbe(ctx context.Context, r *runner, g *services.Group) error {
+// openProbe serves the probe of the process at --probe-address, with the metrics of the
+// process and those in more.
+func (p *ProcessFlags) openProbe(ctx context.Context, r *runner, g *services.Group, more ...prometheus.Gatherer) error {
 	if p.ProbeAddress == "" {
 		return nil
 	}
 	var err error
-	if r.probe, err = stage.ListenProbe(ctx, p.ProbeAddress, r.metrics); err != nil {
+	if r.probe, err = stage.ListenProbe(ctx, p.ProbeAddress, append(prometheus.Gatherers{r.metrics}, more...)); err != nil {
 		return fmt.Errorf("--probe-address: %w", err)
 	}
 	g.Go(r.probe.Serve)

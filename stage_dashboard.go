@@ -42,7 +42,7 @@ func (d *DashboardStage) Run(ctx context.Context, flags *kong.Context, out io.Wr
 	}
 	g, stop := services.NewGroup(ctx)
 	defer func() { err = errors.Join(err, stop()) }()
-	if err := d.openProbe(ctx, r, g); err != nil {
+	if err := d.openProbe(ctx, r, g, dashboard.Metrics(views)); err != nil {
 		return err
 	}
 	fmt.Fprintf(flags.Stderr, "page  %s\n", page.URL())

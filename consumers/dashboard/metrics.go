@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"codea1/events"
 )
 
 // evalCollector collects the figures of the evaluations of the follower's run.
@@ -59,6 +61,12 @@ var trainingFigures = []struct {
 }{
 	{runDesc("training_step", "Last step that every model was trained on."), prometheus.GaugeValue, func(s *State) int64 { return int64(s.Trained()) }},
 	{runDesc("training_planned_steps", "Steps planned."), prometheus.GaugeValue, func(s *State) int64 { return int64(s.Steps) }},
+	{runDesc("training_running", "1 while an attempt at the run is in progress, 0 after its end."), prometheus.GaugeValue, func(s *State) int64 {
+		if s.Finished != "" {
+			return 0
+		}
+		return 1
+	}},
 	{runDesc("training_attempt", "Latest attempt at the run."), prometheus.GaugeValue, func(s *State) int64 { return int64(s.Attempt) }},
 	{runDesc("groups_rewarded_total", "Training groups rewarded."), prometheus.CounterValue, func(s *State) int64 { return s.Rewarded }},
 	{runDesc("quarantined_messages_total", "Messages that are no events of the run."), prometheus.CounterValue, func(s *State) int64 { return s.Quarantined }},
@@ -81,6 +89,18 @@ var droppedDesc = runDesc("groups_dropped_total", "Groups dropped, by reason; in
 
 func runDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("codea1_"+name, help, append([]string{"run"}, labels...), nil)
+}
+
+// usualDrops are the reasons of this program's stages.
+var usualDrops = []events.DropReason{
+	events.DropInfrastructure, events.DropTooLarge, events.DropRetries, events.DropMalformed, events.DropStale, events.DropLineage,
+}
+
+// Metrics returns the figures of the follower's run.
+func Metrics(follower *Follower) prometheus.Gatherer {
+	figures := prometheus.NewRegistry()
+	figures.MustRegister(evalCollector{follower}, trainingCollector{follower})
+	return figures
 }
 
 // Describe implements prometheus.Collector.
@@ -117,6 +137,12 @@ func (c trainingCollector) Collect(into chan<- prometheus.Metric) {
 		}
 		for role, v := range s.Staleness {
 			add(stalenessDesc, prometheus.GaugeValue, v, s.Run, string(role))
+		}
+		// increase() sees the first group of a reason only if it was 0 before.
+		for _, reason := range usualDrops {
+			if s.Drops[reason] == 0 {
+				add(droppedDesc, prometheus.CounterValue, 0, s.Run, string(reason))
+			}
 		}
 		for reason, n := range s.Drops {
 			add(droppedDesc, prometheus.CounterValue, float64(n), s.Run, strings.ToValidUTF8(string(reason), "?"))

@@ -144,9 +144,7 @@ func newHandler(follower *Follower, metrics prometheus.Gatherer, address net.Add
 	mux.Handle("GET /", page())
 	mux.HandleFunc("GET /api/state", snapshots.serve)
 	mux.HandleFunc("GET /events", streams.serve)
-	figures := prometheus.NewRegistry()
-	figures.MustRegister(evalCollector{follower}, trainingCollector{follower})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{metrics, figures}, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{metrics, Metrics(follower)}, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if !follower.Following() {
 			http.Error(w, "not following a run", http.StatusServiceUnavailable)
