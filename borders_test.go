@@ -77,6 +77,8 @@ func mayImport(from, to string) bool {
 		return g == "schemas"
 	case "consumers/dashboard":
 		return g == "events" || g == "schemas" || g == "consumers/evaluation" // it shows these figures
+	case "consumers/experiment":
+		return g == "events" || g == "schemas" || g == "consumers/evaluation" || g == "consumers/dashboard" // it compares runs by these figures
 	default:
 		return g == "events" || g == "schemas"
 	}
@@ -153,6 +155,8 @@ func TestTheRuleItself(t *testing.T) {
 		{"codea1/consumers/execution", "codea1/consumers/execution/literal", true},
 		{"codea1/consumers/dashboard", "codea1/consumers/evaluation", true},
 		{"codea1/consumers/evaluation", "codea1/consumers/dashboard", false},
+		{"codea1/consumers/experiment", "codea1/consumers/dashboard", true},
+		{"codea1/consumers/experiment", "codea1/consumers/execution", false},
 		{"codea1/producers/curriculum", "codea1/producers/problems", false},
 		{"codea1/producers/problems", "codea1/producers/problems/internal/generate", true},
 	} {

@@ -13,6 +13,10 @@ codea1 train
 codea1 train --steps 40 --name first --budget 30m
 codea1 train --problems mine.jsonl --heldout mine-test.jsonl
 codea1 train --resume first --steps 80`,
+	"experiment": `
+codea1 experiment --example > first.yaml
+codea1 experiment first.yaml --dry-run
+codea1 experiment first.yaml --parallel 2`,
 	"tap": `
 codea1 tap first
 codea1 tap first --from start --type group.rewarded --type policy.updated

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"codea1/consumers/execution/sandbox"
+	"codea1/consumers/experiment"
 	"codea1/producers/problems"
 	"codea1/replay/command"
 	"codea1/replay/eventlog"
@@ -72,6 +73,9 @@ func TestExamples(t *testing.T) {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.WriteFile("first.yaml", []byte(experiment.Example), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	for name, lines := range examples {
 		found := 0

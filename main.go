@@ -28,6 +28,7 @@ import (
 	"codea1/consumers/execution/grading"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
+	"codea1/consumers/experiment"
 	"codea1/consumers/rewards"
 	"codea1/events/deadletter"
 	"codea1/events/settings"
@@ -59,6 +60,7 @@ type CLI struct {
 	Sandbox    SandboxCommand            `cmd:"" help:"Check the sandbox, or use it without a run."`
 	Eval       EvalCommand               `cmd:"" help:"Grade answers to HumanEval+ or MBPP+ as EvalPlus does, and print avg@n, pass@k and majority."`
 	Compare    evaluation.CompareCommand `cmd:"" help:"Compare two results of codea1 eval: intervals of the paired difference and McNemar's test."`
+	Experiment experiment.Command        `cmd:"" help:"Train configurations with several seeds, and compare them: a table with intervals, and a page."`
 	Mistakes   command.Mistakes          `cmd:"" help:"Read the Mistake Book of a run."`
 	Replay     command.Command           `cmd:"" help:"Query, check and score again the event log of a run."`
 	Tap        tap.Command               `cmd:"" help:"Follow the events of a run, or print those of a finished one."`
@@ -171,6 +173,7 @@ func (c *CLI) logLevel(command string) slog.Level {
 // newParser returns the parser of the command line.
 func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
 	cli.Stage = newStageCommand()
+	cli.Experiment.Host = &experimentHost{problems: map[string]problemCounts{}}
 	options = append(options,
 		kong.Name("codea1"),
 		tap.Vars,

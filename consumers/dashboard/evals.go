@@ -25,17 +25,21 @@ type Eval struct {
 	took    time.Duration // once it is complete; 0 if it began in an earlier attempt
 }
 
-// evalFigures are the figures of an evaluation, by their names in Snapshot and,
-// after codea1_evaluation_, in the metrics.
-var evalFigures = []struct {
-	name, help string
-	of         func(*Eval) float64
-}{
-	{"avg", "avg@k: mean over held-out problems of the share of correct answers.", (*Eval).Avg},
-	{"validity", "Share of the tests written that are kept and right as stated.", (*Eval).Validity},
-	{"defect_finding", "Share of the suites for a defective answer with a failing test that is right as stated.", (*Eval).DefectFinding},
-	{"reach", "Share of the suites for a defective answer with a failing kept test, right or wrong as stated.", (*Eval).Reach},
-	{"trivial_inputs", "Share of the kept tests with an empty or one-element input.", (*Eval).TrivialInputs},
+// EvalFigure is a figure of an evaluation.
+type EvalFigure struct {
+	Name  string // in Snapshot and, after codea1_evaluation_, in the metrics
+	Title string // in tables
+	Help  string
+	Of    func(*Eval) float64
+}
+
+// EvalFigures are the figures of an evaluation.
+var EvalFigures = []EvalFigure{
+	{"avg", "Code LLM avg@k", "avg@k: mean over held-out problems of the share of correct answers.", (*Eval).Avg},
+	{"validity", "Test LLM validity", "Share of the tests written that are kept and right as stated.", (*Eval).Validity},
+	{"defect_finding", "Test LLM defect-finding", "Share of the suites for a defective answer with a failing test that is right as stated.", (*Eval).DefectFinding},
+	{"reach", "Test LLM reach", "Share of the suites for a defective answer with a failing kept test, right or wrong as stated.", (*Eval).Reach},
+	{"trivial_inputs", "Test LLM trivial inputs", "Share of the kept tests with an empty or one-element input.", (*Eval).TrivialInputs},
 }
 
 // Complete reports whether every group was scored or dropped.

@@ -80,8 +80,8 @@ func RowFigures() iter.Seq2[string, string] {
 				return
 			}
 		}
-		for _, f := range evalFigures {
-			if !yield(heldOut+f.name, f.help) {
+		for _, f := range EvalFigures {
+			if !yield(heldOut+f.Name, f.Help) {
 				return
 			}
 		}
@@ -192,8 +192,8 @@ func (s *stepRow) figures() map[string]float64 {
 // figures returns the figures of an evaluation.
 func (e *Eval) figures() map[string]float64 {
 	all := map[string]float64{}
-	for _, f := range evalFigures {
-		all[heldOut+f.name] = f.of(e)
+	for _, f := range EvalFigures {
+		all[heldOut+f.Name] = f.Of(e)
 	}
 	all[heldOut+"avg_low"], all[heldOut+"avg_high"] = e.AvgInterval()
 	return measured(all)

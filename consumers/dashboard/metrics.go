@@ -15,10 +15,10 @@ type evalCollector struct{ follower *Follower }
 
 var _ prometheus.Collector = evalCollector{}
 
-// evalDescs are the descriptions of evalFigures.
+// evalDescs are the descriptions of EvalFigures.
 var evalDescs = func() (all []*prometheus.Desc) {
-	for _, f := range evalFigures {
-		all = append(all, prometheus.NewDesc("codea1_evaluation_"+f.name, f.help, []string{"run", "tag", "step"}, nil))
+	for _, f := range EvalFigures {
+		all = append(all, prometheus.NewDesc("codea1_evaluation_"+f.Name, f.Help, []string{"run", "tag", "step"}, nil))
 	}
 	return all
 }()
@@ -36,8 +36,8 @@ func (c evalCollector) Collect(into chan<- prometheus.Metric) {
 	var all []prometheus.Metric
 	c.follower.View(func(s *State) {
 		for _, e := range s.evals {
-			for i, f := range evalFigures {
-				if v := f.of(e); !math.IsNaN(v) {
+			for i, f := range EvalFigures {
+				if v := f.Of(e); !math.IsNaN(v) {
 					all = append(all, prometheus.MustNewConstMetric(evalDescs[i], prometheus.GaugeValue, v, s.Run, e.Tag, strconv.Itoa(e.Step)))
 				}
 			}

@@ -102,8 +102,8 @@ func (s *State) Snapshot() Snapshot {
 			"tag": e.Tag, "name": e.Name(), "step": e.Step, "groups": e.Groups, "scored": e.Scored, "dropped": e.Dropped,
 			"problems": e.Problems, "answers": e.Answers, // k of avg@k
 		}
-		for _, f := range evalFigures {
-			eval[f.name] = number(f.of(e))
+		for _, f := range EvalFigures {
+			eval[f.Name] = number(f.Of(e))
 		}
 		out.Evals = append(out.Evals, eval)
 	}

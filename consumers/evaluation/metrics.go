@@ -56,6 +56,11 @@ func Interval(values []float64) (low, high float64) {
 		}
 		means[r] = sum / float64(n)
 	}
+	return percentiles(means)
+}
+
+// percentiles sorts means and returns the ends of the interval that they give.
+func percentiles(means []float64) (low, high float64) {
 	slices.Sort(means)
 	cut := int(math.Round(resamples * (1 - intervalLevel) / 2))
 	return means[cut], means[resamples-1-cut]

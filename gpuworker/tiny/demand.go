@@ -2,10 +2,12 @@ package tiny
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"time"
 
+	"codea1/events"
 	"codea1/gpuworker/tiny/kernel"
 	"codea1/gpuworker/tiny/qwen2"
 )
@@ -35,13 +37,30 @@ const promptTokens = 256
 // ReadDemand returns the demand of the model in a checkpoint directory. It reads
 // only config.json.
 func ReadDemand(dir string, work Work) (Demand, error) {
-	text, err := readText(os.DirFS(dir), configFile)
+	demand, err := readDemand(os.DirFS(dir), work)
 	if err != nil {
 		return Demand{}, fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
+	return demand, nil
+}
+
+// ShippedDemand returns the demand of the embedded checkpoint of a role.
+func ShippedDemand(role events.Role, work Work) (Demand, error) {
+	files, err := Checkpoint(string(role))
+	if err != nil {
+		return Demand{}, err
+	}
+	return readDemand(files, work)
+}
+
+func readDemand(files fs.FS, work Work) (Demand, error) {
+	text, err := readText(files, configFile)
+	if err != nil {
+		return Demand{}, err
+	}
 	config, err := qwen2.ParseConfig(text)
 	if err != nil {
-		return Demand{}, fmt.Errorf("checkpoint %s: %s: %w", dir, configFile, err)
+		return Demand{}, fmt.Errorf("%s: %w", configFile, err)
 	}
 	return NewDemand(config, work, runtime.GOMAXPROCS(0)), nil
 }

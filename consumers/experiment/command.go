@@ -1,0 +1,143 @@
+package experiment
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/sync/errgroup"
+
+	"codea1/consumers/dashboard"
+	"codea1/events/rundir"
+)
+
+// Command is `codea1 experiment`.
+type Command struct {
+	File     string `arg:"" optional:"" help:"YAML file with configurations and seeds; --example prints one."`
+	Dir      string `help:"Directory of the experiment, with its runs; experiments/NAME by default, NAME being that of the file." placeholder:"DIR"`
+	Parallel int    `help:"Runs that are trained at the same time." default:"1" min:"1" max:"256"`
+	DryRun   bool   `help:"Only print the runs, with their state, rollout tokens and time."`
+	JSON     bool   `name:"json" help:"Print the results as JSON."`
+	Example  bool   `help:"Print an example of a file, with the baselines and ablations of the paper."`
+
+	Host Host `kong:"-"`
+
+	matrix *Matrix
+	runs   []*Run
+}
+
+// Validate reads the file and checks the settings of every run. Kong calls it.
+func (c *Command) Validate() (err error) {
+	if c.Example {
+		return nil
+	}
+	if c.File == "" {
+		return errNoFile
+	}
+	if c.matrix, err = ReadFile(c.File); err != nil {
+		return err
+	}
+	if c.Dir == "" {
+		c.Dir = filepath.Join("experiments", c.matrix.Name)
+	}
+	c.runs, err = plan(c.matrix, c.Dir, c.Host)
+	return err
+}
+
+// Run completes all runs and prints the results.
+func (c *Command) Run(ctx context.Context, out io.Writer, flags *kong.Context) error {
+	if c.Example {
+		_, err := io.WriteString(out, Example)
+		return err
+	}
+	if c.DryRun {
+		return printCost(ctx, out, c.runs, c.Host, c.Parallel)
+	}
+	for _, r := range c.runs { // before anything begins
+		if err := r.check(c.Host); err != nil {
+			return err
+		}
+	}
+	records, failed := c.train(ctx, flags.Stderr)
+	results := newResults(c.matrix, c.runs, records)
+	if ctx.Err() != nil {
+		return fmt.Errorf("%d of %d runs are completed; the same command continues: %w", results.completed(), len(c.runs), ctx.Err())
+	}
+	return errors.Join(c.print(out, flags.Stderr, results), failed)
+}
+
+// train completes all runs. A run that fails does not stop the others.
+func (c *Command) train(ctx context.Context, progress io.Writer) ([]*Record, error) {
+	records, failures := make([]*Record, len(c.runs)), make([]error, len(c.runs))
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(c.Parallel)
+	for i, r := range c.runs {
+		g.Go(func() error {
+			started := time.Now()
+			trained := false
+			say := func(format string, args ...any) {
+				mu.Lock()
+				defer mu.Unlock()
+				trained = true
+				fmt.Fprintf(progress, "run %d of %d  %s %s\n", i+1, len(c.runs), r.Name, fmt.Sprintf(format, args...))
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			records[i], failures[i] = r.complete(ctx, c.Host, say)
+			if failures[i] == nil && trained {
+				say("is completed after %s", rounded(time.Since(started)))
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // failures has the errors
+	failed := 0
+	var first error
+	for i, err := range failures {
+		if err == nil {
+			continue
+		}
+		if failed++; first == nil {
+			first = fmt.Errorf("run %s: %w", c.runs[i].Name, err)
+		}
+	}
+	if failed > 1 {
+		first = fmt.Errorf("%d runs failed; the first: %w", failed, first)
+	}
+	return records, first
+}
+
+// print prints the results, and writes them into the directory of the experiment.
+func (c *Command) print(out, progress io.Writer, r *Results) error {
+	figures, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	figures = append(figures, '\n')
+	var page bytes.Buffer
+	if err := dashboard.WriteOverlay(&page, r.page()); err != nil {
+		return err
+	}
+	report := rundir.Report(c.Dir)
+	for path, content := range map[string][]byte{filepath.Join(c.Dir, "results.json"): figures, report: page.Bytes()} {
+		if err := rundir.WriteFile(path, content, rundir.FileMode); err != nil {
+			return fmt.Errorf("results: %w", err)
+		}
+	}
+	fmt.Fprintf(progress, "page  %s\n", report)
+	if c.JSON {
+		_, err = out.Write(figures)
+	} else {
+		_, err = io.WriteString(out, r.Text())
+	}
+	return err
+}

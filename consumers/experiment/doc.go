@@ -1,0 +1,18 @@
+// Package experiment runs a matrix of trainings and compares their results: `codea1
+// experiment`.
+//
+// A file names configurations (presets and settings of train) and seeds. Each
+// configuration with each seed is an ordinary run in a directory of its own, made
+// by `codea1 train` in a child process. The results are one table and one page with
+// the means over seeds, their intervals, and the paired differences to a baseline.
+//
+// An experiment has no state but that of its runs. Each start reads their logs,
+// resumes the runs that have begun, and begins the others. A run is trained by the
+// process that holds the lock on its output file: the experiment or, after the
+// experiment was killed, the training that inherited the file.
+//
+// The package does not know the settings or the log of a run. Package main does, as
+// its Host.
+//
+// Start reading at file.go, then command.go, run.go and results.go.
+package experiment

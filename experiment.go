@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"codea1/consumers/dashboard"
+	"codea1/consumers/evaluation"
+	"codea1/consumers/experiment"
+	"codea1/events"
+	"codea1/events/rundir"
+	"codea1/events/settings"
+	"codea1/gpuworker"
+	"codea1/gpuworker/tiny"
+	"codea1/producers/curriculum"
+	"codea1/producers/problems"
+	"codea1/replay/eventlog"
+)
+
+// experimentHost implements experiment.Host.
+type experimentHost struct {
+	problems map[string]problemCounts // by the reference of a set
+}
+
+// problemCounts are the problems of a set and the defective programs that the Test
+// LLM sees in an evaluation of them.
+type problemCounts struct {
+	problems int
+	items    []evaluation.Item
+}
+
+// Configure implements experiment.Host.
+func (h *experimentHost) Configure(arm *experiment.Arm, seed uint64) (string, error) {
+	base := arm.Preset
+	if base == "" {
+		base = defaultPreset
+	}
+	s, err := presetSettings(base)
+	if err != nil {
+		return "", arm.Wrong(err)
+	}
+	for i := range arm.Settings {
+		each := &arm.Settings[i]
+		switch each.Key {
+		case "seed":
+			return "", each.Wrong(errors.New("the field seeds has the seeds of all runs"))
+		case "runs-dir":
+			return "", each.Wrong(errors.New("--dir names the directory of all runs"))
+		}
+		if err := settings.Set(&s.RunSettings, each.Key, each.Value); err != nil {
+			return "", each.Wrong(err)
+		}
+	}
+	s.Curriculum.Seed = seed
+	if err := s.validate(func(key string) string { return "--" + key }); err != nil {
+		return "", arm.Wrong(err)
+	}
+	// The same file gives the same runs in every environment.
+	now := new(RunSettings)
+	if err := settings.Resolve(now, &s.RunSettings, envPrefix); err != nil {
+		return "", err
+	}
+	if changed := settings.Differences(&s.RunSettings, now, func(f *settings.Field) bool { return !isMachine(f) }); len(changed) > 0 {
+		key := changed[0].Is.Key
+		return "", fmt.Errorf("%s would change the runs of the experiment: unset it, and set %s in the file", settings.Variable(envPrefix, key), key)
+	}
+	return configText(s, &s.Bus)
+}
+
+// Differences implements experiment.Host.
+func (h *experimentHost) Differences(dir, config string) (string, error) {
+	begun, err := openBegun(context.Background(), dir)
+	if err != nil || begun == nil {
+		return "", err
+	}
+	now, err := readSettings("of the experiment", []byte(config), "")
+	if err != nil {
+		return "", err
+	}
+	var all []string
+	for _, d := range settings.Differences(&begun.RunSettings, &now.RunSettings, func(f *settings.Field) bool { return !isMachine(f) }) {
+		all = append(all, fmt.Sprintf("%s is %s, but the run has begun with %s", d.Is.Key, d.Is.Brief(), d.Was.Brief()))
+	}
+	return strings.Join(all, "; "), nil
+}
+
+// Read implements experiment.Host.
+func (h *experimentHost) Read(ctx context.Context, dir string) (*experiment.Record, error) {
+	log, err := eventlog.Open(rundir.Log(dir), eventlog.Options{ReadOnly: true})
+	if errors.Is(err, eventlog.ErrNoLog) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := readRun(ctx, log)
+	return r, errors.Join(err, log.Close())
+}
+
+// resultTypes are the events that the results of a run follow from.
+var resultTypes = []events.Type{
+	events.TypeRunStarted, events.TypeRunFinished, events.TypeGroupRewarded, events.TypeGroupDropped, events.TypePolicyUpdated,
+	events.TypeEvalScored, events.TypeCodeSampled, events.TypeTestsSampled,
+}
+
+func readRun(ctx context.Context, log *eventlog.Log) (*experiment.Record, error) {
+	r := &experiment.Record{State: dashboard.NewState()}
+	for record, err := range log.Read(ctx, eventlog.ReadOptions{Types: resultTypes}) {
+		if err != nil {
+			return nil, err
+		}
+		e, err := record.Decode()
+		if eventlog.IsUnreadable(err) {
+			continue // logs of earlier builds may have such an event
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.Tokens += sampledTokens(&record, e.Payload)
+		if e.Type == events.TypeRunStarted {
+			r.Elapsed += r.Last.Sub(r.Started)
+		}
+		r.Apply(e)
+	}
+	r.Elapsed += r.Last.Sub(r.Started)
+	return r, nil
+}
+
+// sampledTokens returns the tokens of the completions of an event.
+func sampledTokens(record *eventlog.Record, payload events.Payload) int64 {
+	n := 0
+	for _, tokens := range record.Tokens { // of a compacted event
+		n += tokens
+	}
+	switch p := payload.(type) {
+	case *events.CodeSampled:
+		for i := range p.Answers {
+			n += len(p.Answers[i].Tokens)
+		}
+	case *events.TestsSampled:
+		for i := range p.Suites {
+			for j := range p.Suites[i] {
+				n += len(p.Suites[i][j].Tokens)
+			}
+		}
+	}
+	return int64(n)
+}
+
+// Cost implements experiment.Host.
+func (h *experimentHost) Cost(ctx context.Context, config string) (experiment.Cost, error) {
+	s, err := readSettings("of the experiment", []byte(config), "")
+	if err != nil {
+		return experiment.Cost{}, err
+	}
+	training, err := h.count(ctx, s.Data.Problems, s.Data.OnBadRow)
+	if err != nil {
+		return experiment.Cost{}, err
+	}
+	posed := training.problems
+	if n := s.Curriculum.TrainProblems; n > 0 {
+		posed = min(posed, n)
+	}
+	c := experiment.Cost{Steps: s.steps(posed)}
+	answers, suites := int64(s.Curriculum.Answers), int64(s.Curriculum.Answers*s.Curriculum.Suites)
+	if s.models() == events.ModelsCode {
+		suites = 0
+	}
+	step := int64(s.Curriculum.ProblemsPerStep) * (answers*int64(s.Curriculum.CodeTokens) + suites*int64(s.Curriculum.TestTokens))
+	c.Tokens = int64(c.Steps) * step
+	evals, err := h.evaluation(ctx, s)
+	if err != nil {
+		return experiment.Cost{}, err
+	}
+	c.Tokens += evals * int64(evaluations(&s.Curriculum, c.Steps))
+	if s.Engine.Engine == gpuworker.EngineTiny && step > 0 {
+		perStep, err := s.stepTime()
+		if err != nil {
+			return experiment.Cost{}, err
+		}
+		c.Time = time.Duration(float64(perStep) * float64(c.Tokens) / float64(step))
+	}
+	return c, nil
+}
+
+// evaluations returns the evaluations of a run: before and after training, and in
+// between.
+func evaluations(f *curriculum.Flags, steps int) int {
+	if f.EvalEvery == 0 {
+		return 2
+	}
+	return 2 + max(0, steps-1)/f.EvalEvery
+}
+
+// evaluation returns the most tokens of one evaluation.
+func (h *experimentHost) evaluation(ctx context.Context, s *Settings) (int64, error) {
+	if s.Data.Heldout == "" {
+		return 0, nil
+	}
+	heldout, err := h.count(ctx, s.Data.Heldout, s.Data.OnBadRow)
+	if err != nil {
+		return 0, err
+	}
+	items := heldout.items
+	if n := s.Evaluation.EvalProblems; n > 0 {
+		items = items[:min(n, len(items))]
+	}
+	groups, err := evaluation.Groups(curriculum.Tag(0), items, s.evaluation())
+	if err != nil {
+		return 0, err
+	}
+	tokens := 0
+	for i := range groups {
+		p := &groups[i].Plan
+		tokens += p.Answers * p.Suites * p.TestTokens
+		if len(groups[i].Given) == 0 {
+			tokens += p.Answers * p.CodeTokens
+		}
+	}
+	return int64(tokens), nil
+}
+
+// count reads a problem set, once.
+func (h *experimentHost) count(ctx context.Context, set string, onBadRow problems.BadRowPolicy) (problemCounts, error) {
+	if c, ok := h.problems[set]; ok {
+		return c, nil
+	}
+	all, _, err := problems.ReadAll(ctx, set, problems.LoadOptions{OnBadRow: onBadRow})
+	if err != nil {
+		return problemCounts{}, err
+	}
+	c := problemCounts{problems: len(all)}
+	for i := range all {
+		item := evaluation.Item{}
+		item.Problem, _ = all[i].Posable(true)
+		for _, b := range all[i].Buggy {
+			item.Buggy = append(item.Buggy, b.Code)
+		}
+		c.items = append(c.items, item)
+	}
+	h.problems[set] = c
+	return c, nil
+}
+
+// stepTime returns the time of computing for one step of the embedded engine, if
+// every completion has its longest length.
+func (s *RunSettings) stepTime() (time.Duration, error) {
+	var sum time.Duration
+	for _, role := range s.models().Roles() {
+		var demand tiny.Demand
+		var err error
+		if dir := s.model(role); dir == "" {
+			demand, err = tiny.ShippedDemand(role, s.work(role))
+		} else if demand, err = tiny.ReadDemand(dir, s.work(role)); err != nil {
+			err = fmt.Errorf("--%s-model: %w", role, err)
+		}
+		if err != nil {
+			return 0, err
+		}
+		sum += demand.Step
+	}
+	return sum, nil
+}
