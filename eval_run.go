@@ -40,8 +40,10 @@ type SampleFlags struct {
 	Name    string `help:"Name of the run of the evaluation; eval- and the time by default." placeholder:"RUN"`
 	At      *int   `help:"Version of the run to evaluate: the number of its step; 0 for the version that it started from. Default: its newest one." placeholder:"VERSION"`
 	Preset  string `help:"Values of the settings of models and prompts: tiny, or paper for an instruction-tuned model with the torch engine. Those of a run that is evaluated take their place." default:"tiny"`
-	Samples int    `help:"Answers per problem." default:"32" min:"1" max:"1024"`
-	Greedy  bool   `help:"Take the most likely token each time, and one answer per problem."`
+	Role    string `help:"Role to evaluate: code, by the answers to the problems, or test, by suites about the ground truths, which run on these and on their mutants." enum:"code,test" default:"code"`
+	Samples int    `help:"Answers per problem; with --role test, suites. 0: 32 answers, 1 suite." default:"0" min:"0" max:"1024"`
+	Tests   int    `help:"With --role test: tests of a suite, K of pass@K and mut@K." default:"5" min:"1" max:"1000"`
+	Greedy  bool   `help:"Take the most likely token each time, and one answer or suite per problem."`
 }
 
 // EvalSettings are the settings of an evaluation that those of a run have, too. The
@@ -51,6 +53,7 @@ type EvalSettings struct {
 	Temperature float64               `yaml:"temperature" help:"Sampling temperature." default:"0.7" above:"0" max:"100"`
 	TopP        float64               `yaml:"top-p" help:"Nucleus sampling: sample from the most likely tokens whose probabilities add up to this." default:"0.95" above:"0" max:"1"`
 	CodeTokens  int                   `yaml:"code-tokens" help:"Most tokens of an answer. Default: as in the run or the preset." min:"1" max:"1048576" default:"2048"`
+	TestTokens  int                   `yaml:"test-tokens" help:"Most tokens of a suite. Default: as in the run or the preset." min:"1" max:"1048576" default:"2048"`
 	Seed        uint64                `yaml:"seed" help:"Root of every random choice: the same seed gives the same answers." default:"1"`
 	Prompts     gpuworker.PromptFlags `embed:"" yaml:",inline"`
 	Engine      gpuworker.EngineFlags `embed:"" yaml:",inline" group:"Engine"`
@@ -75,7 +78,7 @@ func (c *EvalCommand) Validate(ctx *kong.Context) error {
 		}
 		return ""
 	}
-	sampling := []string{"name", "at", "preset", "samples", "greedy", "temperature", "top-p", "code-tokens", "seed"}
+	sampling := []string{"name", "at", "preset", "role", "samples", "tests", "greedy", "temperature", "top-p", "code-tokens", "test-tokens", "seed"}
 	switch wrong := given(sampling...); {
 	case c.At != nil && *c.At < 0:
 		return fmt.Errorf("--at %d: want 0 or more", *c.At)
@@ -87,8 +90,10 @@ func (c *EvalCommand) Validate(ctx *kong.Context) error {
 		return errors.New("--out is for --samples-file: an evaluation writes its results into its run directory")
 	case c.SamplesFile == "" && c.Resume == "" && len(c.Names) < 2:
 		return errors.New("name a checkpoint and a benchmark; or one of --samples-file and --resume")
+	case c.Role == "code" && given("tests") != "":
+		return errors.New("--tests is for --role test")
 	case c.Greedy && given("samples", "top-p") != "":
-		return fmt.Errorf("--greedy takes one answer per problem: leave out %s", given("samples", "top-p"))
+		return fmt.Errorf("--greedy takes one sample per problem: leave out %s", given("samples", "top-p"))
 	}
 	return settings.Check(&c.EvalSettings, givenBy(ctx))
 }
@@ -118,6 +123,9 @@ func (c *EvalCommand) sample(ctx context.Context, flags *kong.Context, out io.Wr
 	}
 	if done := gathered.Ended(); done < len(rows) {
 		return fmt.Errorf("stopped after %d of %d problems; codea1 eval --resume %s continues: %w", done, len(rows), begun.dir, cmp.Or(ctx.Err(), context.Canceled))
+	}
+	if begun.Evaluation.EvalAnswers == 0 {
+		return c.reportTests(ctx, begun, rows, gathered, flags.Stderr, out, logger)
 	}
 	return c.report(begun.dir, rows, gathered, flags.Stderr, out)
 }
@@ -152,16 +160,29 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 	if err != nil {
 		return nil, err
 	}
-	if s.Models.CodeModel, err = c.checkpoint(ctx, s, c.Names[0], events.RoleCode); err != nil {
+	role := events.Role(c.Role)
+	model, err := c.checkpoint(ctx, s, c.Names[0], role)
+	if err != nil {
 		return nil, err
 	}
 	settings.Copy(s, &c.EvalSettings, func(f *settings.Field) bool { return ownDefaults[f.Key] || given(f) })
-	s.Reward.Reward = rewards.NameGolden // without a Test LLM
 	s.Curriculum.Steps, s.Curriculum.Epochs, s.Curriculum.ProblemsPerStep, s.Curriculum.TrainProblems = 0, 0, 1, 0
-	s.Evaluation.EvalProblems, s.Evaluation.EvalAnswers = 0, c.Samples
-	s.Curriculum.Answers = c.Samples
+	s.Evaluation = evaluation.Flags{}
+	samples := c.Samples
 	if c.Greedy {
-		s.Evaluation.EvalAnswers, s.Curriculum.Answers, s.Sampling.TopK, s.Sampling.TopP = 1, 1, 1, 1
+		samples, s.Sampling.TopK, s.Sampling.TopP = 1, 1, 1
+	}
+	if role == events.RoleCode {
+		s.Models.CodeModel, s.Reward.Reward = model, rewards.NameGolden // without a Test LLM
+		s.Evaluation.EvalAnswers = cmp.Or(samples, 32)
+		s.Curriculum.Answers = s.Evaluation.EvalAnswers
+	} else {
+		s.Models.TestModel = model
+		if s.Engine.Engine == gpuworker.EngineTorch {
+			s.Models.CodeModel = model // samples nothing
+		}
+		s.Evaluation.EvalSuites, s.Curriculum.Tests = cmp.Or(samples, 1), c.Tests
+		s.Curriculum.Answers, s.Curriculum.Suites = 1, s.Evaluation.EvalSuites
 	}
 	s.Dashboard.Off = true
 	if err := s.validate(givenBy(flags)); err != nil {
@@ -249,6 +270,13 @@ func (c *EvalCommand) checkpoint(ctx context.Context, s *Settings, name string, 
 	return dir, nil
 }
 
+// evalRow is a row of the problems of an evaluation.
+type evalRow struct {
+	*evalplus.Problem
+	// Buggy has the ground truth where suites are evaluated: they are written for it.
+	Buggy []problems.Buggy `json:"buggy,omitempty"`
+}
+
 // benchmarks returns the problems of the benchmarks, a JSON line each.
 func (c *EvalCommand) benchmarks(ctx context.Context, logger *slog.Logger) ([]byte, error) {
 	var text []byte
@@ -258,7 +286,11 @@ func (c *EvalCommand) benchmarks(ctx context.Context, logger *slog.Logger) ([]by
 		if err != nil {
 			return nil, err
 		}
-		for _, row := range rows {
+		for _, p := range rows {
+			row := evalRow{Problem: p}
+			if c.Role == string(events.RoleTest) {
+				row.Buggy, p.Tests = []problems.Buggy{{Code: p.Solution, BugType: "none"}}, p.Tests[:1]
+			}
 			if other := seen[row.ID]; other != "" {
 				return nil, fmt.Errorf("problem %s is in %s and in %s: evaluate them one after the other", row.ID, other, name)
 			}
@@ -396,11 +428,16 @@ func (c *EvalCommand) report(dir string, rows map[string]*evalplus.Problem, gath
 	if err != nil {
 		return err
 	}
-	if masked > 0 {
-		fmt.Fprintf(progress, "%d answers do not count: the sandbox failed on them\n", masked)
-	}
-	if dropped := gathered.Dropped; len(dropped) > 0 {
-		fmt.Fprintf(progress, "%d of %d problems do not count; first: %s: %s\n", len(dropped), len(rows), dropped[0].Reason, dropped[0].Detail)
-	}
+	sayLost(progress, masked, gathered.Dropped)
 	return c.print(out, bySource, len(rows))
+}
+
+// sayLost says what does not count in the figures.
+func sayLost(progress io.Writer, masked int, dropped []*events.GroupDropped) {
+	if masked > 0 {
+		fmt.Fprintf(progress, "%d samples do not count: the sandbox failed on them\n", masked)
+	}
+	if len(dropped) > 0 {
+		fmt.Fprintf(progress, "%d problems do not count; first: %s: %s\n", len(dropped), dropped[0].Reason, dropped[0].Detail)
+	}
 }

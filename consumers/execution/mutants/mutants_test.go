@@ -1,0 +1,174 @@
+package mutants
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"codea1/consumers/execution/internal/sandboxtest"
+	"codea1/consumers/execution/sandbox"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pools.Main(m)) }
+
+var pools = sandboxtest.Pools[int, *sandbox.Pool]{Skip: sandbox.ErrNotIsolated}
+
+// open returns a pool with limits for a busy machine.
+func open(t *testing.T) *sandbox.Pool {
+	t.Helper()
+	return pools.Get(t, 0, func() (*sandbox.Pool, error) {
+		return sandbox.Open(t.Context(), sandbox.Config{JobTimeout: 120 * time.Second})
+	})
+}
+
+// TestOf has every operator. The lines are those of the mutants that differ from the
+// program, in order.
+func TestOf(t *testing.T) {
+	pool := open(t)
+	for _, c := range []struct {
+		code string
+		want []string
+	}{
+		{"x = a + b\n", strings.Split("x = a - b|x = a * b|x = a / b|x = a // b|x = a % b|x = a ** b|x = a >> b|x = a << b|x = a | b|x = a & b|x = a ^ b", "|x")},
+		{"x = é(b) == None\n", []string{"x = é(b)  is not  None"}},
+		{"x = 'é' < 2\n", []string{"x = 'é'  ==  2", "x = 'é'  !=  2", "x = 'é'  <=  2", "x = 'é'  >  2", "x = 'é'  >=  2", "x = 'é' <  3", "x = 'é' <  1"}},
+		{"x = a is not None\n", []string{"x = a  is  None"}},
+		{"x = a in b\n", nil},
+		{"x = -a\n", []string{"x = +a", "x = ~a", "x = not a", "x = a"}},
+		{"x = +a\n", []string{"x = -a", "x = ~a", "x = not a"}},
+		{"x = not a\n", []string{"x =  a"}},
+		{"x = True and a or False\n", []string{"x = False and a or False", "x = True or a or False", "x = True and a and False", "x = True and a or True"}},
+		{"while a:\n    break\n", []string{"while  not a:", "    continue"}},
+		{"if a:\n    pass\nelif b:\n    pass\n", []string{"if  not a:"}},
+		{"if (a):\n    pass\n", []string{"if  not (a):"}},
+		{"x = a if b else c\n", []string{"x = a if  not b else c"}},
+		{"for x in a(b):\n    continue\n", []string{"for x in []:", "    break"}},
+		{"try:\n    a\nexcept (B, c.D) as e:\n    pass\nexcept E:\n    pass\nexcept:\n    pass\n", []string{"except (NoSuchException, c.D) as e:", "except NoSuchException:"}},
+		{"@a\n@b(c)\ndef f():\n    pass\n", []string{"", ""}},
+		{"x = 1.5j\n", []string{"x =  (1+1.5j)", "x =  (-1+1.5j)"}},
+		{"x += a\ndef f(*a, b: int, **c):\n    return g(*a, **c)\n", nil},
+		{"x = f'{a + 1} and' 'or'\n", nil},
+	} {
+		if c.code == "x = a + b\n" {
+			for i := 1; i < len(c.want); i++ {
+				c.want[i] = "x" + c.want[i]
+			}
+		}
+		mutants, err := Of(t.Context(), pool, c.code)
+		if err != nil {
+			t.Errorf("%q: %v", c.code, err)
+			continue
+		}
+		var got []string
+		for _, m := range mutants {
+			before, after := strings.Split(c.code, "\n"), strings.Split(m.Code, "\n")
+			for i := range after {
+				if i >= len(before) || after[i] != before[i] {
+					got = append(got, after[i])
+					break
+				}
+			}
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%q (-want +got):\n%s", c.code, d)
+		}
+	}
+	if _, err := Of(t.Context(), pool, "x = ("); err == nil || !strings.Contains(err.Error(), "SyntaxError") {
+		t.Errorf("mutants of no program: %v", err)
+	}
+}
+
+// TestJudge has counts that were made by hand.
+func TestJudge(t *testing.T) {
+	pool := open(t)
+	const (
+		// 23 mutants: 11 of +, 5 of >, 2 of each of three numbers, and not.
+		branch = "def f(x):\n    return x + 1 if x > 0 else 0\n"
+		// 13 mutants: 7 of ==, 4 of -, one of which is no program, and 2 of 1.
+		minus = "def f(x): return x == -1\n"
+		// 3 mutants: not, which never ends, and 2 of 0.
+		loop = "def f(x):\n    while x:\n        x = 0\n    return x\n"
+	)
+	for _, c := range []struct {
+		truth, tests string
+		wanted       int
+		want         Judged
+	}{
+		{branch, "", 0, Judged{}},
+		{branch, "assert f(0) == 1", 1, Judged{}},
+		{branch, "assert f(2) == 3|assert f(1) == 1", 2, Judged{Passed: 1}},
+		// + as | and ^, > as != and >=, the first 0 as 1 and -1 survive.
+		{branch, "assert f(2) == 3|assert f(-1) == 0", 2, Judged{2, 23, 6}},
+		{branch, "assert f(2) == 3", 2, Judged{Passed: 1}},
+		// <=, >= and is survive.
+		{minus, "assert f(-1) == True", 1, Judged{1, 13, 3}},
+		{loop, "assert f(0) == 0", 1, Judged{1, 3, 2}},
+	} {
+		var tests []string
+		if c.tests != "" {
+			tests = strings.Split(c.tests, "|")
+		}
+		got, err := Judge(t.Context(), pool, sandbox.Program{Code: c.truth, EntryPoint: "f"}, tests, c.wanted)
+		if err != nil || got != c.want {
+			t.Errorf("%q, %s: %+v, %v; want %+v", c.truth, c.tests, got, err, c.want)
+		}
+	}
+}
+
+// TestAgreesWithCosmicRay: on 20 built-in problems, Cosmic Ray kills the same share of its
+// own mutants as Judge of ours, within 2 points. The tests are two golden
+// tests, which let some mutants live. The variable names a Python that has Cosmic Ray
+// (testdata/survivors.py).
+func TestAgreesWithCosmicRay(t *testing.T) {
+	interpreter := os.Getenv("CODEA1_TEST_COSMICRAY_PYTHON")
+	if interpreter == "" {
+		t.Skip("CODEA1_TEST_COSMICRAY_PYTHON names no Python with Cosmic Ray")
+	}
+	pool := open(t)
+	var out, stderr bytes.Buffer
+	command := exec.Command(interpreter, "testdata/survivors.py", "testdata/functions.jsonl")
+	command.Stdout, command.Stderr = &out, &stderr
+	if err := command.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, &stderr)
+	}
+	problems, ours, theirs := 0, 0.0, 0.0
+	for lines := json.NewDecoder(&out); lines.More(); problems++ {
+		var row struct {
+			ID, Code          string
+			Entry             string
+			Tests             []string
+			Mutants, Survived int
+		}
+		if err := lines.Decode(&row); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Judge(t.Context(), pool, sandbox.Program{Code: row.Code, EntryPoint: row.Entry}, row.Tests, len(row.Tests))
+		if err != nil {
+			t.Fatalf("%s: %v", row.ID, err)
+		}
+		if got.Mutants == 0 || row.Mutants == 0 {
+			t.Fatalf("%s: %+v, Cosmic Ray has %d mutants; want some", row.ID, got, row.Mutants)
+		}
+		if got.Mutants != row.Mutants || got.Survived != row.Survived {
+			t.Logf("%s: %+v, Cosmic Ray has %d mutants, %d survive", row.ID, got, row.Mutants, row.Survived)
+		}
+		ours += 100 * float64(got.Mutants-got.Survived) / float64(got.Mutants)
+		theirs += 100 * float64(row.Mutants-row.Survived) / float64(row.Mutants)
+	}
+	if problems != 20 {
+		t.Fatalf("%d problems, want 20", problems)
+	}
+	ours, theirs = ours/20, theirs/20
+	t.Logf("mutants killed: %.2f%%, by Cosmic Ray %.2f%%", ours, theirs)
+	if math.Abs(ours-theirs) > 2 {
+		t.Errorf("mutants killed: %.2f%%, by Cosmic Ray %.2f%%; want within 2 points", ours, theirs)
+	}
+}
