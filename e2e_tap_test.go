@@ -103,16 +103,11 @@ func tappedIn(t *testing.T, lines string) (all []tapped) {
 // The README shows testdata/tap.py.
 func TestTapInPython(t *testing.T) {
 	t.Parallel()
-	python := os.Getenv("TAP_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if out, err := exec.Command(python, "-c", "import msgpack, nats, zstandard").CombinedOutput(); err != nil {
-		required(t, "no msgpack, nats and zstandard in "+python+", or in TAP_PYTHON: "+string(out))
-	}
+	python := tapPython(t)
 	// The run lasts until the reader has read.
 	p := start(t, t.TempDir(), train("--steps", "5000", "--name", "r", "--heldout", "")...)
 	address, _ := p.address(t)
+	_, figures, tokens, read := startPython(t, "figures.py", address, "r", "6")
 	tap := exec.Command(python, "testdata/tap.py", address, "r")
 	var printed, stderr buffer
 	tap.Stdout, tap.Stderr = &printed, &stderr
@@ -143,5 +138,17 @@ func TestTapInPython(t *testing.T) {
 		}
 		return !slices.ContainsFunc(lines, func(r *regexp.Regexp) bool { return !r.MatchString(printed.String()) })
 	})
+	// The library decodes the same events.
+	eventually(t, "the example prints figures", func() bool {
+		select {
+		case <-read:
+			return true
+		default:
+			return false
+		}
+	})
+	if !regexp.MustCompile(`first tokens of an answer: \[\d+(, \d+)*\]\n`).MatchString(tokens.String()) || !strings.Contains(figures.String(), "metrics.entropy") {
+		t.Errorf("the example printed\n%s%s", tokens.String(), figures.String())
+	}
 	p.interrupt(t)
 }

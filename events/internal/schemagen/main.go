@@ -1,5 +1,6 @@
 // Command schemagen writes the JSON Schema of every event type, in its current
-// version, from the Go types of package events and their comments. Run it in
+// version, from the Go types of package events and their comments, and Python types
+// from the schemas. Run it in
 // the repository root with "go run ./events/internal/schemagen".
 package main
 
@@ -27,6 +28,7 @@ func main() {
 }
 
 func run(root string) error {
+	all := map[events.Type][]byte{}
 	for _, t := range events.Types() {
 		text, err := generate(root, t)
 		if err != nil {
@@ -36,8 +38,13 @@ func run(root string) error {
 		if err := os.WriteFile(name, text, 0o644); err != nil {
 			return err
 		}
+		all[t] = text
 	}
-	return nil
+	text, err := python(all)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, pythonTypes), text, 0o644)
 }
 
 // generate returns the schema of one event type. Comments are read from the

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +13,7 @@ import (
 
 // The schema files match the Go types; go generate ./events rewrites them.
 func TestSchemasAreUpToDate(t *testing.T) {
+	all := map[events.Type][]byte{}
 	for _, eventType := range events.Types() {
 		want, err := generate("../../..", eventType)
 		if err != nil {
@@ -23,5 +26,17 @@ func TestSchemasAreUpToDate(t *testing.T) {
 		if diff := cmp.Diff(string(want), string(have)); diff != "" {
 			t.Errorf("%s: run `go generate ./events` (-types +file):\n%s", eventType, diff)
 		}
+		all[eventType] = want
+	}
+	want, err := python(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := os.ReadFile(filepath.Join("../../..", pythonTypes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(have)); diff != "" {
+		t.Errorf("%s: run `go generate ./events` (-types +file):\n%s", pythonTypes, diff)
 	}
 }
