@@ -39,7 +39,7 @@ const defaultPreset = "tiny"
 // flag overrides the environment, the environment the file, the file the preset,
 // and the preset the default.
 type RunSettings struct {
-	Preset  string `yaml:"preset" help:"Values to start from: tiny (the embedded engine on a laptop) or paper; after a comma, changes to them: golden (reward from golden tests, no Test LLM), selfplay (one model in both roles), nobook (no Mistake Book). golden alone means tiny,golden." default:"tiny" change:"resume"`
+	Preset  string `yaml:"preset" help:"Values to start from: tiny (the embedded engine on a laptop) or paper; after a comma, changes to them: golden (reward from golden tests, no Test LLM), selfplay (one model in both roles), nobook (no Mistake Book), sft (no training, only the evaluation of the models). golden alone means tiny,golden." default:"tiny" change:"resume"`
 	RunsDir string `yaml:"runs-dir" help:"Directory that holds the run directories." default:"runs" placeholder:"DIR" change:"resume" scope:"machine"`
 
 	Data       problems.Flags          `embed:"" yaml:",inline"`

@@ -189,10 +189,13 @@ func (h *experimentHost) Cost(ctx context.Context, config string) (experiment.Co
 // evaluations returns the evaluations of a run: before and after training, and in
 // between.
 func evaluations(f *curriculum.Flags, steps int) int {
-	if f.EvalEvery == 0 {
+	switch {
+	case steps == 0:
+		return 1
+	case f.EvalEvery == 0:
 		return 2
 	}
-	return 2 + max(0, steps-1)/f.EvalEvery
+	return 2 + (steps-1)/f.EvalEvery
 }
 
 // evaluation returns the most tokens of one evaluation.

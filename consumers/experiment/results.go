@@ -110,7 +110,7 @@ func newResults(m *Matrix, runs []*Run, records []*Record) *Results {
 		if after[arm] == nil {
 			after[arm] = measured{}
 		}
-		after[arm].add(run.Seed, record.After())
+		after[arm].add(run.Seed, record.last())
 		if arm == m.Baseline || start[run.Seed] == nil {
 			start.add(run.Seed, record.Before())
 		}

@@ -43,6 +43,15 @@ type Record struct {
 
 func (r *Record) completed() bool { return r != nil && r.Finished == events.RunCompleted }
 
+// last returns the newest evaluation of a completed run: the only one if the run
+// trains no step. It is nil without an evaluation.
+func (r *Record) last() *dashboard.Eval {
+	if r.Steps == 0 {
+		return r.Before()
+	}
+	return r.After()
+}
+
 // Run is a run of an experiment.
 type Run struct {
 	Arm    *Arm
