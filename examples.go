@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"codea1/events"
 )
 
 // examples are the command lines in the help of each command.
@@ -26,26 +28,27 @@ codea1 tap first --bus kafka://127.0.0.1:9092`,
 codea1 track first --to tensorboard
 codea1 track first --to csv,mlflow --out figures
 codea1 track first --to wandb --wandb-python venv/bin/python`,
-	"doctor":             `codea1 doctor --engine torch`,
-	"config":             `codea1 config > codea1.yaml`,
-	"completion":         `codea1 completion bash >> ~/.bashrc`,
-	"deadletter list":    `codea1 deadletter list --run first --json`,
-	"problems list":      `codea1 problems list builtin:heldout`,
-	"problems check":     `codea1 problems check mine.jsonl`,
-	"sandbox grade":      `codea1 sandbox grade --answers answers.jsonl problems.jsonl`,
-	"mistakes list":      `codea1 mistakes list first --sort count --limit 20`,
-	"mistakes history":   `codea1 mistakes history first add-3`,
-	"replay explain":     "codea1 replay explain first --group s000003-q0001\ncodea1 replay explain first --step 3 --role test",
-	"replay export":      `codea1 replay export first --table answers --format parquet --out answers.parquet`,
-	"replay fork":        `codea1 replay fork first second --at step:40 --set learning-rate=3e-4`,
-	"replay rescore":     `codea1 replay rescore first --reward a1 --alpha 0.25`,
-	"replay retrain":     `codea1 replay retrain first --role code`,
-	"replay rebuild":     `codea1 replay rebuild first rebuilt --from-bus nats://127.0.0.1:4222`,
-	"replay scan":        `codea1 replay scan first --code 'def __eq__' --step 1-40`,
-	"replay state":       `codea1 replay state first --at step:40`,
-	"replay verify":      `codea1 replay verify first --json`,
-	"replay quarantine":  `codea1 replay quarantine first --json`,
-	"replay restore-bus": `codea1 replay restore-bus first`,
+	events.StageDashboard: "codea1 dashboard --run first\ncodea1 dashboard --run first --bus nats://127.0.0.1:4222",
+	"doctor":              `codea1 doctor --engine torch`,
+	"config":              `codea1 config > codea1.yaml`,
+	"completion":          `codea1 completion bash >> ~/.bashrc`,
+	"deadletter list":     `codea1 deadletter list --run first --json`,
+	"problems list":       `codea1 problems list builtin:heldout`,
+	"problems check":      `codea1 problems check mine.jsonl`,
+	"sandbox grade":       `codea1 sandbox grade --answers answers.jsonl problems.jsonl`,
+	"mistakes list":       `codea1 mistakes list first --sort count --limit 20`,
+	"mistakes history":    `codea1 mistakes history first add-3`,
+	"replay explain":      "codea1 replay explain first --group s000003-q0001\ncodea1 replay explain first --step 3 --role test",
+	"replay export":       `codea1 replay export first --table answers --format parquet --out answers.parquet`,
+	"replay fork":         `codea1 replay fork first second --at step:40 --set learning-rate=3e-4`,
+	"replay rescore":      `codea1 replay rescore first --reward a1 --alpha 0.25`,
+	"replay retrain":      `codea1 replay retrain first --role code`,
+	"replay rebuild":      `codea1 replay rebuild first rebuilt --from-bus nats://127.0.0.1:4222`,
+	"replay scan":         `codea1 replay scan first --code 'def __eq__' --step 1-40`,
+	"replay state":        `codea1 replay state first --at step:40`,
+	"replay verify":       `codea1 replay verify first --json`,
+	"replay quarantine":   `codea1 replay quarantine first --json`,
+	"replay restore-bus":  `codea1 replay restore-bus first`,
 }
 
 // exitCodes are in the help of the program.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"codea1/consumers/execution/sandbox"
+	"codea1/events"
 	"codea1/producers/problems"
 	"codea1/replay/command"
 	"codea1/replay/eventlog"
@@ -24,7 +25,7 @@ const (
 // other end than a signal: it is no interruption.
 func exitCode(ctx context.Context, line string, err error) int {
 	name, _, _ := strings.Cut(line+" <", " <")
-	endless := strings.HasPrefix(name, "stage ") || name == "sandbox serve"
+	endless := strings.HasPrefix(name, "stage ") || name == "sandbox serve" || name == events.StageDashboard
 	switch {
 	case ctx.Err() != nil && !endless:
 		return exitInterrupted

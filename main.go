@@ -30,6 +30,7 @@ import (
 	"codea1/consumers/execution/sandboxfusion"
 	"codea1/consumers/experiment"
 	"codea1/consumers/rewards"
+	"codea1/events"
 	"codea1/events/deadletter"
 	"codea1/events/settings"
 	"codea1/gpuworker/tiny/sft"
@@ -63,6 +64,7 @@ type CLI struct {
 	Experiment experiment.Command        `cmd:"" help:"Train configurations with several seeds, and compare them: a table with intervals, and a page."`
 	Mistakes   command.Mistakes          `cmd:"" help:"Read the Mistake Book of a run."`
 	Replay     command.Command           `cmd:"" help:"Query, check and score again the event log of a run."`
+	Dashboard  DashboardCommand          `cmd:"" help:"Show a run on a page: one in progress, or a finished one from its log."`
 	Tap        tap.Command               `cmd:"" help:"Follow the events of a run, or print those of a finished one."`
 	Track      track.Command             `cmd:"" help:"Write the figures of a run for TensorBoard, W&B, MLflow or as CSV, during the run or afterwards."`
 	TrainSFT   sft.Command               `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
@@ -202,7 +204,7 @@ func configure(root *kong.Node, base *Settings) {
 			for _, n := range node.Children {
 				settings.Layer(n.Flags, &base.Sampling)
 			}
-		case "train", "stage", "deadletter", "doctor", "tap", "track":
+		case "train", "stage", "deadletter", "doctor", "tap", "track", events.StageDashboard:
 			_ = kong.Visit(node, func(v kong.Visitable, next kong.Next) error {
 				if n, ok := v.(*kong.Node); ok {
 					settings.Environment(n.Flags, envPrefix)

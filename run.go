@@ -111,7 +111,7 @@ func (t *trainingRun) openPage(ctx context.Context, flags *dashboard.Flags) (err
 	if flags.Off {
 		return nil
 	}
-	t.page, err = listenPage(ctx, flags.Address, t.views, t.runner)
+	t.page, err = listenPage(ctx, flags.Address, t.views, t.settings.RunsDir, t.runner)
 	return err
 }
 
@@ -174,6 +174,7 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 // startViews starts the progress bar and the page, and prints their addresses.
 func (t *trainingRun) startViews(g *services.Group, progress io.Writer) {
 	t.views.SetBudget(t.budget)
+	t.views.SetPlace(machine(), rundir.Report(t.dir))
 	g.Go(func(ctx context.Context) error { return t.views.Follow(ctx, t.bus, t.run, events.Start) })
 	if t.page != nil {
 		g.Go(t.page.Serve)

@@ -36,7 +36,8 @@ func (d *DashboardStage) Run(ctx context.Context, flags *kong.Context, out io.Wr
 	r.onClose(r.bus.Close)
 	defer func() { err = errors.Join(err, r.close()) }()
 	views := dashboard.NewFollower()
-	page, err := listenPage(ctx, d.Dashboard.Address, views, r)
+	views.SetPlace(machine(), rundir.Report(r.dir))
+	page, err := listenPage(ctx, d.Dashboard.Address, views, d.RunsDir, r)
 	if err != nil {
 		return err
 	}
@@ -81,9 +82,10 @@ func writeReports(ctx context.Context, out io.Writer, r *runner, views *dashboar
 	}
 }
 
-// listenPage listens at the address of the page of a run.
-func listenPage(ctx context.Context, address string, views *dashboard.Follower, r *runner) (*dashboard.Server, error) {
-	page, err := dashboard.Listen(ctx, address, views, r.metrics)
+// listenPage listens at the address of the page of a run. The page can lay other runs
+// of a directory over it.
+func listenPage(ctx context.Context, address string, views *dashboard.Follower, runsDir string, r *runner) (*dashboard.Server, error) {
+	page, err := dashboard.Listen(ctx, address, views, library{runsDir}, r.metrics)
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func startChrome(t *testing.T) *chrome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*longEnough)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*longEnough)
 	command := exec.CommandContext(ctx, path,
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync",

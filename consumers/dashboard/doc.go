@@ -8,14 +8,15 @@
 // another one.
 //
 // The size of State is bounded for a run of any length. Steps are merged two by
-// two beyond the points of a chart, lists have limits, and the large events are
-// counted without decoding them. State decodes a few of them for its examples,
-// which it selects by the rewards of their groups.
+// two beyond the points of a chart, and lists have limits. Texts of the Mistake
+// Book take up to 48 MiB, the list of groups up to 12 MiB, events that wait for the
+// rewards of their group up to 32 MiB. The page gets a whole group by reading its
+// events from the bus again, for at most two requests at a time.
 //
 // The package does not depend on the reward formulas, on the log, or on the
 // processes of the stages.
 //
 // Start reading at state.go, then follow.go. bar.go, table.go, report.go and
-// server.go are the views. The folders page and report hold the files for a
-// browser.
+// server.go are the views. The folder page holds the files for a browser. The report
+// is the same page with its data inside.
 package dashboard

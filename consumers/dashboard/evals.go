@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ type Eval struct {
 	closing bool          // caused by the end of an attempt
 	attempt int           // attempt in which it began
 	took    time.Duration // once it is complete; 0 if it began in an earlier attempt
+
+	low, high float64 // interval of avg@k, once it is complete: computing it takes milliseconds
 }
 
 // EvalFigure is a figure of an evaluation.
@@ -87,7 +90,7 @@ func (es *evals) find(tag string, step int) *Eval {
 	if len(*es) >= maxEvals {
 		*es = slices.Delete(*es, 1, 2)
 	}
-	e := &Eval{Tag: tag, Step: step}
+	e := &Eval{Tag: tag, Step: step, low: math.NaN(), high: math.NaN()}
 	*es = append(*es, e)
 	return e
 }

@@ -16,6 +16,7 @@ const (
 	maxExamples     = 5
 	maxBufferBytes  = 32 << 20 // events of groups that are not rewarded yet
 	maxExampleBytes = 4 << 10  // of each text of an example
+	maxWholeBytes   = 1 << 19  // of all texts of the group of an example
 )
 
 // Example is an answer that fails a new test, and the test, which is right as
@@ -54,6 +55,7 @@ type examples struct {
 type spanExample struct {
 	Example
 	share float64 // of new tests passed
+	whole *Group
 }
 
 func newExamples() examples {
@@ -140,6 +142,8 @@ func (x *examples) rewarded(group string, p *events.GroupRewarded) {
 			return // another span shows this problem
 		}
 	}
+	whole := newGroupReader(group)
+	whole.texts.left = maxWholeBytes
 	var sampled *events.TestsSampled
 	var executed *events.CodeExecuted
 	for i := range buffered {
@@ -148,6 +152,7 @@ func (x *examples) rewarded(group string, p *events.GroupRewarded) {
 		if err != nil {
 			return
 		}
+		whole.apply(e)
 		switch payload := e.Payload.(type) {
 		case *events.TestsSampled:
 			sampled = payload
@@ -160,7 +165,17 @@ func (x *examples) rewarded(group string, p *events.GroupRewarded) {
 	}
 	if example, ok := exampleOf(sampled, executed, answer); ok {
 		example.Group = group
-		x.best[span] = spanExample{example, share}
+		whole.rewarded(p)
+		x.best[span] = spanExample{example, share, &whole.Group}
+	}
+}
+
+// updated adds a policy version to the groups that it was trained on.
+func (x *examples) updated(p *events.PolicyUpdated) {
+	for _, e := range x.best {
+		if slices.Contains(p.Groups, e.Group) {
+			e.whole.Updates = append(e.whole.Updates, groupUpdate{p.Role, p.Version, p.Step, len(p.Groups)})
+		}
 	}
 }
 

@@ -119,9 +119,11 @@ func NewRows() *Rows { return &Rows{state: NewState(), steps: map[int]*stepRow{}
 // State returns the state of the run, which must not be kept or changed.
 func (r *Rows) State() *State { return r.state }
 
-// Apply folds in the next event and returns the rows that it completes, by step.
+// Apply folds in the next event and returns the rows that it completes, by step. No
+// row has a figure of the large events.
 func (r *Rows) Apply(e *events.Event) (rows []Row) {
-	if !Needs(e.Type) {
+	switch e.Type {
+	case events.TypeProblemPosed, events.TypeCodeSampled, events.TypeTestsSampled, events.TypeCodeExecuted:
 		return nil
 	}
 	before := r.state.Book

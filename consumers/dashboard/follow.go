@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,12 +20,15 @@ type Bus interface {
 // Follower applies the events of a run to a State and notifies subscribers.
 // It is safe for concurrent use.
 type Follower struct {
-	course events.Course // used by Follow alone
+	course events.Course   // used by Follow alone
+	before events.Position // of the next message; used by Follow alone
 
 	mu          sync.RWMutex
 	state       *State
 	revision    int64 // changes
 	following   bool
+	bus         Bus    // the newest one that was followed
+	newest      string // ID of the newest event
 	subscribers map[chan struct{}]struct{}
 }
 
@@ -39,8 +44,16 @@ func (f *Follower) SetBudget(budget time.Duration) {
 	f.state.Budget = budget
 }
 
-// Follow applies the events of a run after from, in order, until ctx ends or the
-// bus is closed, and returns nil then. It returns an error of the bus. A message
+// SetPlace sets the words for the machine and the path of the report, which no
+// event carries.
+func (f *Follower) SetPlace(machine, report string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state.Machine, f.state.Report = machine, report
+}
+
+// Follow applies the events of a run after from, in order, until ctx ends, the
+// bus is closed or the reader returns io.EOF, and returns nil then. It returns an error of the bus. A message
 // that is no event is counted as quarantined, as the recorder does. Two calls must
 // not run at the same time.
 func (f *Follower) Follow(ctx context.Context, bus Bus, run string, from events.Position) error {
@@ -49,22 +62,25 @@ func (f *Follower) Follow(ctx context.Context, bus Bus, run string, from events.
 		return fmt.Errorf("dashboard: read run %s: %w", run, err)
 	}
 	defer reader.Close()
-	f.setFollowing(true)
-	defer f.setFollowing(false)
+	f.setFollowing(true, bus)
+	defer f.setFollowing(false, bus)
+	f.before = from
 	for {
-		message, _, err := reader.Next(ctx)
+		message, position, err := reader.Next(ctx)
 		var malformed *events.MalformedError
 		if errors.As(err, &malformed) {
-			f.quarantine()
+			f.quarantine(err)
+			f.before = position
 			continue
 		}
-		if ctx.Err() != nil || errors.Is(err, events.ErrClosed) {
+		if ctx.Err() != nil || errors.Is(err, events.ErrClosed) || errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("dashboard: read run %s: %w", run, err)
 		}
 		f.apply(&message)
+		f.before = position
 	}
 }
 
@@ -74,28 +90,40 @@ func (f *Follower) apply(message *events.Message) {
 		err = f.course.Check(event.Payload)
 	}
 	if err != nil {
-		f.quarantine()
+		f.quarantine(err)
 		return
 	}
 	f.course.Apply(event.Payload)
-	needed := Needs(message.Type)
-	if !needed {
-		event.Payload = nil
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.state.Apply(event)
-	if !needed {
-		f.state.Buffer(message)
-	}
+	f.state.applyAfter(event, f.before)
+	f.state.Buffer(message)
+	f.newest = message.ID
+	f.changed()
+}
+
+// Replace takes the state and the bus of another follower of the same run, which has
+// ended.
+func (f *Follower) Replace(other *Follower) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.state
+	f.state, f.newest, f.bus = other.state, other.newest, other.bus
+	f.state.Machine, f.state.Report, f.state.Budget, f.state.Quarantined = was.Machine, was.Report, was.Budget, was.Quarantined
+	f.state.Replicas, f.state.refusals = was.Replicas, was.refusals // a log has none
+	f.state.Series.renew(was.Series.clock + 1)
 	f.changed()
 }
 
 // quarantine counts a message that is no event.
-func (f *Follower) quarantine() {
+func (f *Follower) quarantine(why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state.Quarantined++
+	f.state.refusals = append(f.state.refusals, Refusal{f.before, brief(why.Error())})
+	if len(f.state.refusals) > maxRefusals {
+		f.state.refusals = slices.Delete(f.state.refusals, 0, 1)
+	}
 	f.changed()
 }
 
@@ -111,10 +139,10 @@ func (f *Follower) changed() {
 	}
 }
 
-func (f *Follower) setFollowing(on bool) {
+func (f *Follower) setFollowing(on bool, bus Bus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.following = on
+	f.following, f.bus = on, bus
 	f.changed()
 }
 

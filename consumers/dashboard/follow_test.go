@@ -151,7 +151,10 @@ func TestFollowCountsMessagesThatAreNoEvents(t *testing.T) {
 		if s.Quarantined != int64(2*len(messages)) {
 			t.Errorf("%d messages are quarantined", s.Quarantined)
 		}
-		s.Quarantined = 0
+		if len(s.refusals) != min(maxRefusals, 2*len(messages)) {
+			t.Errorf("%d refusals are listed", len(s.refusals))
+		}
+		s.Quarantined, s.refusals = 0, nil
 	})
 	state := func(f *Follower) (text string) {
 		f.View(func(s *State) {

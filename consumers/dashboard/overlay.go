@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"fmt"
 	"html/template"
 	"io"
@@ -30,10 +31,7 @@ type OverlayLine struct {
 	Runs []*State
 }
 
-var (
-	overlayTemplate = template.Must(template.New("overlay.html").ParseFS(files, "report/overlay.html"))
-	overlayScripts  = texts[template.JS]("page/uPlot.iife.min.js", "report/overlay.js")
-)
+var overlayTemplate = template.Must(template.New("overlay.html").ParseFS(files, "report/overlay.html"))
 
 // overlayMeasures are the charts of the training steps.
 var overlayMeasures = []struct {
@@ -54,17 +52,11 @@ func WriteOverlay(w io.Writer, o *Overlay) error {
 	for _, line := range o.Lines {
 		names = append(names, line.Name)
 	}
-	page := overlayPage{report{Styles: reportStyles, Scripts: overlayScripts, Data: object{"names": names, "charts": o.charts()}}, o}
-	if err := overlayTemplate.Execute(w, page); err != nil {
+	var page bytes.Buffer
+	if err := overlayTemplate.Execute(&page, o); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
-	return nil
-}
-
-// overlayPage holds the values of overlay.html.
-type overlayPage struct {
-	report
-	*Overlay
+	return writeAlone(w, page.Bytes(), "", object{"names": names, "charts": o.charts()})
 }
 
 // charts returns the charts that have a value, each with its steps and, for each

@@ -39,7 +39,7 @@ func TestOverlayLoadsNothing(t *testing.T) {
 			t.Errorf("%s in the page", word)
 		}
 	}
-	if !strings.Contains(body, "default-src &#39;none&#39;") {
+	if !strings.Contains(body, "default-src 'none'") {
 		t.Error("the content security policy allows a browser to load more")
 	}
 	if strings.Count(text, hostile) > 0 {

@@ -7,8 +7,8 @@ import (
 )
 
 // The page is plain HTML, CSS and JavaScript without a build step. page/VENDOR
-// lists the unchanged files of other projects and their sources. The report has
-// its own files and some of the page's.
+// lists the unchanged files of other projects and their sources. The page about
+// several runs has its own files, in report, and some of these.
 //
 //go:embed page report
 var files embed.FS

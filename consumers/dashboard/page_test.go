@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,30 +21,6 @@ const drawn = `(() => {
 	}
 	return n;
 })()`
-
-// stageRows returns the text of the page's table of stages, given the numbers of
-// the stages with replicas.
-func stageRows(numbers map[string]string) string {
-	var b strings.Builder
-	types := func(list []events.Type, ifEmpty string) {
-		for i, t := range list {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(string(t))
-		}
-		if len(list) == 0 {
-			b.WriteString(ifEmpty)
-		}
-	}
-	for _, s := range events.Stages {
-		b.WriteString(s.Name)
-		types(s.Consumes, "all events")
-		types(s.Makes, "–")
-		b.WriteString(cmp.Or(numbers[s.Name], "––––"))
-	}
-	return b.String()
-}
 
 // TestPageFollowsARun opens the page in a real browser and publishes events of a
 // run on a real bus.
@@ -80,47 +55,73 @@ func TestPageFollowsARun(t *testing.T) {
 	publish(
 		s.scored("before", 0, 0, 1, events.EvalScored{Correct: []bool{true, false, false, false}}),
 		s.dropped(events.PurposeTrain, "s000006-q0000", 6, 0, 1, events.DropTooLarge))
+	publish(s.whole(7, hostileText)...)
 
 	// The page shows the numbers of the state without a reload.
-	browser.until(`document.getElementById('dropped').textContent === '1'`)
+	browser.until(`document.getElementById('dropped').textContent === '1' && document.getElementById('rewarded').textContent === '6'`)
 	for id, want := range map[string]string{
 		"run": "r1", "progress_text": "step 6 of 9", "left": "40s left",
-		"reward_code": "0.500", "reward_test": "0.300", "pass_new": "75.0%", "pass_hist": "50.0%", "book_size": "5", "rewarded": "5",
+		"reward_code": "0.750", "reward_test": "0.000", "pass_new": "75.0%", "pass_hist": "50.0%", "book_size": "6", "rewarded": "6",
 	} {
 		if got := browser.text(id); got != want {
 			t.Errorf("%s: the page says %q, want %q", id, got, want)
 		}
 	}
-	for table, want := range map[string]string{
-		"evals": "step 01/1" + "25.0%––––", "stages": stageRows(map[string]string{events.StageExecution: "1420.1"}),
-		"replicas": "execution-0420.15050.0%0s ago",
-		"events":   "eval.scored1group.dropped1group.rewarded5policy.updated10run.started1stage.heartbeat5",
-	} {
-		if got := browser.eval(fmt.Sprintf("document.querySelector('#%s tbody').textContent", table)); got != want {
-			t.Errorf("table %s: the page says %q, want %q", table, got, want)
+	shows := func(selector, want string) {
+		t.Helper()
+		if got := browser.eval(fmt.Sprintf(`(document.querySelector(%q)?.textContent ?? "nothing")`, selector)); got != want {
+			t.Errorf("%s: the page says %q, want %q", selector, got, want)
 		}
 	}
+	shows("#evals tbody", "step 01/1"+"25.0%––––")
+	shows("#policies tbody tr", "code5"+"0.1250.0011.50.0%0.51.0e-6")
 
 	// Every chart has drawn its five steps.
 	blue := "[0x25, 0x63, 0xeb]"
 	for chart := range map[string]bool{"reward": true, "pass": true, "tests": true, "book": true} {
-		if rows := browser.eval(fmt.Sprintf("document.querySelector('[data-chart=%s]').dataset.rows", chart)); rows != "6" {
-			t.Errorf("chart %s has %v rows, want 5 and the one of the dropped group", chart, rows)
+		if rows := browser.eval(fmt.Sprintf("document.querySelector('[data-chart=%s]').dataset.rows", chart)); rows != "7" {
+			t.Errorf("chart %s has %v rows, want 6 and the one of the dropped group", chart, rows)
 		}
 		if n, ok := browser.eval(fmt.Sprintf(drawn, chart, blue)).(float64); !ok || n < 100 {
 			t.Errorf("chart %s: %v pixels have the line's colour", chart, n)
 		}
 	}
 
-	// HTML in the texts of a run stays text.
-	evil := s.dropped(events.PurposeTrain, "s000007-q0000", 7, 0, 1, events.DropTooLarge)
-	evil.Payload.(*events.GroupDropped).Detail = `<img src=x onerror="document.title='evil'">`
+	// Each view has a URL. The texts of a run stay texts in all of them.
+	view := func(hash, until string) {
+		t.Helper()
+		browser.eval(fmt.Sprintf("location.hash = %q", hash))
+		browser.until(until)
+	}
+	view("#/pipeline", `document.querySelectorAll('.stage').length === 10`)
+	shows("[data-stage=execution] dl", "per s0.1handled5lag4in flight2errors0dropped1")
+	shows("[data-stage=trainer-code] dl div:last-child", "version5")
+	shows("#replicas tbody", "execution-0420.15050.0%0s ago")
+	if text, _ := browser.text("binding_text").(string); !strings.Contains(text, "of step 5") {
+		t.Errorf("the page says %q about the last step", text)
+	}
+	view("#/book?q=DOUBLE", `document.querySelectorAll('#book_tests .test').length === 1`)
+	shows("#book_tests .changes", "step 7: +1 to 1, by s000007-q0000, answer 2 failed it")
+	view("#/group", `document.querySelectorAll('#group_body tbody tr').length === 7`)
+	view("#/group/s000007-q0000", `document.querySelectorAll('.answer').length === 2`)
+	shows(".question", "Double x ⟨U+202E⟩<img src=x onerror=\"document.title='evil'\">⟨U+001B⟩[31m")
+	shows(".matrix tbody tr:nth-child(2)", "20.50✓✗")
+	if n := browser.eval(`document.querySelectorAll('main img, main script, main iframe').length`); n != 0.0 {
+		t.Errorf("%v elements came from the texts of the run", n)
+	}
+	if n, _ := browser.eval(`document.querySelector('#group_body').textContent.length`).(float64); n > 3*maxTextBytes {
+		t.Errorf("a line of 256 KiB became %v characters of the page", n)
+	}
+	view("#/run", `document.querySelector('#events tbody').rows.length === 10`)
+	evil := s.dropped(events.PurposeTrain, "s000008-q0000", 8, 0, 1, events.DropTooLarge)
+	evil.Payload.(*events.GroupDropped).Detail = hostileText
 	publish(evil)
-	browser.until(`document.querySelector('#drops td.long').textContent.startsWith('<img src=x')`)
+	browser.until(`document.querySelector('#drops td.long').textContent.startsWith('\u27e8U+202E\u27e9<img src=x')`)
+	view("#/training", `!document.getElementById('training').hidden`)
 
 	// The dark colours also apply to the charts.
 	browser.prefer("dark")
-	browser.until(`getComputedStyle(document.body).backgroundColor === 'rgb(16, 19, 23)'`)
+	browser.until(`getComputedStyle(document.body).backgroundColor === 'rgb(15, 18, 21)'`)
 	browser.until(fmt.Sprintf(drawn, "reward", "[0x60, 0xa5, 0xfa]") + " > 100")
 
 	problems, _ := browser.seen()
@@ -128,6 +129,9 @@ func TestPageFollowsARun(t *testing.T) {
 		t.Errorf("the page had a problem: %s", p)
 	}
 
+	// The end is said, and the page stays when the process has ended.
+	publish(s.finished(5, events.RunStopped))
+	browser.until(`document.getElementById('end').textContent.includes('Last event: run.finished')`)
 	stop()
-	browser.until(`document.getElementById('connection').className === 'lost'`)
+	browser.until(`document.getElementById('connection').className === 'ended'`)
 }

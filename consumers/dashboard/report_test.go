@@ -68,11 +68,11 @@ func TestReportInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	browser.open("file://" + path)
-	browser.until(`document.querySelectorAll('.chart canvas').length === 10`)
+	browser.until(`document.querySelectorAll('.chart canvas').length === 18`)
 	browser.until(fmt.Sprintf(drawn, "reward", "[0x25, 0x63, 0xeb]") + " > 100")
 	for id, want := range map[string][2]int{ // pixels of the first colour, of the second
-		"reward": {100, 100}, "heldout": {100, 0}, "pass": {100, 100}, "tests": {100, 100}, "changes": {100, 100},
-		"book": {100, 0}, "entropy": {0, 100}, "kl": {0, 100}, "grad": {0, 100}, "dropped": {50, 0},
+		"reward": {100, 100}, "heldout": {100, 0}, "pass": {100, 100}, "tests": {100, 0}, "changes": {100, 100},
+		"book": {100, 0}, "entropy": {0, 100}, "kl": {0, 100}, "grad": {0, 100}, "dropped": {50, 0}, "lr": {0, 100}, "finding": {100, 100},
 	} {
 		for i, colour := range []string{"[0x25, 0x63, 0xeb]", "[0xc2, 0x41, 0x0c]"} {
 			if n, _ := browser.eval(fmt.Sprintf(drawn, id, colour)).(float64); int(n) < want[i] {
@@ -80,39 +80,52 @@ func TestReportInABrowser(t *testing.T) {
 			}
 		}
 	}
-	for selector, want := range map[string]string{
+	says := func(wants map[string]string) {
+		t.Helper()
+		for selector, want := range wants {
+			if got := browser.eval(fmt.Sprintf(`(document.querySelector(%q)?.textContent ?? "nothing")`, selector)); got != want {
+				t.Errorf("%s: the report says %q, want %q", selector, got, want)
+			}
+		}
+	}
+	says(map[string]string{
 		"#run":                                   "r1",
-		"#headline":                              "Run r1: 9 of 9 steps, completed after 24s",
+		"#progress_text":                         "completed after 9 of 9 steps",
 		"#compared tbody tr":                     "Code LLM avg@425.0%91.7%+66.7 points+50.0 to +75.0",
-		"#drops tbody":                           `too_large1s000009-q0003 in execution: <img src=x onerror="evil()">`,
-		"#build":                                 "test",
-		"#config":                                "seed: 7 # </pre><script>evil()</script>\n",
-		".example:nth-of-type(1) h3":             "Step 1 problem p1, group s000001-q0001",
-		".example:nth-of-type(1) .question":      "Double x & <b>return</b> it.",
-		".example:nth-of-type(1) .code":          `def f(x): return x * x  # </script><img src=x onerror="evil()"> 1`,
-		".example:nth-of-type(1) .test":          "assert f(1) == 4",
-		".example:nth-of-type(1) .expected":      "4",
-		".example:nth-of-type(1) .got":           "returned 5",
-		".example:nth-of-type(1) .passed":        "1 of 2",
+		"#examples tbody tr":                     "1s000001-q0001p1assert f(1) == 4returned 51 of 2",
 		"[data-chart=heldout] .u-legend tr td":   "9",
 		"[data-chart=heldout] tr:nth-child(2)":   "mean0.917",
 		"[data-chart=reward] tr:nth-child(2)":    "Code LLM0.600",
 		"[data-chart=grad] tr:nth-child(2) > td": "0.500",
-	} {
-		got := browser.eval(fmt.Sprintf(`(document.querySelector(%q)?.textContent ?? "nothing").replace(/\n +/g, "")`, selector))
-		if got != strings.ReplaceAll(want, "\n ", "") {
-			t.Errorf("%s: the report says %q, want %q", selector, got, want)
-		}
-	}
-	if n := browser.eval(`document.querySelectorAll('.example').length`); n != 5.0 {
+	})
+	if n := browser.eval(`document.querySelectorAll('#examples tbody tr').length`); n != 5.0 {
 		t.Errorf("%v examples, want 5", n)
 	}
-	if n := browser.eval(`document.querySelectorAll('img, iframe, link, [src], [href]').length`); n != 0.0 {
+	view := func(hash, until string) {
+		t.Helper()
+		browser.eval(fmt.Sprintf("location.hash = %q", hash))
+		browser.until(until)
+	}
+	view("#/run", `document.querySelector('#drops tbody').rows.length === 1`)
+	says(map[string]string{"#config": "seed: 7 # </pre><script>evil()</script>\n", "#facts tr:nth-child(7) td:last-child": "test"})
+	if got, _ := browser.eval(`document.querySelector('#drops tbody').textContent`).(string); !strings.HasSuffix(got, `s000009-q0003executiontoo_large<img src=x onerror="evil()">`) {
+		t.Errorf("the report says %q", got)
+	}
+	view("#/book?q=f(3)", `document.querySelectorAll('#book_tests .test').length === 1`)
+	view("#/group/s000001-q0001", `document.querySelectorAll('.answer').length === 2`)
+	says(map[string]string{
+		".question":           "Double x & <b>return</b> it.",
+		"#answer1 .code":      `def f(x): return x * x  # </script><img src=x onerror="evil()"> 1`,
+		".matrix tbody tr+tr": "20.50✓✗",
+	})
+	view("#/group/s000002-q0000", `document.querySelector('#group_body .panel')?.textContent.includes('codea1 dashboard --run r1')`)
+	view("#/training", `!document.getElementById('training').hidden`)
+	if n := browser.eval(`document.querySelectorAll('img, iframe, link, [src], [href]:not([href^="#"])').length`); n != 0.0 {
 		t.Errorf("%v elements that load something", n)
 	}
 
 	browser.prefer("dark")
-	browser.until(`getComputedStyle(document.body).backgroundColor === 'rgb(16, 19, 23)'`)
+	browser.until(`getComputedStyle(document.body).backgroundColor === 'rgb(15, 18, 21)'`)
 	browser.until(fmt.Sprintf(drawn, "reward", "[0x60, 0xa5, 0xfa]") + " > 100")
 
 	problems, requests := browser.seen()
@@ -138,7 +151,7 @@ func TestReportOfNothing(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the report", want)
 		}
-		for _, absent := range []string{`id="compared"`, `id="examples"`, `id="drops"`, "NaN", "ZgotmplZ"} {
+		for _, absent := range []string{"NaN", "Infinity"} {
 			if body := withoutScripts(text); strings.Contains(body, absent) {
 				t.Errorf("%s in the report of an empty run", absent)
 			}
@@ -147,9 +160,9 @@ func TestReportOfNothing(t *testing.T) {
 	}
 }
 
-var inline = regexp.MustCompile(`(?s)<(script|style)>.*?</(script|style)>`)
+var inlineElement = regexp.MustCompile(`(?s)<(script|style)>.*?</(script|style)>`)
 
-func withoutScripts(page string) string { return inline.ReplaceAllString(page, "") }
+func withoutScripts(page string) string { return inlineElement.ReplaceAllString(page, "") }
 
 func TestReportLoadsNothing(t *testing.T) {
 	f := reported(t)
@@ -163,21 +176,11 @@ func TestReportLoadsNothing(t *testing.T) {
 			t.Errorf("%s in the report", word)
 		}
 	}
-	if !strings.Contains(body, "default-src &#39;none&#39;") {
+	if !strings.Contains(body, "default-src 'none'") {
 		t.Error("the content security policy allows a browser to load more")
 	}
 	if len(text) > 256<<10 {
 		t.Errorf("a report of %d bytes", len(text))
-	}
-}
-
-func TestShortNumbers(t *testing.T) {
-	for x, want := range map[float64]string{
-		0: "0", 3.7e-5: "3.7e-5", 1e-6: "1.0e-6", 1.5e-12: "1.5e-12", 0.0129: "0.0129", 1.5: "1.5", 12.345: "12.3", -2e-4: "-2.0e-4",
-	} {
-		if got := short(x); got != want {
-			t.Errorf("%v: have %s, want %s", x, got, want)
-		}
 	}
 }
 

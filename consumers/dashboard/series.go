@@ -2,19 +2,21 @@ package dashboard
 
 import (
 	"math"
+	"slices"
 
 	"codea1/events"
 )
 
-// maxPoints bounds the points of a chart. Beyond it, points are merged two by
-// two.
-const maxPoints = 1024
+// maxPoints bounds the points of a chart, which has about as many pixels. Beyond
+// it, points are merged two by two.
+const maxPoints = 512
 
 // Series holds the means of every training step. After maxPoints steps a point
 // holds 2 steps, then 4, then 8: nothing is left out, the series gets coarser.
 type Series struct {
 	stride int // steps per point
 	points []Point
+	clock  int64 // events applied so far
 }
 
 // Point is the sum of one or more consecutive steps.
@@ -25,12 +27,13 @@ type Point struct {
 	Left    int // tests that left it
 	Size    int // tests in it after the last group
 	means   [measures]Mean
+	changed int64 // the clock of its last change
 }
 
 // measure is a value that a Point has the mean of.
 type measure int
 
-// The measures of groups, which the page shows, and then those of updates.
+// The measures of groups, and then those of updates: one for each role.
 const (
 	rewardCode measure = iota // R_code of an answer
 	rewardTest                // R_test of a suite
@@ -38,21 +41,36 @@ const (
 	passHist                  // share of the historical tests that an answer passes; answers that load
 	kept                      // tests of a suite; a test that is wrong as stated counts here and in the next
 	wrongOrDiscarded
+	wrong     // as stated
+	discarded // tests of a suite
+	breaking  // share of the suites with a kept test that their answer fails
+	staleCode // versions that the sampling policy was behind
+	staleTest
+	lossCode
+	lossTest
 	entropyCode // nats per token
 	entropyTest
 	klCode // to the reference model
 	klTest
+	clipCode // share of the tokens with a clipped ratio
+	clipTest
 	gradNormCode // before clipping
 	gradNormTest
+	lengthCode // tokens of a response
+	lengthTest
+	rateCode // learning rate
+	rateTest
+	secondsCode // of an update
+	secondsTest
 	measures
-
-	groupMeasures = entropyCode
 )
 
 // measureNames are the measures' columns in charts.js.
 var measureNames = [measures]string{
-	"reward_code", "reward_test", "pass_new", "pass_hist", "kept", "wrong_or_discarded",
-	"entropy_code", "entropy_test", "kl_code", "kl_test", "grad_norm_code", "grad_norm_test",
+	"reward_code", "reward_test", "pass_new", "pass_hist", "kept", "wrong_or_discarded", "wrong", "discarded", "breaking",
+	"stale_code", "stale_test", "loss_code", "loss_test", "entropy_code", "entropy_test", "kl_code", "kl_test",
+	"clip_code", "clip_test", "grad_norm_code", "grad_norm_test", "length_code", "length_test", "lr_code", "lr_test",
+	"seconds_code", "seconds_test",
 }
 
 // Mean is a running mean.
@@ -108,9 +126,18 @@ func (s *Series) at(step int) *Point {
 		if n := len(s.points); n > 0 {
 			size = s.points[n-1].Size
 		}
-		s.points = append(s.points, Point{Size: size})
+		s.points = append(s.points, Point{Size: size, changed: s.clock})
 	}
+	s.points[i].changed = s.clock
 	return &s.points[i]
+}
+
+// renew marks all points as changed at a clock.
+func (s *Series) renew(clock int64) {
+	s.clock = clock
+	for i := range s.points {
+		s.points[i].changed = clock
+	}
 }
 
 func (s *Series) coarsen() {
@@ -120,6 +147,7 @@ func (s *Series) coarsen() {
 		if i+1 < len(s.points) {
 			p.merge(s.points[i+1])
 		}
+		p.changed = s.clock
 		merged = append(merged, p)
 	}
 	s.points, s.stride = merged, 2*s.stride
@@ -146,14 +174,36 @@ func (s *Series) update(p *events.PolicyUpdated) {
 	if p.Step < 1 {
 		return
 	}
-	entropy, kl, gradNorm := entropyCode, klCode, gradNormCode
+	means, m, other := &s.at(p.Step).means, &p.Metrics, measure(0)
 	if p.Role == events.RoleTest {
-		entropy, kl, gradNorm = entropyTest, klTest, gradNormTest
+		other = 1
 	}
-	means := &s.at(p.Step).means
-	means[entropy].add(p.Metrics.Entropy)
-	means[kl].add(p.Metrics.KL)
-	means[gradNorm].add(p.Metrics.GradNorm)
+	for of, value := range map[measure]float64{
+		lossCode: m.Loss, entropyCode: m.Entropy, klCode: m.KL, clipCode: m.ClipFraction, gradNormCode: m.GradNorm,
+		rateCode: m.LearningRate, secondsCode: m.Seconds,
+	} {
+		means[of+other].add(value)
+	}
+	if m.Sequences > 0 {
+		means[lengthCode+other].add(float64(m.Tokens) / float64(m.Sequences))
+	}
+}
+
+// executed adds the counts of tests, which only code.executed has apart.
+func (s *Series) executed(p *events.CodeExecuted) {
+	if p.Plan.Purpose != events.PurposeTrain || p.Plan.Step < 1 {
+		return
+	}
+	means := &s.at(p.Plan.Step).means
+	for m := range p.Answers {
+		for n := range p.Answers[m].Suites {
+			if suite := &p.Answers[m].Suites[n]; suite.Failure == "" && p.Answers[m].Failure == "" {
+				_, ofWrong, ofDiscarded := suite.Counts()
+				means[wrong].add(float64(ofWrong))
+				means[discarded].add(float64(ofDiscarded))
+			}
+		}
+	}
 }
 
 func (s *Series) reward(g *events.GroupRewarded, entered, left, size int) {
@@ -167,6 +217,10 @@ func (p *Point) reward(g *events.GroupRewarded, entered, left, size int) {
 	p.Entered += entered
 	p.Left += left
 	p.Size = size
+	p.means[staleCode].add(max(0, staleness(g, events.RoleCode)))
+	if g.Plan.Suites > 0 {
+		p.means[staleTest].add(max(0, staleness(g, events.RoleTest)))
+	}
 	for m := range g.Code {
 		answer := &g.Code[m]
 		if !answer.Masked {
@@ -183,6 +237,11 @@ func (p *Point) reward(g *events.GroupRewarded, entered, left, size int) {
 			p.means[wrongOrDiscarded].add(float64(suite.Invalid))
 			if answer.Loads && suite.Valid > 0 {
 				p.means[passNew].add(suite.PassNew)
+				broken := 0.0
+				if suite.FailNew > 0 {
+					broken = 1
+				}
+				p.means[breaking].add(broken)
 			}
 			// Every suite of an answer repeats the shares of the historical tests.
 			if answer.Loads && !counted && suite.PassHist+suite.FailHist > 0 {
@@ -193,30 +252,37 @@ func (p *Point) reward(g *events.GroupRewarded, entered, left, size int) {
 	}
 }
 
-// view returns the columns of the first measures for charts.js. All are as long
-// as step, the first step of each row.
-func (s *Series) view(first measure) object {
-	step := make([]int, len(s.points))
+// view returns the columns of charts.js for the points that changed after a clock;
+// from is the first of them. All columns are as long as step, the first step of
+// each row.
+func (s *Series) view(since int64) object {
+	from := slices.IndexFunc(s.points, func(p Point) bool { return p.changed > since })
+	if from < 0 {
+		from = len(s.points)
+	}
+	points := s.points[from:]
+	step := make([]int, len(points))
 	for i := range step {
-		step[i] = 1 + i*s.stride
+		step[i] = 1 + (from+i)*s.stride
 	}
 	view := object{
-		"stride": s.stride, "step": step,
-		"book_size":    column(s, func(p *Point) int { return p.Size }),
-		"book_entered": column(s, func(p *Point) int { return p.Entered }),
-		"book_left":    column(s, func(p *Point) int { return p.Left }),
+		"stride": s.stride, "from": from, "step": step,
+		"book_size":    column(points, func(p *Point) int { return p.Size }),
+		"book_entered": column(points, func(p *Point) int { return p.Entered }),
+		"book_left":    column(points, func(p *Point) int { return p.Left }),
+		"dropped":      column(points, func(p *Point) int { return p.Dropped }),
 	}
-	for m, name := range measureNames[:first] {
-		view[name] = column(s, func(p *Point) number { return p.means[m].number() })
+	for m, name := range measureNames {
+		view[name] = column(points, func(p *Point) number { return p.means[m].number() })
 	}
 	return view
 }
 
 // column returns a value of each point.
-func column[T any](s *Series, of func(*Point) T) []T {
-	values := make([]T, len(s.points))
-	for i := range s.points {
-		values[i] = of(&s.points[i])
+func column[T any](points []Point, of func(*Point) T) []T {
+	values := make([]T, len(points))
+	for i := range points {
+		values[i] = of(&points[i])
 	}
 	return values
 }

@@ -31,7 +31,7 @@ func serve(t testing.TB, f *Follower) (server *Server, stop func()) {
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "sample_total", Help: "A sample."})
 	registry.MustRegister(counter)
 	counter.Add(3)
-	server, err := Listen(t.Context(), "127.0.0.1:0", f, registry)
+	server, err := Listen(t.Context(), "127.0.0.1:0", f, nil, registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestServerShowsTheRun(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(body, "app.js") || !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("/: status %d, headers %v", status, header)
 	}
-	for _, file := range []string{"app.js", "style.css", "uPlot.iife.min.js", "uPlot.min.css", "icon.svg"} {
+	for _, file := range []string{"app.js", "lib.js", "style.css", "uPlot.iife.min.js", "uPlot.min.css", "icon.svg"} {
 		if status, body, _ := request(t, server.URL()+file); status != http.StatusOK || body == "" {
 			t.Errorf("/%s: status %d, %d bytes", file, status, len(body))
 		}
@@ -137,7 +137,7 @@ func TestHealthFollowsTheFollower(t *testing.T) {
 		if status, _, _ := request(t, server.URL()+"healthz"); status != want {
 			t.Errorf("have status %d, want %d", status, want)
 		}
-		f.setFollowing(true)
+		f.setFollowing(true, nil)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestStreamsAreBounded(t *testing.T) {
 func TestAPortInUseIsOneSentence(t *testing.T) {
 	server, _ := serve(t, NewFollower())
 	address := server.listener.Addr().String()
-	_, err := Listen(t.Context(), address, NewFollower(), prometheus.NewRegistry())
+	_, err := Listen(t.Context(), address, NewFollower(), nil, prometheus.NewRegistry())
 	if !errors.Is(err, ErrPortInUse) {
 		t.Fatalf("have %v, want %v", err, ErrPortInUse)
 	}
@@ -227,7 +227,7 @@ func TestAPortInUseIsOneSentence(t *testing.T) {
 }
 
 func TestInvalidAddress(t *testing.T) {
-	_, err := Listen(t.Context(), "nowhere", NewFollower(), prometheus.NewRegistry())
+	_, err := Listen(t.Context(), "nowhere", NewFollower(), nil, prometheus.NewRegistry())
 	if err == nil || !strings.Contains(err.Error(), "nowhere") || !strings.Contains(err.Error(), addressFlag) {
 		t.Errorf("have %v", err)
 	}
@@ -237,7 +237,7 @@ func TestInvalidAddress(t *testing.T) {
 // each.
 func TestDefaultAddressMayBeTaken(t *testing.T) {
 	for range 2 {
-		server, err := Listen(t.Context(), "", NewFollower(), prometheus.NewRegistry())
+		server, err := Listen(t.Context(), "", NewFollower(), nil, prometheus.NewRegistry())
 		if err != nil {
 			t.Fatal(err)
 		}

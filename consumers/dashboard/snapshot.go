@@ -18,26 +18,50 @@ type Snapshot struct {
 	Attempt    int        `json:"attempt"`
 	Started    *time.Time `json:"started"`
 	Last       *time.Time `json:"last"`
+	Newest     string     `json:"newest"` // type and group of the newest event
 	ProblemSet string     `json:"problem_set"`
 	Problems   int        `json:"problems"`
 	Progress
-	Reason          string      `json:"reason"` // why the run finished
-	SecondsLeft     number      `json:"seconds_left"`
-	EventsPerSecond number      `json:"events_per_second"`
-	EventCount      int64       `json:"event_count"`
-	Quarantined     int64       `json:"quarantined"`
-	Events          []object    `json:"events"`
-	Rewarded        int64       `json:"rewarded"`
-	Dropped         int64       `json:"dropped"`
-	Drops           []object    `json:"drops"`
-	RecentDrops     []Drop      `json:"recent_drops"` // newest first
-	Book            object      `json:"book"`
-	Latest          object      `json:"latest"` // newest step with a rewarded group
-	Policies        []object    `json:"policies"`
-	Stages          []stageView `json:"stages"`
-	Replicas        []Replica   `json:"replicas"` // in the order of Stages
-	Evals           []object    `json:"evals"`
-	Series          object      `json:"series"`
+	Reason          string        `json:"reason"` // why the run finished
+	SecondsLeft     number        `json:"seconds_left"`
+	EventsPerSecond number        `json:"events_per_second"`
+	EventCount      int64         `json:"event_count"`
+	Quarantined     int64         `json:"quarantined"`
+	Events          []object      `json:"events"`
+	Rewarded        int64         `json:"rewarded"`
+	Dropped         int64         `json:"dropped"`
+	Drops           []object      `json:"drops"`
+	RecentDrops     []Drop        `json:"recent_drops"` // newest first
+	Book            object        `json:"book"`
+	Latest          object        `json:"latest"` // newest step with a rewarded group
+	Policies        []object      `json:"policies"`
+	Stages          []stageView   `json:"stages"`
+	Replicas        []Replica     `json:"replicas"` // in the order of Stages
+	Evals           []object      `json:"evals"`
+	Compared        []comparison  `json:"compared"` // the first evaluation and the newest
+	Binding         Binding       `json:"binding"`  // what the last step waited for
+	Refusals        []Refusal     `json:"refusals"` // newest messages that are no events, newest first
+	Examples        []exampleView `json:"examples"`
+	Build           string        `json:"build"`
+	Config          string        `json:"config"`
+	Machine         string        `json:"machine"`
+	Report          string        `json:"report"`
+	Budget          number        `json:"budget"`
+	Headline        string        `json:"headline"`
+	Series          object        `json:"series"`
+
+	clock int64 // of the series
+}
+
+// exampleView names a group with an answer that fails a new test.
+type exampleView struct {
+	Step    int    `json:"step"`
+	Group   string `json:"group"`
+	Problem string `json:"problem"`
+	Test    string `json:"test"`
+	Got     string `json:"got"`
+	Passed  int    `json:"passed"`
+	Ran     int    `json:"ran"`
 }
 
 // object is a JSON object.
@@ -46,6 +70,9 @@ type object = map[string]any
 // number is a float64 with five digits; null for NaN and infinities, which JSON
 // does not have.
 type number float64
+
+// unknown is a number that is not known.
+var unknown = number(math.NaN())
 
 // MarshalJSON implements json.Marshaler.
 func (n number) MarshalJSON() ([]byte, error) {
@@ -63,25 +90,44 @@ type stageView struct {
 	Replicas  int           `json:"replicas"` // replicas with a heartbeat
 	InFlight  int           `json:"in_flight"`
 	PerSecond number        `json:"per_second"`
-	Lag       int64         `json:"lag"` // of the newest heartbeat
+	Lag       int64         `json:"lag"`  // of the newest heartbeat
+	Busy      number        `json:"busy"` // mean of the replicas
+	Handled   int64         `json:"handled"`
+	Failed    int64         `json:"failed"`
+	Dropped   int64         `json:"dropped"` // groups
+	Role      events.Role   `json:"role"`
+	Version   *int          `json:"version"`   // of the policy that it samples with, or made last
+	Staleness *int          `json:"staleness"` // versions behind the trained one
 }
 
 // Snapshot returns the snapshot of the state, which shares no memory with it.
-func (s *State) Snapshot() Snapshot {
+func (s *State) Snapshot() Snapshot { return s.snapshot(-1) }
+
+// snapshot returns the snapshot with the points of the series that changed after a
+// clock.
+func (s *State) snapshot(since int64) Snapshot {
 	step, point := s.Series.Last()
 	out := Snapshot{
-		Run: s.Run, Attempt: s.Attempt, Started: known(s.Started), Last: known(s.Last),
+		Run: s.Run, Attempt: s.Attempt, Started: known(s.Started), Last: known(s.Last), Newest: s.Newest,
 		ProblemSet: s.ProblemSet, Problems: s.Problems, Progress: s.Progress(), Reason: s.Finished,
 		SecondsLeft: number(math.NaN()), EventsPerSecond: number(s.PerSecond()), EventCount: s.Total(), Quarantined: s.Quarantined,
 		Events: counts(s.Events), Rewarded: s.Rewarded, Dropped: s.Dropped, Drops: counts(s.Drops),
 		RecentDrops: []Drop{}, Policies: []object{}, Evals: []object{},
 		Book:   object{"size": s.Book.Size(), "entered": s.Book.Entered, "left": s.Book.Left},
-		Latest: object{"step": step}, Series: s.Series.view(groupMeasures),
+		Latest: object{"step": step}, Series: s.Series.view(since),
+		Compared: []comparison{}, Binding: s.spans.last, Refusals: slices.Clone(s.refusals), Examples: []exampleView{},
+		Build: s.Build, Config: cutText(s.Config, maxTextBytes), Machine: s.Machine, Report: s.Report, Budget: number(s.Budget.Seconds()),
+		Headline: headline(s), clock: s.Series.clock,
+	}
+	slices.Reverse(out.Refusals)
+	out.Compared = append(out.Compared, s.compared...)
+	for _, e := range s.Examples() {
+		out.Examples = append(out.Examples, exampleView{e.Step, e.Group, e.Problem, brief(e.Test), brief(e.Got), e.Passed, e.Ran})
 	}
 	if out.Known {
 		out.SecondsLeft = number(out.Left.Seconds())
 	}
-	for m, name := range measureNames[:groupMeasures] {
+	for m, name := range measureNames[:wrong] {
 		out.Latest[name] = point.means[m].number()
 	}
 	out.Latest[measureNames[passHist]] = s.Series.LastHist().number()
@@ -94,9 +140,11 @@ func (s *State) Snapshot() Snapshot {
 			"role": role, "version": policy.Version, "step": policy.Step,
 			"loss": number(m.Loss), "kl": number(m.KL), "entropy": number(m.Entropy), "clip_fraction": number(m.ClipFraction),
 			"grad_norm": number(m.GradNorm), "lr": number(m.LearningRate), "seconds": number(m.Seconds),
+			"checkpoint": brief(policy.Checkpoint.URI),
 		})
 	}
 	out.Stages, out.Replicas = stageViews(s.Models.Stages(), s.Replicas)
+	s.fill(out.Stages)
 	for _, e := range s.evals {
 		eval := object{
 			"tag": e.Tag, "name": e.Name(), "step": e.Step, "groups": e.Groups, "scored": e.Scored, "dropped": e.Dropped,
@@ -105,6 +153,7 @@ func (s *State) Snapshot() Snapshot {
 		for _, f := range EvalFigures {
 			eval[f.Name] = number(f.Of(e))
 		}
+		eval["low"], eval["high"] = number(e.low), number(e.high)
 		out.Evals = append(out.Evals, eval)
 	}
 	return out
@@ -135,6 +184,9 @@ func stageViews(of []events.Stage, replicas map[string]Replica) (stages []stageV
 		s.Replicas++
 		s.InFlight += r.InFlight
 		s.PerSecond += r.PerSecond
+		s.Handled += r.Handled
+		s.Failed += r.Failed
+		s.Busy += (r.Busy - s.Busy) / number(s.Replicas)
 		if !r.At.Before(newest[r.Stage]) {
 			newest[r.Stage], s.Lag = r.At, r.Lag
 		}

@@ -15,6 +15,8 @@ const (
 	maxRecentDrops = 20
 	maxReplicas    = 256  // replicas with a heartbeat
 	maxOpenSteps   = 4096 // steps that are not trained yet
+	maxRefusals    = 20   // newest messages that are no events
+	maxStageNames  = 64
 )
 
 // State is a pure projection over the events of a run in the order of the bus.
@@ -25,6 +27,7 @@ type State struct {
 	Attempt    int           // the latest, from 1; 0 before run.started
 	Started    time.Time     // when the latest attempt started
 	Last       time.Time     // the newest event
+	Newest     string        // its type and group
 	Finished   string        // why the latest attempt ended; empty before that
 	Steps      int           // steps planned
 	Budget     time.Duration // longest time of the latest attempt; 0 for no limit
@@ -33,6 +36,8 @@ type State struct {
 	Build      string        // of the program of the latest attempt
 	Config     string        // its whole configuration, YAML
 	Models     events.Models // of the run
+	Machine    string        // that shows the run, in words; empty if unknown
+	Report     string        // where the report is written; empty if unknown
 
 	Events      map[events.Type]int64 // by type
 	Quarantined int64                 // messages that are no events of the run
@@ -48,12 +53,24 @@ type State struct {
 	Series    Series                               // means per training step
 	Book      Book
 
+	refusals      []Refusal           // newest messages that are no events, oldest first
+	dropsBy       map[string]int64    // groups, by stage
+	sampled       map[events.Role]int // newest policy version that sampled
+	groups        groupIndex
+	spans         stepSpans
 	evals         evals
+	compared      []comparison // computed once for each evaluation, because that takes milliseconds
 	examples      examples
 	endedGroups   map[int]int // by step; steps that are not trained yet
 	groupsPerStep int         // as planned last
 	stepTimes     stepTimes
 	rate          rate
+}
+
+// Refusal is a message that is no event of the run.
+type Refusal struct {
+	Position events.Position `json:"position"` // before it, in the order of the bus
+	Reason   string          `json:"reason"`
 }
 
 // Drop is a group that left the pipeline.
@@ -85,44 +102,51 @@ func NewState() *State {
 		Events: map[events.Type]int64{}, Drops: map[events.DropReason]int64{},
 		Policies: map[events.Role]events.PolicyUpdated{}, Staleness: map[events.Role]float64{}, Replicas: map[string]Replica{},
 		Series: newSeries(), Book: newBook(), endedGroups: map[int]int{},
-		examples: newExamples(),
+		examples: newExamples(), dropsBy: map[string]int64{}, sampled: map[events.Role]int{},
+		groups: groupIndex{evals: map[string]events.Position{}}, spans: stepSpans{made: map[int]map[string]time.Time{}},
 	}
 }
 
-// Needs reports whether State reads the payload of a type. The other types are
-// the large ones; State counts them by their envelope.
-func Needs(t events.Type) bool {
-	switch t {
-	case events.TypeProblemPosed, events.TypeCodeSampled, events.TypeTestsSampled, events.TypeCodeExecuted:
-		return false
-	}
-	return true
-}
-
-// Buffer keeps an event that was applied without its payload until its group
-// ends, because the group may become an example. The message must not be changed
-// afterwards.
+// Buffer keeps an event until its group ends, because the group may become an
+// example. The message must not be changed afterwards.
 func (s *State) Buffer(m *events.Message) { s.examples.add(m) }
 
 // Examples returns examples of all parts of the run, by step.
 func (s *State) Examples() []Example { return s.examples.all() }
 
 // Apply folds in the next event. It only counts an event without payload.
-func (s *State) Apply(e *events.Event) {
+func (s *State) Apply(e *events.Event) { s.applyAfter(e, events.Start) }
+
+// applyAfter is Apply with the position before the event.
+func (s *State) applyAfter(e *events.Event, before events.Position) {
 	s.Run = e.Run
+	s.Series.clock++
 	s.Events[e.Type]++
+	s.Newest = strings.TrimSpace(string(e.Type) + " " + e.Group)
 	if e.Time.After(s.Last) {
 		s.Last = e.Time
 	}
 	s.rate.add(e.Time)
+	s.spans.note(e, s.Models)
 	switch p := e.Payload.(type) {
 	case *events.RunStarted:
 		s.start(e, p)
 	case *events.RunFinished:
 		s.Finished = p.Reason
+		s.compare()
 		if n := len(s.evals); n > 0 && s.evals[n-1].Step == s.Trained() {
 			s.evals[n-1].closing = s.Trained() > 0
 		}
+	case *events.ProblemPosed:
+		s.Book.posed(p)
+		s.groups.posed(&p.Plan, before)
+	case *events.CodeSampled:
+		s.sampled[events.RoleCode] = max(s.sampled[events.RoleCode], p.Version)
+	case *events.TestsSampled:
+		s.sampled[events.RoleTest] = max(s.sampled[events.RoleTest], p.Version)
+	case *events.CodeExecuted:
+		s.Series.executed(p)
+		s.Book.executed(e.Group, p)
 	case *events.GroupRewarded:
 		s.reward(e.Group, p)
 	case *events.GroupDropped:
@@ -155,7 +179,8 @@ func (s *State) reward(group string, p *events.GroupRewarded) {
 	for _, role := range s.Models.Roles() {
 		s.Staleness[role] = staleness(p, role)
 	}
-	entered, left := s.Book.apply(p.ProblemID, p.Deltas)
+	entered, left := s.Book.apply(group, p.Plan.Step, p.ProblemID, p.Deltas)
+	s.groups.add(rowOf(group, p))
 	s.Series.reward(p, entered, left, s.Book.Size())
 }
 
@@ -166,8 +191,13 @@ func (s *State) drop(e *events.Event, p *events.GroupDropped) {
 	if len(s.RecentDrops) > maxRecentDrops {
 		s.RecentDrops = slices.Delete(s.RecentDrops, 0, 1)
 	}
+	if stage := cutBytes(p.Stage, events.MaxTokenBytes); s.dropsBy[stage] > 0 || len(s.dropsBy) < maxStageNames {
+		s.dropsBy[stage]++
+	}
 	switch p.Purpose {
 	case events.PurposeTrain:
+		s.Book.release(e.Group)
+		s.groups.add(groupRow{Group: e.Group, Step: p.Step, Dropped: p.Reason, Code: unknown, Test: unknown, Pass: unknown})
 		s.groupsPerStep = max(s.groupsPerStep, p.Groups)
 		s.groupEnded(p.Step)
 		s.examples.release(e.Group)
@@ -188,11 +218,13 @@ func (s *State) update(e *events.Event, p *events.PolicyUpdated) {
 	before := s.Trained()
 	s.Series.update(p)
 	s.Policies[p.Role] = *p
+	s.examples.updated(p)
 	trained := s.Trained()
 	if trained <= before {
 		return
 	}
 	maps.DeleteFunc(s.endedGroups, func(step, _ int) bool { return step <= trained })
+	s.spans.trained(trained, s.stepTimes.lastEnd, s.Models)
 	s.stepTimes.trained(e.Time, trained-before)
 }
 
@@ -208,10 +240,18 @@ func (s *State) evaluated(e *events.Event, eval *Eval) {
 	if !eval.Complete() {
 		return
 	}
+	eval.low, eval.high = eval.AvgInterval()
+	s.compare()
 	if eval.attempt == s.Attempt {
 		eval.took = max(0, e.Time.Sub(s.stepTimes.lastEnd))
 	}
 	s.stepTimes.lastEnd = e.Time
+}
+
+func (s *State) compare() {
+	if before, after := s.Before(), s.After(); before != nil || after != nil {
+		s.compared = compare(before, after)
+	}
 }
 
 func (s *State) heartbeat(e *events.Event, p *events.StageHeartbeat) {

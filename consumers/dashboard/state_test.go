@@ -14,18 +14,6 @@ import (
 	"codea1/events"
 )
 
-func TestNeedsNamesTheTypesThatAreRead(t *testing.T) {
-	read := map[events.Type]bool{
-		events.TypeRunStarted: true, events.TypeRunFinished: true, events.TypeGroupRewarded: true, events.TypeGroupDropped: true,
-		events.TypePolicyUpdated: true, events.TypeEvalScored: true, events.TypeStageHeartbeat: true,
-	}
-	for _, typ := range events.Types() {
-		if Needs(typ) != read[typ] {
-			t.Errorf("%s: have %v, want %v", typ, Needs(typ), read[typ])
-		}
-	}
-}
-
 func TestGoldenRunTrainsOneRole(t *testing.T) {
 	s, state := &script{at: noon}, NewState()
 	begin := s.started(1, 2)
@@ -179,14 +167,23 @@ func TestSeriesOfUpdates(t *testing.T) {
 	if got := points[0].means[gradNormTest].Value(); got != 0.5 {
 		t.Errorf("a gradient norm of %v, want 0.5", got)
 	}
-	data := reportSeries(state)
+	data := state.Series.view(-1)
 	for _, name := range measureNames {
 		if n := len(data[name].([]number)); n != maxPoints {
-			t.Errorf("the report's column %s has %d rows", name, n)
+			t.Errorf("the column %s has %d rows", name, n)
 		}
 	}
 	if len(data["step"].([]int)) != maxPoints || len(data["dropped"].([]int)) != maxPoints {
-		t.Error("the report's columns differ in length")
+		t.Error("the columns differ in length")
+	}
+	// An event changes one point, so the next part of the series has that one.
+	clock := state.Series.clock
+	state.Apply(s.updated(events.RoleTest, 7))
+	if part := state.Series.view(clock); part["from"] != 3 || len(part["step"].([]int)) < 1 || part["step"].([]int)[0] != 7 {
+		t.Errorf("the part begins at point %v, step %v", part["from"], part["step"])
+	}
+	if part := state.Series.view(state.Series.clock); len(part["step"].([]int)) != 0 {
+		t.Errorf("%v points have changed since the newest event", part["step"])
 	}
 }
 
@@ -210,7 +207,7 @@ func TestBookFollowsTheRule(t *testing.T) {
 					delete(model, key)
 				}
 			}
-			book.apply(problem, deltas)
+			book.apply("s000001-q0000", 1, problem, deltas)
 			if book.Size() != len(model) || book.Entered-book.Left != book.Size() {
 				t.Fatalf("size %d (%d entered, %d left), want %d", book.Size(), book.Entered, book.Left, len(model))
 			}
@@ -292,10 +289,13 @@ func TestStagesSumTheirReplicas(t *testing.T) {
 		want := stageView{Stage: events.Stages[i].Name, Consumes: events.Stages[i].Consumes, Makes: events.Stages[i].Makes}
 		switch stage.Stage {
 		case events.StageExecution:
-			want.Replicas, want.InFlight, want.PerSecond, want.Lag = 2, 4, 3, 5
+			want.Replicas, want.InFlight, want.PerSecond, want.Lag, want.Handled, want.Busy = 2, 4, 3, 5, 24, 0.5
 		case events.StageRewards:
-			want.Replicas, want.InFlight, want.PerSecond, want.Lag = 1, 2, 2.5, 1
+			want.Replicas, want.InFlight, want.PerSecond, want.Lag, want.Handled, want.Busy = 1, 2, 2.5, 1, 20, 0.5
+		case events.StageRecorder: // sends no heartbeat: its figures are those of the events
+			want.Handled, want.PerSecond = 8, number(state.PerSecond())
 		}
+		want.Role = events.Stages[i].Role
 		if diff := cmp.Diff(want, stage); diff != "" {
 			t.Errorf("%s: %s", stage.Stage, diff)
 		}

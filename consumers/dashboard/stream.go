@@ -9,33 +9,37 @@ import (
 	"time"
 )
 
-// snapshots encodes each revision of the state at most once, for any number of
-// requests.
+// snapshots encodes each revision of the state once for the requests that need the
+// same part of the series, which are most.
 type snapshots struct {
 	follower *Follower
 
 	mu       sync.Mutex
 	revision int64
+	since    int64
+	clock    int64
 	data     []byte
 }
 
-func (s *snapshots) json() (data []byte, revision int64, err error) {
+// json returns the snapshot with the points of the series that changed after a clock,
+// and the clock for the next one.
+func (s *snapshots) json(since int64) (data []byte, revision, clock int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.data != nil && s.follower.View(func(*State) {}) == s.revision {
-		return s.data, s.revision, nil
+	if s.data != nil && s.since == since && s.follower.View(func(*State) {}) == s.revision {
+		return s.data, s.revision, s.clock, nil
 	}
 	var snapshot Snapshot
-	revision = s.follower.View(func(state *State) { snapshot = state.Snapshot() })
+	revision = s.follower.View(func(state *State) { snapshot = state.snapshot(since) })
 	if data, err = json.Marshal(snapshot); err != nil {
-		return nil, 0, fmt.Errorf("dashboard: encode the state: %w", err)
+		return nil, 0, 0, fmt.Errorf("dashboard: encode the state: %w", err)
 	}
-	s.data, s.revision = data, revision
-	return data, revision, nil
+	s.data, s.revision, s.since, s.clock = data, revision, since, snapshot.clock
+	return data, revision, snapshot.clock, nil
 }
 
 func (s *snapshots) serve(w http.ResponseWriter, _ *http.Request) {
-	data, _, err := s.json()
+	data, _, _, err := s.json(-1)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -45,8 +49,9 @@ func (s *snapshots) serve(w http.ResponseWriter, _ *http.Request) {
 }
 
 // streams serves the state as server-sent events: one `state` event at the start
-// and one after a change, at most one per streamEvery. A slow page misses states
-// in between, but never the newest.
+// and one after a change, at most one per streamEvery. Its series has the points
+// that changed since the event before. A slow page misses states in between, but
+// never the newest.
 type streams struct {
 	follower  *Follower
 	snapshots *snapshots
@@ -70,7 +75,7 @@ func (s *streams) serve(w http.ResponseWriter, r *http.Request) {
 	defer alive.Stop()
 	next := time.NewTicker(streamEvery)
 	defer next.Stop()
-	for {
+	for since := int64(-1); ; {
 		var message []byte
 		select {
 		case <-r.Context().Done():
@@ -78,10 +83,11 @@ func (s *streams) serve(w http.ResponseWriter, r *http.Request) {
 		case <-alive.C:
 			message = []byte(": alive\n\n")
 		case <-changes:
-			data, revision, err := s.snapshots.json()
+			data, revision, clock, err := s.snapshots.json(since)
 			if err != nil {
 				return
 			}
+			since = clock
 			message = sseMessage("state", revision, data)
 		}
 		if err := send(w, message); err != nil {

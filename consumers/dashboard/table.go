@@ -61,10 +61,12 @@ func headline(s *State) string {
 
 // comparison is a line of the table of the evaluations before and after.
 type comparison struct {
-	Name, Before, After string
-	Change              string // empty for a line of detail
-	Spread              string // 95% interval of the change over problems
-	Detail              bool   // a count behind the figures
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+	Change string `json:"change"` // empty for a line of detail
+	Spread string `json:"spread"` // 95% interval of the change over problems
+	Detail bool   `json:"detail"` // a count behind the figures
 }
 
 func compare(before, after *Eval) []comparison {

@@ -14,7 +14,7 @@ import (
 // An address that other machines reach asks for the token, on every path that shows
 // the run. A page keeps it as a cookie and shows an address without it.
 func TestTokenBeyondLoopback(t *testing.T) {
-	server, err := Listen(t.Context(), "0.0.0.0:0", NewFollower(), prometheus.NewRegistry())
+	server, err := Listen(t.Context(), "0.0.0.0:0", NewFollower(), nil, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestTokenBeyondLoopback(t *testing.T) {
 	if r := get(page, "/api/state", ""); r.StatusCode != http.StatusOK {
 		t.Errorf("the state, for the page: status %d", r.StatusCode)
 	}
-	other, err := Listen(t.Context(), "0.0.0.0:0", NewFollower(), prometheus.NewRegistry())
+	other, err := Listen(t.Context(), "0.0.0.0:0", NewFollower(), nil, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}

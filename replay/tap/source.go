@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"log/slog"
 	"net/url"
 	"os"
@@ -208,29 +206,7 @@ func openLog(ctx context.Context, dir string, f *filter, logger *slog.Logger) (_
 		last, _ := log.Last()
 		options.From = last + 1
 	}
-	next, stop := iter.Pull2(log.Read(ctx, options))
-	s.reader = &logReader{next, stop}
+	s.reader = log.Replay(ctx, options)
 	s.closers = append(s.closers, s.reader.Close)
 	return s, finished, nil
-}
-
-// logReader reads a log as a bus is read. A position is the number of an event.
-type logReader struct {
-	next func() (eventlog.Record, error, bool)
-	stop func()
-}
-
-// Next implements events.Reader. After the last event it returns io.EOF.
-func (l *logReader) Next(context.Context) (events.Message, events.Position, error) {
-	r, err, ok := l.next()
-	if !ok {
-		return events.Message{}, "", io.EOF
-	}
-	return r.Message, events.Position(strconv.FormatUint(r.Seq, 10)), err
-}
-
-// Close implements events.Reader.
-func (l *logReader) Close() error {
-	l.stop()
-	return nil
 }
