@@ -222,12 +222,12 @@ func (s *RunSettings) models() events.Models {
 }
 
 func (s *RunSettings) evaluation() evaluation.Config {
-	suites := s.Evaluation.EvalSuites
+	suites, onAnswers := s.Evaluation.EvalSuites, s.Evaluation.EvalAnswerSuites
 	if s.models() == events.ModelsCode {
-		suites = 0
+		suites, onAnswers = 0, 0
 	}
 	return evaluation.Config{
-		Answers: s.Evaluation.EvalAnswers, Suites: suites, Tests: s.Curriculum.Tests,
+		Answers: s.Evaluation.EvalAnswers, OnAnswers: onAnswers, Suites: suites, Tests: s.Curriculum.Tests,
 		Temperature: s.Curriculum.Temperature, CodeTokens: s.Curriculum.CodeTokens, TestTokens: s.Curriculum.TestTokens,
 	}
 }
@@ -257,6 +257,7 @@ func (s *RunSettings) validate(source func(key string) string) error {
 	}{
 		{"answers", "suites", s.Curriculum.Answers * s.Curriculum.Suites},
 		{"eval-answers", "eval-suites", s.Evaluation.EvalAnswers * s.Evaluation.EvalSuites},
+		{"eval-answers", "eval-answer-suites", s.Evaluation.EvalAnswers * s.Evaluation.EvalAnswerSuites},
 	} {
 		if group.n > events.MaxItems {
 			return fmt.Errorf("--%s times --%s is %d suites of a group, over the limit of %d; lower one of them", group.answers, group.suites, group.n, events.MaxItems)

@@ -153,7 +153,7 @@ func newBar(most int, what string) *progressbar.ProgressBar {
 
 // evalAnswer returns the result of an answer. The first tests are the base tests.
 func evalAnswer(g *grading.Grade, base, tests int) evaluation.Answer {
-	a := evaluation.Answer{Code: g.Code, Behaviour: evalplus.Behaviour(g.Loads, g.Verdicts), Reason: g.FirstReason()}
+	a := evaluation.Answer{Code: g.Code, Behaviour: grading.Behaviour(g.Loads, g.Verdicts), Reason: g.FirstReason()}
 	a.Base, a.Plus = evalplus.Passed(g.Loads, g.Verdicts, base, tests)
 	return a
 }

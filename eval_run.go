@@ -42,8 +42,12 @@ type SampleFlags struct {
 	Preset  string `help:"Values of the settings of models and prompts: tiny, or paper for an instruction-tuned model with the torch engine. Those of a run that is evaluated take their place." default:"tiny"`
 	Role    string `help:"Role to evaluate: code, by the answers to the problems, or test, by suites about the ground truths, which run on these and on their mutants." enum:"code,test" default:"code"`
 	Samples int    `help:"Answers per problem; with --role test, suites. 0: 32 answers, 1 suite." default:"0" min:"0" max:"1024"`
-	Tests   int    `help:"With --role test: tests of a suite, K of pass@K and mut@K." default:"5" min:"1" max:"1000"`
-	Greedy  bool   `help:"Take the most likely token each time, and one answer or suite per problem."`
+	Tests   int    `help:"With --role test and --test-model: tests of a suite, K of pass@K and mut@K." default:"5" min:"1" max:"1000"`
+
+	TestModel string `help:"Test LLM that writes suites about each answer: a checkpoint like the first name. Of a problem's answers, the one that passes the most of all tests is chosen, without the ground truth." placeholder:"CHECKPOINT"`
+	Suites    int    `help:"With --test-model: suites per answer." default:"1" min:"1" max:"1024"`
+
+	Greedy bool `help:"Take the most likely token each time, and one answer or suite per problem."`
 }
 
 // EvalSettings are the settings of an evaluation that those of a run have, too. The
@@ -78,7 +82,7 @@ func (c *EvalCommand) Validate(ctx *kong.Context) error {
 		}
 		return ""
 	}
-	sampling := []string{"name", "at", "preset", "role", "samples", "tests", "greedy", "temperature", "top-p", "code-tokens", "test-tokens", "seed"}
+	sampling := []string{"name", "at", "preset", "role", "samples", "tests", "test-model", "suites", "greedy", "temperature", "top-p", "code-tokens", "test-tokens", "seed"}
 	switch wrong := given(sampling...); {
 	case c.At != nil && *c.At < 0:
 		return fmt.Errorf("--at %d: want 0 or more", *c.At)
@@ -90,8 +94,10 @@ func (c *EvalCommand) Validate(ctx *kong.Context) error {
 		return errors.New("--out is for --samples-file: an evaluation writes its results into its run directory")
 	case c.SamplesFile == "" && c.Resume == "" && len(c.Names) < 2:
 		return errors.New("name a checkpoint and a benchmark; or one of --samples-file and --resume")
-	case c.Role == "code" && given("tests") != "":
-		return errors.New("--tests is for --role test")
+	case c.TestModel == "" && (given("suites") != "" || c.Role == "code" && given("tests") != ""):
+		return fmt.Errorf("%s needs --test-model", given("suites", "tests"))
+	case c.TestModel != "" && c.Role != "code":
+		return errors.New("--test-model is for --role code: name the Test LLM first with --role test")
 	case c.Greedy && given("samples", "top-p") != "":
 		return fmt.Errorf("--greedy takes one sample per problem: leave out %s", given("samples", "top-p"))
 	}
@@ -127,7 +133,13 @@ func (c *EvalCommand) sample(ctx context.Context, flags *kong.Context, out io.Wr
 	if begun.Evaluation.EvalAnswers == 0 {
 		return c.reportTests(ctx, begun, rows, gathered, flags.Stderr, out, logger)
 	}
-	return c.report(begun.dir, rows, gathered, flags.Stderr, out)
+	var choices map[string]*choice
+	if begun.Evaluation.EvalAnswerSuites > 0 {
+		if choices, err = c.choose(ctx, begun, gathered, logger); err != nil {
+			return err
+		}
+	}
+	return c.report(begun.dir, rows, gathered, choices, flags.Stderr, out)
 }
 
 // begin returns the run to continue, or makes the directory of a new one.
@@ -161,9 +173,14 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 		return nil, err
 	}
 	role := events.Role(c.Role)
-	model, err := c.checkpoint(ctx, s, c.Names[0], role)
+	model, err := c.checkpoint(ctx, s, c.Names[0], role, c.At)
 	if err != nil {
 		return nil, err
+	}
+	if c.TestModel != "" {
+		if err := c.addTestModel(ctx, s); err != nil {
+			return nil, err
+		}
 	}
 	settings.Copy(s, &c.EvalSettings, func(f *settings.Field) bool { return ownDefaults[f.Key] || given(f) })
 	s.Curriculum.Steps, s.Curriculum.Epochs, s.Curriculum.ProblemsPerStep, s.Curriculum.TrainProblems = 0, 0, 1, 0
@@ -173,7 +190,12 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 		samples, s.Sampling.TopK, s.Sampling.TopP = 1, 1, 1
 	}
 	if role == events.RoleCode {
-		s.Models.CodeModel, s.Reward.Reward = model, rewards.NameGolden // without a Test LLM
+		s.Models.CodeModel = model
+		if c.TestModel == "" {
+			s.Reward.Reward = rewards.NameGolden // without a Test LLM
+		} else {
+			s.Evaluation.EvalAnswerSuites, s.Curriculum.Suites, s.Curriculum.Tests = c.Suites, c.Suites, c.Tests
+		}
 		s.Evaluation.EvalAnswers = cmp.Or(samples, 32)
 		s.Curriculum.Answers = s.Evaluation.EvalAnswers
 	} else {
@@ -225,7 +247,7 @@ func (c *EvalCommand) create(ctx context.Context, s *Settings, logger *slog.Logg
 
 // checkpoint returns the directory of a checkpoint that the user names. Of a run, it
 // also takes over the settings of the model and of its prompts.
-func (c *EvalCommand) checkpoint(ctx context.Context, s *Settings, name string, role events.Role) (string, error) {
+func (c *EvalCommand) checkpoint(ctx context.Context, s *Settings, name string, role events.Role, version *int) (string, error) {
 	if name == builtin {
 		return "", nil
 	}
@@ -255,8 +277,8 @@ func (c *EvalCommand) checkpoint(ctx context.Context, s *Settings, name string, 
 	}
 	at := 0
 	switch {
-	case c.At != nil:
-		at = *c.At
+	case version != nil:
+		at = *version
 	case len(versions) > 0:
 		at = versions[len(versions)-1]
 	}
@@ -268,6 +290,20 @@ func (c *EvalCommand) checkpoint(ctx context.Context, s *Settings, name string, 
 		return "", fmt.Errorf("run %s has no version %d of its %s model; it has 0 and %v", run, at, role, versions)
 	}
 	return dir, nil
+}
+
+// addTestModel sets the model that writes suites about the answers.
+func (c *EvalCommand) addTestModel(ctx context.Context, s *Settings) (err error) {
+	other := *s
+	if s.Models.TestModel, err = c.checkpoint(ctx, &other, c.TestModel, events.RoleTest, nil); err != nil {
+		return fmt.Errorf("--test-model: %w", err)
+	}
+	if other.Engine.Engine != s.Engine.Engine || other.Sampling.PromptStyle != s.Sampling.PromptStyle {
+		return fmt.Errorf("--test-model %s has the engine %s and the prompt style %s, the first checkpoint %s and %s: evaluate models of one kind",
+			c.TestModel, other.Engine.Engine, other.Sampling.PromptStyle, s.Engine.Engine, s.Sampling.PromptStyle)
+	}
+	s.Sampling.TestPrompt, s.Curriculum.TestTokens = other.Sampling.TestPrompt, other.Curriculum.TestTokens
+	return nil
 }
 
 // evalRow is a row of the problems of an evaluation.
@@ -384,7 +420,7 @@ func gather(ctx context.Context, dir string) (*evaluation.Gathered, error) {
 
 // report writes the results and the samples into the run directory, and prints the
 // figures.
-func (c *EvalCommand) report(dir string, rows map[string]*evalplus.Problem, gathered *evaluation.Gathered, progress, out io.Writer) error {
+func (c *EvalCommand) report(dir string, rows map[string]*evalplus.Problem, gathered *evaluation.Gathered, choices map[string]*choice, progress, out io.Writer) error {
 	var resultLines, sampleLines strings.Builder
 	results, samples := json.NewEncoder(&resultLines), json.NewEncoder(&sampleLines)
 	bySource, masked := map[string]graded{}, 0
@@ -409,6 +445,10 @@ func (c *EvalCommand) report(dir string, rows map[string]*evalplus.Problem, gath
 		}
 		if len(r.Answers) == 0 {
 			continue
+		}
+		if c := choices[r.ID]; c != nil {
+			n := c.of(r.Answers)
+			r.Chosen = &n
 		}
 		if err := results.Encode(r); err != nil {
 			return err

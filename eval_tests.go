@@ -14,7 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"codea1/consumers/evaluation"
+	"codea1/consumers/execution"
 	"codea1/consumers/execution/evalplus"
+	"codea1/consumers/execution/grading"
 	"codea1/consumers/execution/mutants"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
@@ -106,6 +108,84 @@ func (c *EvalCommand) reportTests(ctx context.Context, begun *begunRun, rows map
 		}
 	}
 	return nil
+}
+
+// choice has the results of a problem's answers on the tests that were written about them:
+// a line of a file in the run directory.
+type choice struct {
+	ID      string            `json:"id"`
+	Tests   int               `json:"tests"`
+	Codes   []string          `json:"code_sha256"`
+	Answers []grading.Crossed `json:"answers"` // as many as there are codes
+}
+
+// of returns the answer that is chosen. answers are those of the choice.
+func (c *choice) of(answers []evaluation.Answer) int {
+	var passed []int
+	var behaviours []string
+	for i := range answers {
+		var on grading.Crossed
+		if at := slices.Index(c.Codes, answers[i].Code); at >= 0 {
+			on = c.Answers[at]
+		}
+		passed, behaviours = append(passed, on.Passed), append(behaviours, on.Behaviour)
+	}
+	return evaluation.Choose(passed, behaviours)
+}
+
+// choose runs the tests that were written about the answers of each problem on all of
+// these answers. It adds a line per problem to a file of the run directory, and leaves
+// out the problems that the file has.
+func (c *EvalCommand) choose(ctx context.Context, begun *begunRun, gathered *evaluation.Gathered, logger *slog.Logger) (choices map[string]*choice, err error) {
+	choices = map[string]*choice{}
+	file, err := files.Continue(rundir.Choices(begun.dir), func(line []byte) error {
+		made := new(choice)
+		err := json.Unmarshal(line, made)
+		if err == nil && (made.ID == "" || len(made.Codes) != len(made.Answers)) {
+			err = errors.New("want id, code_sha256 and answers")
+		}
+		choices[made.ID] = made
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	pool, err := sandboxfusion.Open(ctx, &begun.Sandbox, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	groups := gathered.Groups()
+	bar := newBar(len(groups), "choices")
+	for _, group := range groups {
+		if choices[group.Problem.ID] != nil {
+			continue
+		}
+		made, tests, codes := &choice{ID: group.Problem.ID}, []string{}, []string{}
+		for i := range group.Executed.Answers {
+			answer := &group.Executed.Answers[i]
+			if hash := grading.CodeHash(group.Codes[i]); answer.Failure == "" && !slices.Contains(made.Codes, hash) {
+				made.Codes, codes = append(made.Codes, hash), append(codes, group.Codes[i])
+			}
+			for n := range answer.Suites {
+				tests = append(tests, statedTests(&answer.Suites[n], begun.Curriculum.Tests)...)
+			}
+		}
+		made.Tests = len(tests)
+		if made.Answers, err = grading.Cross(ctx, execution.New(pool), pool.Config().Workers, group.Problem.EntryPoint, codes, tests); err != nil {
+			return nil, fmt.Errorf("problem %s: %w; codea1 eval --resume %s continues", made.ID, err, begun.dir)
+		}
+		line, err := json.Marshal(made)
+		if err == nil {
+			_, err = file.Write(append(line, '\n'))
+		}
+		if err := errors.Join(err, bar.Add(1)); err != nil {
+			return nil, err
+		}
+		choices[made.ID] = made
+	}
+	return choices, bar.Finish()
 }
 
 // statedTests returns the tests among the first k statements of a suite, with the values

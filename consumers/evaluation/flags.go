@@ -4,5 +4,7 @@ package evaluation
 type Flags struct {
 	EvalProblems int `yaml:"eval-problems" help:"Held-out problems of an evaluation; 0 for all." default:"0" min:"0" max:"1073741824" change:"never"`
 	EvalAnswers  int `yaml:"eval-answers" help:"Answers per held-out problem: k of avg@k." default:"8" min:"0" max:"1024"`
-	EvalSuites   int `yaml:"eval-suites" help:"Suites per defective program of a held-out problem." default:"4" min:"0" max:"1024"`
+	// A training has no use for it: its suites are those of the defective programs.
+	EvalAnswerSuites int `yaml:"eval-answer-suites" help:"Suites per sampled answer of a held-out problem, for codea1 eval --test-model." default:"0" min:"0" max:"1024"`
+	EvalSuites       int `yaml:"eval-suites" help:"Suites per defective program of a held-out problem." default:"4" min:"0" max:"1024"`
 }

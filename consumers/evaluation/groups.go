@@ -19,6 +19,7 @@ const maxBuggy = 2
 // Config holds the settings of an evaluation. Counts are per problem.
 type Config struct {
 	Answers     int     // k of avg@k: answers of the Code LLM; 0 to leave it out
+	OnAnswers   int     // suites per sampled answer
 	Suites      int     // suites per defective program; 0 to leave the Test LLM out
 	Tests       int     // K: tests wanted per suite
 	Temperature float64 // of both roles
@@ -30,8 +31,8 @@ type Config struct {
 var ErrNoGolden = errors.New("the problem has no golden tests")
 
 // Groups returns the groups of one evaluation in the order of their slots. Each
-// problem has up to two groups. In the first, the Code LLM samples the answers
-// and there are no suites. In the second, the answers are the problem's
+// problem has up to two groups. In the first, the Code LLM samples the answers,
+// and the Test LLM OnAnswers suites for each. In the second, the answers are the problem's
 // defective programs, and the Test LLM samples suites for them; a problem
 // without defective programs has no second group. Every plan holds the number of
 // groups of the evaluation, so that each reader can tell when it is complete.
@@ -51,6 +52,9 @@ func Groups(tag string, items []Item, config Config) ([]events.ProblemPosed, err
 		if config.Answers > 0 {
 			sampled := plan
 			sampled.Answers = config.Answers
+			if config.OnAnswers > 0 {
+				sampled.Suites, sampled.Tests = config.OnAnswers, config.Tests
+			}
 			groups = append(groups, events.ProblemPosed{Plan: sampled, Problem: item.Problem})
 		}
 		if given := item.Buggy[:min(len(item.Buggy), maxBuggy)]; len(given) > 0 && config.Suites > 0 {

@@ -71,3 +71,13 @@ func TestGroupsNamesABadProblem(t *testing.T) {
 		t.Errorf("have %v, want an error that names the field", err)
 	}
 }
+
+// With OnAnswers, the sampled answers have suites, too.
+func TestGroupsWithSuitesOnAnswers(t *testing.T) {
+	c := config
+	c.OnAnswers, c.Suites = 2, 0
+	groups, err := Groups("t", []Item{item("a", "x")}, c)
+	if err != nil || len(groups) != 1 || groups[0].Plan.Answers != 8 || groups[0].Plan.Suites != 2 || groups[0].Plan.Tests != 3 || groups[0].Given != nil {
+		t.Errorf("%+v, %v", groups, err)
+	}
+}

@@ -22,6 +22,7 @@ import (
 type Result struct {
 	ID      string   `json:"id"`
 	Answers []Answer `json:"answers"`
+	Chosen  *int     `json:"chosen,omitempty"` // the answer that a Test LLM's suites chose; nil without suites
 }
 
 // Answer is the result of one answer.
@@ -95,7 +96,8 @@ type Summary struct {
 	Low       float64     `json:"avg_low"` // 95% interval of Avg over problems
 	High      float64     `json:"avg_high"`
 	PassAt    []PassValue `json:"pass"`
-	Majority  float64     `json:"majority"` // share of problems with a correct majority answer
+	Majority  float64     `json:"majority"`         // share of problems with a correct majority answer
+	Chosen    *float64    `json:"chosen,omitempty"` // share of problems with a correct chosen answer; nil unless each has one
 }
 
 // PassValue is pass@k.
@@ -112,8 +114,12 @@ var passAt = []int{1, 8, 32}
 func Summarize(results []Result, s Suite) Summary {
 	sum := Summary{Suite: s.Name, Problems: len(results), Answers: math.MaxInt}
 	var shares []float64
+	chosen, all := 0, true
 	for i := range results {
 		r := &results[i]
+		if all = all && r.Chosen != nil; all && s.Passed(&r.Answers[*r.Chosen]) {
+			chosen++
+		}
 		sum.Answers = min(sum.Answers, len(r.Answers))
 		shares = append(shares, share(r.correct(s), len(r.Answers)))
 		if s.Passed(r.Majority()) {
@@ -121,6 +127,10 @@ func Summarize(results []Result, s Suite) Summary {
 		}
 	}
 	sum.Avg, sum.Majority = mean(shares), sum.Majority/float64(len(results))
+	if all {
+		of := share(chosen, len(results))
+		sum.Chosen = &of
+	}
 	if sum.Low, sum.High = Interval(shares); math.IsNaN(sum.Low) { // one problem has no spread
 		sum.Low, sum.High = sum.Avg, sum.Avg
 	}
@@ -162,13 +172,21 @@ func PrintSummaries(out io.Writer, sums []Summary) error {
 	for _, p := range sums[0].PassAt {
 		header += fmt.Sprintf("  %7s", fmt.Sprintf("PASS@%d", p.K))
 	}
-	fmt.Fprintf(&b, "%s  %s\n", header, "MAJORITY")
+	header += "  MAJORITY"
+	if sums[0].Chosen != nil {
+		header += "  CHOSEN"
+	}
+	fmt.Fprintln(&b, header)
 	for _, s := range sums {
 		fmt.Fprintf(&b, "%-10s %8d %7d  %5.1f%% (%5.1f - %5.1f%%)", s.Suite, s.Problems, s.Answers, 100*s.Avg, 100*s.Low, 100*s.High)
 		for _, p := range s.PassAt {
 			fmt.Fprintf(&b, "  %6.1f%%", 100*p.Value)
 		}
-		fmt.Fprintf(&b, "  %7.1f%%\n", 100*s.Majority)
+		fmt.Fprintf(&b, "  %7.1f%%", 100*s.Majority)
+		if s.Chosen != nil {
+			fmt.Fprintf(&b, "  %5.1f%%", 100**s.Chosen)
+		}
+		b.WriteByte('\n')
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -217,6 +235,9 @@ func (all Results) Add(line []byte) error {
 	err := json.Unmarshal(line, &r)
 	if err == nil && (r.ID == "" || len(r.Answers) == 0) {
 		err = errors.New("want id and answers")
+	}
+	if err == nil && r.Chosen != nil && (*r.Chosen < 0 || *r.Chosen >= len(r.Answers)) {
+		err = fmt.Errorf("chosen is %d, but there are %d answers", *r.Chosen, len(r.Answers))
 	}
 	if _, twice := all[r.ID]; err == nil && twice {
 		err = fmt.Errorf("problem %s occurs twice", r.ID)

@@ -10,6 +10,7 @@
 //	benchmark.jsonl          of an evaluation (codea1 eval): its problems
 //	results.jsonl            likewise: a line per problem with the results of its answers
 //	samples.jsonl            likewise: its answers in EvalPlus's format
+//	choices.jsonl            likewise: a line per problem with the results of its answers on the suites of a Test LLM
 //	tests.jsonl              of an evaluation of suites: a line per suite, with its results on the mutants
 package rundir
 
@@ -46,6 +47,9 @@ func Results(run string) string { return filepath.Join(run, "results.jsonl") }
 
 // Samples returns the path of the answers of an evaluation.
 func Samples(run string) string { return filepath.Join(run, "samples.jsonl") }
+
+// Choices returns the path of the results of answers on the suites of a Test LLM.
+func Choices(run string) string { return filepath.Join(run, "choices.jsonl") }
 
 // Tests returns the path of the results of an evaluation of suites.
 func Tests(run string) string { return filepath.Join(run, "tests.jsonl") }

@@ -332,12 +332,12 @@ func TestBehaviour(t *testing.T) {
 	fail := func(detail string) []events.GoldenVerdict {
 		return []events.GoldenVerdict{{Verdict: events.VerdictPass}, {Verdict: events.VerdictFail, Detail: detail}}
 	}
-	first, again := Behaviour(true, fail("returned 1")), Behaviour(true, fail("returned 1"))
+	first, again := grading.Behaviour(true, fail("returned 1")), grading.Behaviour(true, fail("returned 1"))
 	if first != again {
 		t.Error("equal outcomes differ")
 	}
 	seen := map[string]bool{}
-	for i, b := range []string{Behaviour(true, fail("returned 1")), Behaviour(true, fail("returned 2")), Behaviour(false, nil), Behaviour(true, fail("")[:1])} {
+	for i, b := range []string{grading.Behaviour(true, fail("returned 1")), grading.Behaviour(true, fail("returned 2")), grading.Behaviour(false, nil), grading.Behaviour(true, fail("")[:1])} {
 		if seen[b] {
 			t.Errorf("outcome %d has the behaviour of another: %s", i, fmt.Sprint(seen))
 		}
