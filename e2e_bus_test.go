@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/natsbus"
+	"codea1/events/natsbus/natstest"
 )
 
 // broker is a server of a bus that a test can kill and start again without loss
@@ -73,10 +75,7 @@ func startNATS(t *testing.T) *natsBroker {
 // newNATS returns a server that is not started yet.
 func newNATS(t *testing.T) *natsBroker {
 	t.Helper()
-	_, port, err := net.SplitHostPort(freeAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := strconv.Itoa(natstest.FreePort(t))
 	b := &natsBroker{args: append(composed(t, t.TempDir()), "--addr", "127.0.0.1", "--port", port), port: port}
 	t.Cleanup(func() { b.kill(t) })
 	return b
@@ -89,10 +88,7 @@ const operator = "operator"
 // which every stage has a login of its own.
 func startGuardedNATS(t *testing.T) *natsBroker {
 	t.Helper()
-	_, port, err := net.SplitHostPort(freeAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := strconv.Itoa(natstest.FreePort(t))
 	b := &natsBroker{
 		args: []string{"-c", "events/natsbus/permissions.conf", "-sd", t.TempDir(), "--addr", "127.0.0.1", "--port", port},
 		port: port,

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,10 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
 	"codea1/events"
+	"codea1/events/natsbus/natstest"
 	"codea1/events/rundir"
 	"codea1/events/settings"
 )
@@ -147,7 +149,7 @@ func composedTraining(t *testing.T, profile string, more ...string) {
 		if !service.starts(profile) {
 			continue
 		}
-		probe := freeAddress(t)
+		probe := fmt.Sprintf("127.0.0.1:%d", natstest.FreePort(t))
 		healthy[name] = "http://" + probe + "/healthz"
 		if check := strings.Join(service.Healthcheck.Test, " "); !strings.Contains(check, "'http://127.0.0.1:9100/healthz'") {
 			t.Errorf("%s: health check %s", name, check)
@@ -181,13 +183,18 @@ func composedTraining(t *testing.T, profile string, more ...string) {
 		r.Body.Close()
 		return r.StatusCode == http.StatusOK
 	})
+	ended := make(chan string, len(stages))
 	for name, p := range stages {
-		if name == "dashboard" {
-			continue
-		}
-		// Four stages with torch take minutes to start on a busy machine.
-		if code := p.waitFor(t, 5*patience); code != 0 {
-			t.Errorf("%s: exit code %d", name, code)
+		go func() { <-p.ended; ended <- name }()
+	}
+	for range len(stages) - 1 { // the page stays
+		select {
+		case name := <-ended:
+			if code := stages[name].wait(t); code != 0 {
+				t.Fatalf("%s: exit code %d", name, code)
+			}
+		case <-time.After(5 * patience): // four stages with torch take minutes to start on a busy machine
+			t.Fatal("the stages still run")
 		}
 	}
 	run := filepath.Join(dir, rundir.Default, "demo")
@@ -283,15 +290,4 @@ func pairs(args []string) [][2]string {
 		args = args[2:]
 	}
 	return of
-}
-
-// freeAddress returns an address on loopback whose port is free.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }

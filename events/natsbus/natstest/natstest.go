@@ -3,7 +3,9 @@
 package natstest
 
 import (
+	"math/rand/v2"
 	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -25,7 +27,7 @@ func Start(t testing.TB) *Server {
 	s := &Server{t: t, config: natsbus.ServerConfig{StoreDir: t.TempDir(), SyncInterval: time.Minute}}
 	var err error
 	for range tries {
-		s.config.Port = freePort(t)
+		s.config.Port = FreePort(t)
 		if s.server, err = natsbus.StartServer(s.config); err == nil {
 			t.Cleanup(s.Stop)
 			return s
@@ -88,12 +90,22 @@ func (s *Server) Restart() {
 	s.t.Fatal(err)
 }
 
-func freePort(t testing.TB) int {
+// FreePort returns a port of the loopback address that no program listens on now. It
+// is below the ports that Linux gives to connections: a connection of another
+// process would otherwise take it before the test listens on it, or while its server is
+// stopped.
+func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, ports = 20000, 12000
+	var err error
+	for range tries {
+		port := first + rand.IntN(ports)
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal(err)
+	return 0
 }

@@ -39,10 +39,10 @@ func StartCluster(t testing.TB) *Cluster {
 	var routes []*url.URL
 	dir := t.TempDir()
 	for i := range c.options {
-		port := freePort(t)
+		port := FreePort(t)
 		routes = append(routes, &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
 		c.options[i] = &natsserver.Options{
-			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: freePort(t),
+			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: FreePort(t),
 			MaxPayload: events.MaxPayloadBytes + headers, NoSigs: true, NoLog: true,
 			JetStream: true, StoreDir: filepath.Join(dir, strconv.Itoa(i)), JetStreamMaxStore: 1 << 50, JetStreamMaxMemory: 256 << 20,
 			Cluster: natsserver.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port},
