@@ -1,6 +1,9 @@
 """Makes the built-in problems, and training text about them.
 
     python3 generator sets DIRECTORY    writes train.jsonl, heldout.jsonl and corpus.jsonl
+    python3 generator card DIRECTORY [ANSWERS...]
+                                        prints how the sets in a directory overlap and, for tables of answers
+                                        (codea1 replay export RUN --table answers), the parts of the gain of runs
     python3 generator corpus            writes training text; standard input has a line of options, then corpus.jsonl
 
 Needs CPython 3.9 or newer and nothing else.
@@ -34,6 +37,10 @@ def main():
 
         options, *problems = sys.stdin.read().splitlines()
         corpus.write(json.loads(options), problems, sys.stdout)
+    elif len(sys.argv) >= 3 and sys.argv[1] == "card":
+        from card import write_card
+
+        write_card(sys.argv[2], sys.argv[3:], sys.stdout)
     elif len(sys.argv) == 3 and sys.argv[1] == "sets":
         write_sets(sys.argv[2])
     else:
