@@ -1,0 +1,245 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"codea1/consumers/dashboard"
+	"codea1/events"
+	"codea1/events/settings"
+)
+
+// fence is a block of a document.
+type fence struct {
+	page, language string
+	lines          []string
+}
+
+// fences returns the blocks of the documents in docs.
+func fences(t *testing.T) (all []fence) {
+	t.Helper()
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) < 8 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := false
+		for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", " ")) {
+			line = strings.TrimRight(line, "\n")
+			switch language, is := strings.CutPrefix(line, "```"); {
+			case is && !inside:
+				all = append(all, fence{page: page, language: language})
+				inside = true
+			case is:
+				inside = false
+			case inside:
+				f := &all[len(all)-1]
+				f.lines = append(f.lines, line)
+			}
+		}
+	}
+	return all
+}
+
+// Every command in a block of the language sh works, in the order of its page. The
+// pages call the run first that the tests share as r, and their trainings are small.
+// The slow ones run where CODEA1_TEST_THOROUGH is set.
+func TestCommandsOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	var environment []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, envPrefix) {
+			environment = append(environment, variable)
+		}
+	}
+	environment = append(environment, envPrefix+"NO_DASHBOARD=true")
+	for _, pair := range pairs(train("--steps", "2")[2:]) {
+		environment = append(environment, settings.Variable(envPrefix, pair[0])+"="+pair[1])
+	}
+	first := regexp.MustCompile(`\bfirst\b`)
+	slow := regexp.MustCompile(`^codea1 (train|doctor|sandbox check|replay fork|replay retrain)`)
+	dirs := map[string]string{}
+	for _, f := range fences(t) {
+		if f.language != "sh" {
+			continue
+		}
+		if dirs[f.page] == "" {
+			dirs[f.page] = copied(t)
+			for name, content := range map[string]string{"mine.jsonl": "problems.jsonl", "mine-test.jsonl": "heldout.jsonl"} {
+				text, err := os.ReadFile(filepath.Join("testdata", content))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dirs[f.page], name), text, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, line := range f.lines {
+			if slow.MatchString(line) && !thorough() {
+				continue
+			}
+			command := exec.Command("sh", "-c", first.ReplaceAllString(line, "r"))
+			command.Dir, command.Env = dirs[f.page], append(slices.Clone(environment), "TMPDIR="+t.TempDir())
+			if out, err := command.CombinedOutput(); err != nil {
+				t.Errorf("%s: %s: %v\n%s", f.page, line, err, out)
+			}
+		}
+	}
+	if len(dirs) < 4 {
+		t.Errorf("pages with commands: %v", dirs)
+	}
+}
+
+// Commands in other blocks need another machine or a server. They have no unknown
+// command or flag.
+func TestGrammarOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	placeholder := regexp.MustCompile(`\b[A-Z]{2,}\b`)
+	for _, f := range fences(t) {
+		for _, line := range f.lines {
+			words := strings.Fields(strings.TrimSuffix(strings.SplitN(line, " #", 2)[0], "&"))
+			if len(words) < 2 || words[0] != "codea1" || f.language == "sh" {
+				continue
+			}
+			for i, word := range words {
+				words[i] = strings.Trim(placeholder.ReplaceAllString(word, "1"), "'\"")
+			}
+			var cli CLI
+			parser, err := newParser(&cli, kong.Exit(func(int) {}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			trace, err := kong.Trace(parser, words[1:])
+			if err == nil {
+				err = trace.Error
+			}
+			if err != nil {
+				t.Errorf("%s: %s: %v", f.page, line, err)
+			}
+		}
+	}
+}
+
+// Links to files lead somewhere.
+func TestLinksOfTheDocuments(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "README.md", "DESIGN.md", filepath.Join(pythonLibrary, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), found[1])); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+}
+
+//go:generate go test -run TestReference -update .
+
+var update = flag.Bool("update", false, "write docs/reference.md")
+
+// docs/reference.md has the commands, the settings, the metrics, the figures and the
+// events of this program. `go generate .` writes it.
+func TestReference(t *testing.T) {
+	page := filepath.Join("docs", "reference.md")
+	want := reference(t)
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have, err := os.ReadFile(page); err != nil || string(have) != want {
+		t.Errorf("%s is not that of this program (%v): `go generate .` writes it", page, err)
+	}
+}
+
+func reference(t *testing.T) string {
+	t.Helper()
+	var cli CLI
+	parser, err := newParser(&cli)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("# Reference\n\n<!-- `go generate .` writes this page. -->\n\n## Commands\n\n`codea1 COMMAND --help` prints the flags and examples.\n\n| command | what it does |\n|---|---|\n")
+	cell := strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace
+	for _, leaf := range parser.Model.Leaves(true) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", cell(strings.TrimPrefix(leaf.Path(), "codea1 ")), cell(leaf.Help))
+	}
+	b.WriteString("\n## Settings of a training\n\nA flag of `train`, a key of its YAML file, and a variable: `--learning-rate`, `learning-rate`, `CODEA1_LEARNING_RATE`.\n" +
+		"The defaults are those of the preset `tiny`.\n")
+	train := parser.Model.Children[slices.IndexFunc(parser.Model.Children, func(n *kong.Node) bool { return n.Name == "train" })]
+	group := "-"
+	for _, flags := range train.Flags {
+		title := "General"
+		if flags.Group != nil {
+			title = flags.Group.Title
+		}
+		if title != group {
+			fmt.Fprintf(&b, "\n### %s\n\n| setting | default | meaning |\n|---|---|---|\n", title)
+			group = title
+		}
+		initial := flags.Default
+		if strings.Contains(initial, "/") { // a path of this machine
+			initial = ""
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", flags.Name, cell(initial), cell(flags.Help))
+	}
+	b.WriteString("\n## Metrics of a training\n\nThe page and the probe of the dashboard stage serve them on `/metrics`, besides those of Go (`go_`), of the process (`process_`) and of\n" +
+		"its build. [SCALING.md](../events/stage/SCALING.md#metrics) has those of the stages.\n\n| metric | labels | meaning |\n|---|---|---|\n")
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descs)
+		dashboard.Metrics(dashboard.NewFollower()).(*prometheus.Registry).Describe(descs)
+	}()
+	desc := regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: "(.*)", constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
+	var rows []string
+	for d := range descs {
+		found := desc.FindStringSubmatch(strings.ReplaceAll(d.String(), ", unit: \"\"", ""))
+		if found == nil {
+			t.Fatalf("a description that cannot be read: %s", d)
+		}
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", found[1], strings.ReplaceAll(found[3], ",", ", "), cell(found[2])))
+	}
+	slices.Sort(rows)
+	b.WriteString(strings.Join(rows, ""))
+	b.WriteString("\n## Figures for other tools\n\n`codea1 track` writes these, a row for each step and each evaluation.\n\n| figure | meaning |\n|---|---|\n")
+	for name, help := range dashboard.RowFigures() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", name, cell(help))
+	}
+	b.WriteString("\n## Events\n\n| type | made by | read by |\n|---|---|---|\n")
+	for _, kind := range events.Types() {
+		var made, read []string
+		for _, s := range events.Stages {
+			if slices.Contains(s.Makes, kind) {
+				made = append(made, s.Name)
+			}
+			if slices.Contains(s.Consumes, kind) {
+				read = append(read, s.Name)
+			}
+		}
+		fmt.Fprintf(&b, "| [`%s`](../schemas/%s.v%d.json) | %s | %s |\n", kind, kind, events.CurrentVersion(kind), strings.Join(made, ", "), strings.Join(read, ", "))
+	}
+	return b.String()
+}
