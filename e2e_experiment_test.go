@@ -169,6 +169,9 @@ func TestExperimentSurvivesKills(t *testing.T) {
 	if page, err := os.ReadFile(filepath.Join(at, "report.html")); err != nil || !strings.Contains(string(page), "Held-out problems: Code LLM avg@k") {
 		t.Errorf("no page, or one without curves: %v", err)
 	}
+	if out := must(t, dir, "experiment", "matrix.yaml", "--results", "--markdown"); !strings.HasPrefix(out, "# Experiment matrix\n") {
+		t.Error(out)
+	}
 	if out := must(t, dir, "experiment", "matrix.yaml", "--dry-run"); !strings.Contains(out, fmt.Sprintf("\n%d of %d runs are completed.", len(runs), len(runs))) {
 		t.Error(out)
 	}

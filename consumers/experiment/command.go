@@ -24,7 +24,9 @@ type Command struct {
 	Dir      string `help:"Directory of the experiment, with its runs; experiments/NAME by default, NAME being that of the file." placeholder:"DIR"`
 	Parallel int    `help:"Runs that are trained at the same time." default:"1" min:"1" max:"256"`
 	DryRun   bool   `help:"Only print the runs, with their state, rollout tokens and time."`
-	JSON     bool   `name:"json" help:"Print the results as JSON."`
+	Results  bool   `help:"Train nothing: only print the results of the completed runs."`
+	JSON     bool   `name:"json" help:"Print the results as JSON." xor:"format"`
+	Markdown bool   `help:"Print the results as Markdown." xor:"format"`
 	Example  bool   `help:"Print an example of a file, with the baselines and ablations of the paper."`
 
 	Host Host `kong:"-"`
@@ -70,10 +72,14 @@ func (c *Command) Run(ctx context.Context, out io.Writer, flags *kong.Context) e
 	if ctx.Err() != nil {
 		return fmt.Errorf("%d of %d runs are completed; the same command continues: %w", results.completed(), len(c.runs), ctx.Err())
 	}
+	if c.Results && results.completed() == 0 {
+		return errors.Join(failed, fmt.Errorf("no run of the experiment is completed in %s: leave out --results to train them", c.Dir))
+	}
 	return errors.Join(c.print(out, flags.Stderr, results), failed)
 }
 
-// train completes all runs. A run that fails does not stop the others.
+// train completes all runs, or only reads them for --results. A run that fails does
+// not stop the others.
 func (c *Command) train(ctx context.Context, progress io.Writer) ([]*Record, error) {
 	records, failures := make([]*Record, len(c.runs)), make([]error, len(c.runs))
 	var mu sync.Mutex
@@ -90,6 +96,10 @@ func (c *Command) train(ctx context.Context, progress io.Writer) ([]*Record, err
 				fmt.Fprintf(progress, "run %d of %d  %s %s\n", i+1, len(c.runs), r.Name, fmt.Sprintf(format, args...))
 			}
 			if ctx.Err() != nil {
+				return nil
+			}
+			if c.Results {
+				records[i], failures[i] = c.Host.Read(ctx, r.dir)
 				return nil
 			}
 			records[i], failures[i] = r.complete(ctx, c.Host, say)
@@ -134,10 +144,13 @@ func (c *Command) print(out, progress io.Writer, r *Results) error {
 		}
 	}
 	fmt.Fprintf(progress, "page  %s\n", report)
-	if c.JSON {
-		_, err = out.Write(figures)
-	} else {
-		_, err = io.WriteString(out, r.Text())
+	text := r.Text()
+	switch {
+	case c.JSON:
+		text = string(figures)
+	case c.Markdown:
+		text = r.Markdown()
 	}
+	_, err = io.WriteString(out, text)
 	return err
 }

@@ -308,27 +308,62 @@ func (r *Results) Text() string {
 	return b.String()
 }
 
+// Markdown returns the results as Markdown.
+func (r *Results) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Experiment %s\n\n%s.\n", markdown.Replace(r.Name), r.headline())
+	for _, t := range append(r.tables(), r.configurations(), r.runs()) {
+		fmt.Fprintf(&b, "\n## %s\n\n", t.Caption)
+		for i, row := range append([][]string{t.Head, slices.Repeat([]string{"---"}, len(t.Head))}, t.Rows...) {
+			for _, text := range row {
+				if i != 1 {
+					text = markdown.Replace(text)
+				}
+				fmt.Fprintf(&b, "| %s ", text)
+			}
+			b.WriteString("|\n")
+		}
+		if t.Note != "" {
+			fmt.Fprintf(&b, "\n%s\n", t.Note)
+		}
+	}
+	return b.String()
+}
+
+// markdown escapes a text in a cell of a table.
+var markdown = strings.NewReplacer("|", "\\|", "<", "&lt;", "&", "&amp;", "\n", " ", "\r", " ", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "\\", "\\\\")
+
 // page returns the results as a page with charts.
 func (r *Results) page() *dashboard.Overlay {
-	o := &dashboard.Overlay{Title: r.Name, Headline: r.headline(), Tables: r.tables()}
-	t := dashboard.OverlayTable{Caption: "Runs", Head: []string{"run", "seed", "steps", "rollout tokens", "seconds"}}
+	o := &dashboard.Overlay{Title: r.Name, Headline: r.headline(), Tables: append(r.tables(), r.runs(), r.configurations())}
 	for i := range r.Arms {
-		arm := &r.Arms[i]
-		if arm.Name != beforeTraining {
+		if arm := &r.Arms[i]; arm.Name != beforeTraining {
 			o.Lines = append(o.Lines, dashboard.OverlayLine{Name: arm.Name, Runs: arm.states})
 		}
-		for _, run := range arm.Runs {
+	}
+	return o
+}
+
+// runs returns the table of the completed runs.
+func (r *Results) runs() dashboard.OverlayTable {
+	t := dashboard.OverlayTable{Caption: "Runs", Head: []string{"run", "seed", "steps", "rollout tokens", "seconds"}}
+	for i := range r.Arms {
+		for _, run := range r.Arms[i].Runs {
 			t.Rows = append(t.Rows, []string{run.Name, strconv.FormatUint(run.Seed, 10), strconv.Itoa(run.Steps), english.Sprint(run.Tokens), fmt.Sprintf("%.0f", run.Seconds)})
 		}
 	}
-	settings := dashboard.OverlayTable{Caption: "Configurations", Head: []string{"configuration", "preset", "settings"}}
+	return t
+}
+
+// configurations returns the table of the arms.
+func (r *Results) configurations() dashboard.OverlayTable {
+	t := dashboard.OverlayTable{Caption: "Configurations", Head: []string{"configuration", "preset", "settings"}}
 	for _, arm := range r.matrix.Arms {
 		var all []string
 		for _, s := range arm.Settings {
 			all = append(all, s.Key+": "+s.Value)
 		}
-		settings.Rows = append(settings.Rows, []string{arm.Name, arm.Preset, strings.Join(all, ", ")})
+		t.Rows = append(t.Rows, []string{arm.Name, arm.Preset, strings.Join(all, ", ")})
 	}
-	o.Tables = append(o.Tables, t, settings)
-	return o
+	return t
 }

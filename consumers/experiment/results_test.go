@@ -113,9 +113,9 @@ func TestResultsAsJSON(t *testing.T) {
 	}
 }
 
-// Settings of a user become no HTML.
+// Settings of a user become no HTML and no Markdown.
 func TestPageEscapes(t *testing.T) {
-	const evil = `</script><img src=x onerror="evil()">`
+	const evil = `</script><img src=x onerror="evil()">|*_` + "\nx"
 	r := results(t)
 	r.matrix.Name, r.Name = evil, evil
 	r.matrix.Arms[0].Settings = []Setting{{Key: "code-prompt", Value: evil}}
@@ -123,7 +123,10 @@ func TestPageEscapes(t *testing.T) {
 	if err := dashboard.WriteOverlay(&page, r.page()); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(page.String(), evil) || !strings.Contains(page.String(), "code-prompt: &lt;/script&gt;") {
+	if text := r.Markdown(); !strings.Contains(text, "| golden | golden | code-prompt: &lt;/script>&lt;img src=x onerror=\"evil()\">\\|\\*\\_ x |\n") || strings.Contains(text, "<img") {
+		t.Errorf("a setting is not escaped:\n%s", text)
+	}
+	if strings.Contains(page.String(), "<img") || !strings.Contains(page.String(), "code-prompt: &lt;/script&gt;") {
 		t.Error("a setting is not escaped")
 	}
 }
