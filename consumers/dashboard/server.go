@@ -34,6 +34,7 @@ const (
 	streamEvery       = time.Second / 2  // shortest time between two snapshots to a page
 	streamKeepAlive   = 15 * time.Second // longest time between two messages to a page
 	writeTimeout      = 10 * time.Second // for one snapshot to one page
+	lastWriteTimeout  = 2 * time.Second  // for the last one; shorter than shutdownTimeout
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = time.Minute
 	shutdownTimeout   = 5 * time.Second

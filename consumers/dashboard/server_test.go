@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -192,9 +193,19 @@ func TestEventsStreamsTheStateAsItChanges(t *testing.T) {
 			break
 		}
 	}
+	// The last state reaches the page although the server ends at once.
+	applyTo(t, f, (&script{at: noon.Add(time.Minute)}).finished(1, events.RunStopped))
 	stop() // returns with an open stream
-	if _, ok := next(); ok {
-		t.Error("a state after the end")
+	var last Snapshot
+	for {
+		s, ok := next()
+		if !ok {
+			break
+		}
+		last = s
+	}
+	if last.Phase != PhaseFinished || last.EventCount != 5 {
+		t.Errorf("the last state is %s after %d events", last.Phase, last.EventCount)
 	}
 }
 
@@ -319,5 +330,24 @@ func TestVendoredFiles(t *testing.T) {
 	}
 	if len(files) != len(listed) {
 		t.Errorf("VENDOR lists %d files, there are %d", len(listed), len(files))
+	}
+}
+
+// TestPageIsSmall bounds what a browser loads before the data.
+func TestPageIsSmall(t *testing.T) {
+	server, _ := serve(t, NewFollower())
+	_, index, _ := request(t, server.URL())
+	size := len(index)
+	for _, element := range []*regexp.Regexp{styleElement, scriptElement} {
+		for _, file := range element.FindAllStringSubmatch(index, -1) {
+			status, body, _ := request(t, server.URL()+file[1])
+			if status != http.StatusOK {
+				t.Errorf("/%s: status %d", file[1], status)
+			}
+			size += len(body)
+		}
+	}
+	if size < 100<<10 || size > 200<<10 {
+		t.Errorf("the page has %d bytes", size)
 	}
 }

@@ -51,7 +51,7 @@ func (s *snapshots) serve(w http.ResponseWriter, _ *http.Request) {
 // streams serves the state as server-sent events: one `state` event at the start
 // and one after a change, at most one per streamEvery. Its series has the points
 // that changed since the event before. A slow page misses states in between, but
-// never the newest.
+// never the newest, which it also gets when the server ends.
 type streams struct {
 	follower  *Follower
 	snapshots *snapshots
@@ -75,27 +75,35 @@ func (s *streams) serve(w http.ResponseWriter, r *http.Request) {
 	defer alive.Stop()
 	next := time.NewTicker(streamEvery)
 	defer next.Stop()
-	for since := int64(-1); ; {
+	for since, ending := int64(-1), false; !ending; {
 		var message []byte
+		newest := false
 		select {
 		case <-r.Context().Done():
-			return
+			// The page has the last state after the end of this process, in particular
+			// the end of the run.
+			ending, newest = true, true
 		case <-alive.C:
 			message = []byte(": alive\n\n")
 		case <-changes:
+			newest = true
+		}
+		if newest {
 			data, revision, clock, err := s.snapshots.json(since)
 			if err != nil {
 				return
 			}
-			since = clock
-			message = sseMessage("state", revision, data)
+			message, since = sseMessage("state", revision, data), clock
 		}
-		if err := send(w, message); err != nil {
+		timeout := writeTimeout
+		if ending {
+			timeout = lastWriteTimeout
+		}
+		if err := send(w, message, timeout); err != nil {
 			return
 		}
 		select {
 		case <-r.Context().Done():
-			return
 		case <-next.C:
 		}
 	}
@@ -111,9 +119,9 @@ func sseMessage(event string, id int64, data []byte) []byte {
 	return b.Bytes()
 }
 
-func send(w http.ResponseWriter, message []byte) error {
+func send(w http.ResponseWriter, message []byte, timeout time.Duration) error {
 	control := http.NewResponseController(w)
-	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := control.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	if _, err := w.Write(message); err != nil {
