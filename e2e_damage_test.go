@@ -20,6 +20,7 @@ import (
 // commands that make the log again, and they do: the run continues as if nothing had
 // happened.
 func TestRemedyOfADamagedLog(t *testing.T) {
+	onlyThorough(t, "the tests of the log have the damage")
 	t.Parallel()
 	const steps = sharedSteps
 	origin := t.TempDir()

@@ -104,6 +104,7 @@ func placeOf(t *testing.T, run string, eventType events.Type, group string) stri
 
 // A fork with other settings uses them from its first step on and records them.
 func TestForkUnderAnotherConfiguration(t *testing.T) {
+	onlyThorough(t, "the other test of forks has the same command")
 	t.Parallel()
 	const steps = sharedSteps
 	dir := copied(t)

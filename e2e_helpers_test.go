@@ -54,6 +54,14 @@ func (p program) Run() int {
 // variable; without it each behaviour is tested once.
 func thorough() bool { return os.Getenv("CODEA1_TEST_THOROUGH") == "1" }
 
+// onlyThorough skips a test that costs much more than it adds to quicker tests.
+func onlyThorough(t *testing.T, why string) {
+	t.Helper()
+	if !thorough() {
+		t.Skip(why + ": CODEA1_TEST_THOROUGH=1 runs it")
+	}
+}
+
 // patience bounds every wait for a process. A test that reaches it hangs.
 const patience = 90 * time.Second
 

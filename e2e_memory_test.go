@@ -11,6 +11,7 @@ import (
 // uses the default preset with fewer steps and held-out problems, which do not
 // change the memory of a step.
 func TestMemoryOfATraining(t *testing.T) {
+	onlyThorough(t, "it is a training of its own")
 	const limitKiB = 1 << 20
 	steps, problems := "1", "4"
 	if thorough() {

@@ -13,6 +13,7 @@ import (
 // A completed run whose directory was moved can be resumed with more steps, which go
 // on where it stopped.
 func TestMovedRunGoesOn(t *testing.T) {
+	onlyThorough(t, "a resumed run takes the same way")
 	t.Parallel()
 	dir := copied(t)
 	const steps = sharedSteps + 1

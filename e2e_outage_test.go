@@ -96,6 +96,7 @@ func survive(t *testing.T, on broker, args []string, steps int, want *history) {
 // A training uses the server of compose.yaml in place of the embedded one, outlives an
 // outage of it, and says so.
 func TestTrainingThroughOutage(t *testing.T) {
+	onlyThorough(t, "the conformance tests of the bus have an outage")
 	t.Parallel()
 	want := read(t, runPath(completedRun(t), "r"), sharedSteps)
 	dir, b := t.TempDir(), startNATS(t)

@@ -14,6 +14,7 @@ import (
 // only at its start. It is interrupted early, and the hint how to go on finds it in its
 // runs directory.
 func TestTrainingUnderARecipeFile(t *testing.T) {
+	onlyThorough(t, "the rewards of a recipe have tests")
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "mean.yaml")

@@ -18,6 +18,7 @@ import (
 // A bus that lost its last events in a power cut is restored from the log, and the
 // run is resumed without loss.
 func TestRestoreBus(t *testing.T) {
+	onlyThorough(t, "the tests of package fork restore a bus")
 	t.Parallel()
 	const steps = sharedSteps
 	dir := t.TempDir()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 )
@@ -86,6 +87,7 @@ func TestSiteValues(t *testing.T) {
 // TestLimitsAreNoOtherValues: a limit is never a fail, and time never anything but a
 // timeout, even if the script catches every exception.
 func TestLimitsAreNoOtherValues(t *testing.T) {
+	sandboxtest.OnlyThorough(t, "other tests of golden tests meet each limit")
 	t.Parallel()
 	config := quick
 	config.CallTimeout = 400 * time.Millisecond
@@ -164,6 +166,7 @@ func TestSlowTruthSuites(t *testing.T) {
 
 // TestSlowLoadSuites: an answer that is the ground truth loads where that loads.
 func TestSlowLoadSuites(t *testing.T) {
+	sandboxtest.OnlyThorough(t, "TestSlowTruthSuites has the same limits")
 	t.Parallel()
 	x := openExecutor(t, sandbox.Config{Workers: 1, CallTimeout: time.Second, CacheBytes: -1})
 	truth, answer := "import time\ntime.sleep(0.4)\ndef f(x): return x", "import time\ntime.sleep(1.1)\ndef f(x): return x"
@@ -184,6 +187,7 @@ func TestSlowLoadSuites(t *testing.T) {
 // time. A call limit shorter than the ground truth's time fails no right answer, and an
 // answer that hangs is over its time.
 func TestSlowTruthGoldenValues(t *testing.T) {
+	sandboxtest.OnlyThorough(t, "TestSlowTruthSuites has the same limits")
 	t.Parallel()
 	x := openExecutor(t, sandbox.Config{Workers: 1, CallTimeout: 200 * time.Millisecond, JobTimeout: 200 * time.Millisecond, CacheBytes: -1})
 	program := func(body string) sandbox.Program {

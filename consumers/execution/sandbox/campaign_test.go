@@ -20,17 +20,16 @@ import (
 // has one that hangs, two of each other kind and some that end well.
 // CODEA1_CAMPAIGN_JOBS is a number of jobs: 10000 show that memory stays flat.
 func TestCampaign(t *testing.T) {
-	first, jobs, callTimeout := 4, 16, 2*time.Second
-	if sandboxtest.Thorough {
-		// A slow machine needs long to fill the memory.
-		first, jobs, callTimeout = 0, 100, 4*time.Second
-	}
+	// A slow machine needs long to fill the memory.
+	jobs, callTimeout := 100, 4*time.Second
 	if text := os.Getenv("CODEA1_CAMPAIGN_JOBS"); text != "" {
 		var err error
 		if jobs, err = strconv.Atoi(text); err != nil {
 			t.Fatal(err)
 		}
-		first, callTimeout = 0, 700*time.Millisecond // for an idle machine
+		callTimeout = 700 * time.Millisecond // for an idle machine
+	} else {
+		sandboxtest.OnlyThorough(t, "TestRedTeam has attacks one by one")
 	}
 	const workers = 2
 	p := openAt(t, LevelIsolated, Config{Workers: workers, CallTimeout: callTimeout, MemoryBytes: 128 << 20, CacheBytes: -1})
@@ -79,7 +78,7 @@ def f(x):
 	}
 	run(97, 97+workers) // both fork servers have done something
 	before := takeStock(t)
-	run(first, jobs)
+	run(0, jobs)
 	after := takeStock(t)
 	t.Logf("before %+v, after %d jobs %+v", before, jobs, after)
 	// A fork server has a child that waits for the next job, or not yet.

@@ -34,7 +34,7 @@ type Config struct {
 	// is refused. Default: LevelIsolated.
 	Level Level
 	// CacheBytes bounds the memory of the cache of executions, roughly. Default:
-	// 64 MiB; negative: no cache.
+	// 16 MiB; negative: no cache.
 	CacheBytes int64
 	// Retries is how often a job is tried again, each time in a fresh fork
 	// server, after the sandbox itself failed. Default: 2; negative: none.
@@ -54,7 +54,7 @@ func (c Config) Complete() (Config, error) {
 	c.MemoryBytes = cmp.Or(c.MemoryBytes, 512<<20)
 	c.FileBytes = cmp.Or(c.FileBytes, 1<<20)
 	c.ValueBytes = cmp.Or(c.ValueBytes, 1<<20)
-	c.CacheBytes = cmp.Or(c.CacheBytes, 64<<20)
+	c.CacheBytes = cmp.Or(c.CacheBytes, 16<<20)
 	c.Level = cmp.Or(c.Level, LevelIsolated)
 	c.Retries = cmp.Or(c.Retries, 2)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))

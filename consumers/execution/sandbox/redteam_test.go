@@ -29,9 +29,9 @@ func TestRedTeam(t *testing.T) {
 	callTimeout := sandboxtest.IfThorough(400*time.Millisecond, 200*time.Millisecond)
 	forkServers := sandboxtest.IfThorough(6, 3)
 	for i, level := range []Level{LevelIsolated, LevelConfined} {
-		// The default run has every third attack at one level, and some of the others at
+		// The default run has every fifth attack at one level, and some of the others at
 		// the next.
-		first, every := sandboxtest.IfThorough(0, i), sandboxtest.IfThorough(1, 3+3*i)
+		first, every := sandboxtest.IfThorough(0, i), sandboxtest.IfThorough(1, 5+5*i)
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()
 			// Most attacks wait until their time is up: several go on at once, each in a

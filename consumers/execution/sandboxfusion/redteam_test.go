@@ -18,6 +18,7 @@ import (
 // answer of the client and as a whole program. None may earn a pass, leave a file,
 // or end as a failure of the sandbox, which would mask it.
 func TestServedRedTeam(t *testing.T) {
+	sandboxtest.OnlyThorough(t, "TestRemote has attacks through a server")
 	t.Parallel()
 	files, err := filepath.Glob("../sandbox/testdata/redteam/*.py")
 	if err != nil || len(files) < 120 {

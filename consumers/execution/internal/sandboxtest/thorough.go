@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"os"
+	"testing"
 	"time"
 )
 
@@ -25,3 +26,12 @@ func IfThorough[T any](thorough, quick T) T {
 // Every returns n for the thorough run and a multiple of it otherwise: the
 // distance between the rows of a data set that a test takes.
 func Every(n int) int { return IfThorough(n, 4*n) }
+
+// OnlyThorough skips a test in the default run. why says where the default run tests
+// most of it.
+func OnlyThorough(t testing.TB, why string) {
+	t.Helper()
+	if !Thorough {
+		t.Skip(why + ": CODEA1_TEST_THOROUGH=1 runs it")
+	}
+}
