@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -74,7 +75,7 @@ func disturb(t *testing.T, dir string, kills int, args ...string) (table string)
 	p := start(t, dir, args...)
 	for n := 0; n < kills; {
 		ended, run, pid := false, "", 0
-		eventually(t, "a training of the experiment saves a version", func() bool {
+		happens := func() bool {
 			select {
 			case <-p.ended:
 				ended = true
@@ -90,7 +91,12 @@ func disturb(t *testing.T, dir string, kills int, args ...string) (table string)
 				}
 			}
 			return false
-		})
+		}
+		for deadline := time.Now().Add(6 * patience); !happens(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("no training of the experiment saves a version")
+			}
+		}
 		if ended {
 			t.Logf("%d of %d kills", n, kills)
 			break
@@ -108,7 +114,14 @@ func disturb(t *testing.T, dir string, kills int, args ...string) (table string)
 		}
 		n++
 	}
-	if code := p.wait(t); code != 0 {
+	return p.trains(t)
+}
+
+// trains waits for the end of an experiment, which trains several runs, and returns
+// what it printed.
+func (p *process) trains(t *testing.T) string {
+	t.Helper()
+	if code := p.waitFor(t, 6*patience); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 	return p.stdout.String()
@@ -145,7 +158,7 @@ func TestExperimentSurvivesKills(t *testing.T) {
 	if thorough() {
 		quiet := t.TempDir()
 		experimentFile(t, filepath.Join(quiet, "matrix.yaml"), seeds, arms...)
-		if diff := cmp.Diff(must(t, quiet, "experiment", "matrix.yaml"), table); diff != "" {
+		if diff := cmp.Diff(start(t, quiet, "experiment", "matrix.yaml").trains(t), table); diff != "" {
 			t.Errorf("-undisturbed +disturbed:\n%s", diff)
 		}
 	} else if diff := cmp.Diff(figuresOf(t, completedRun(t), "r"), figuresOf(t, at, "r-s1")); diff != "" {

@@ -31,6 +31,7 @@ const (
 // Matrix is the content of a file: every arm is run with every seed.
 type Matrix struct {
 	Name     string // of the file, without its extension
+	About    string // text for the results
 	Baseline string // the arm that the others are compared with
 	Seeds    []uint64
 	Arms     []Arm
@@ -99,6 +100,8 @@ func parse(path string, text []byte) (*Matrix, error) {
 	var arms, baseline *yaml.Node
 	err := p.mapping(document.Content[0], "the file", func(key, value *yaml.Node) (err error) {
 		switch key.Value {
+		case "about":
+			m.About, err = p.scalar(value, key.Value)
 		case "baseline":
 			baseline = value
 			m.Baseline, err = p.scalar(value, key.Value)
@@ -109,7 +112,7 @@ func parse(path string, text []byte) (*Matrix, error) {
 		case "arms":
 			arms = value
 		default:
-			err = p.wrong(key, key.Value, "unknown field; want seeds, baseline, settings or arms")
+			err = p.wrong(key, key.Value, "unknown field; want about, seeds, baseline, settings or arms")
 		}
 		return err
 	})

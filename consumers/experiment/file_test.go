@@ -12,6 +12,7 @@ import (
 
 func TestMatrix(t *testing.T) {
 	m, err := parse("dir/first.yaml", []byte(`
+about: Two lines.
 seeds: [3, 1]
 baseline: sweep-0_5-paper_nobook
 settings: { steps: 4, alpha: 0.1, preset: tiny }
@@ -26,7 +27,7 @@ arms:
 		return []Setting{{Key: "steps", Value: "9"}, {Key: "alpha", Value: alpha}}
 	}
 	want := &Matrix{
-		Name: "first", Baseline: "sweep-0_5-paper_nobook", Seeds: []uint64{3, 1},
+		Name: "first", About: "Two lines.", Baseline: "sweep-0_5-paper_nobook", Seeds: []uint64{3, 1},
 		Arms: []Arm{
 			{Name: "a", Preset: "tiny", Settings: []Setting{{Key: "steps", Value: "4"}, {Key: "alpha", Value: "0.1"}}},
 			{Name: "sweep-0_5-paper_nobook", Preset: "paper,nobook", Settings: sweep("0.5")},
@@ -36,7 +37,7 @@ arms:
 	if diff := cmp.Diff(want, m, cmpopts.IgnoreUnexported(Arm{}, Setting{})); diff != "" {
 		t.Errorf("-want +have:\n%s", diff)
 	}
-	if err := m.Arms[2].Settings[1].Wrong(os.ErrInvalid); err.Error() != "dir/first.yaml:7: arms.sweep.alpha: invalid argument" {
+	if err := m.Arms[2].Settings[1].Wrong(os.ErrInvalid); err.Error() != "dir/first.yaml:8: arms.sweep.alpha: invalid argument" {
 		t.Error(err)
 	}
 }
@@ -53,7 +54,7 @@ func TestErrorsNameFileLineAndField(t *testing.T) {
 		"seeds: [1, 1]\narms: {a: }":                            "f.yaml:1: seeds: 1 occurs twice",
 		"seeds: [[1]]\narms: {a: }":                             "f.yaml:1: seeds: want one value",
 		"seeds: [1]\nseeds: [2]\narms: {a: }":                   "f.yaml:2: the file: seeds is set twice",
-		"seeds: [1]\narm: {a: }":                                "f.yaml:2: arm: unknown field; want seeds, baseline, settings or arms",
+		"seeds: [1]\narm: {a: }":                                "f.yaml:2: arm: unknown field; want about, seeds, baseline, settings or arms",
 		"seeds: [1]\narms:":                                     "f.yaml:2: arms: want at least one",
 		"seeds: [1]\narms: [a]":                                 "f.yaml:2: arms: want `key: value` lines",
 		"seeds: [1]\narms:\n  a: 3":                             "f.yaml:3: arms.a: want `key: value` lines",

@@ -15,6 +15,7 @@ import (
 // follow from the logs of the runs alone.
 type Results struct {
 	Name     string      `json:"name"`
+	About    string      `json:"about,omitempty"`
 	Baseline string      `json:"baseline"`
 	Seeds    []uint64    `json:"seeds"`
 	Problems int         `json:"heldout_problems"` // the most of a run
@@ -98,8 +99,8 @@ func (m measured) add(seed uint64, e *dashboard.Eval) {
 
 // newResults compares the completed runs. records has those of runs.
 func newResults(m *Matrix, runs []*Run, records []*Record) *Results {
-	r := &Results{Name: m.Name, Baseline: m.Baseline, Seeds: m.Seeds, matrix: m, total: len(runs)}
-	after, start := map[string]measured{}, measured{}
+	r := &Results{Name: m.Name, About: strings.TrimSpace(m.About), Baseline: m.Baseline, Seeds: m.Seeds, matrix: m, total: len(runs)}
+	after, start, startTest := map[string]measured{}, measured{}, measured{}
 	results := map[string][]RunResult{}
 	states := map[string][]*dashboard.State{}
 	for i, run := range runs {
@@ -114,6 +115,9 @@ func newResults(m *Matrix, runs []*Run, records []*Record) *Results {
 		if arm == m.Baseline || start[run.Seed] == nil {
 			start.add(run.Seed, record.Before())
 		}
+		if e := record.Before(); e != nil && e.Suites > 0 && startTest[run.Seed] == nil {
+			startTest.add(run.Seed, e)
+		}
 		one := RunResult{Name: run.Name, Seed: run.Seed, Steps: record.Trained(), Tokens: record.Tokens, Seconds: record.Elapsed.Seconds(), Figures: map[string]float64{}}
 		if e := after[arm][run.Seed]; e != nil {
 			r.Problems, r.Answers = max(r.Problems, e.Problems), max(r.Answers, e.Answers)
@@ -125,7 +129,13 @@ func newResults(m *Matrix, runs []*Run, records []*Record) *Results {
 		}
 		results[arm], states[arm] = append(results[arm], one), append(states[arm], record.State)
 	}
-	r.Arms = append(r.Arms, ArmResult{Name: beforeTraining, Figures: m.compare(start, after[m.Baseline])})
+	before := m.compare(start, after[m.Baseline])
+	for name, f := range m.compare(startTest, after[m.Baseline]) { // the baseline may have no Test LLM
+		if _, known := before[name]; !known {
+			before[name] = f
+		}
+	}
+	r.Arms = append(r.Arms, ArmResult{Name: beforeTraining, Figures: before})
 	for _, arm := range m.Arms {
 		out := ArmResult{
 			Name: arm.Name, Preset: arm.Preset, Settings: map[string]string{},
@@ -312,6 +322,9 @@ func (r *Results) Text() string {
 func (r *Results) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Experiment %s\n\n%s.\n", markdown.Replace(r.Name), r.headline())
+	if r.About != "" { // the author of the file has written it for a document
+		fmt.Fprintf(&b, "\n%s\n", r.About)
+	}
 	for _, t := range append(r.tables(), r.configurations(), r.runs()) {
 		fmt.Fprintf(&b, "\n## %s\n\n", t.Caption)
 		for i, row := range append([][]string{t.Head, slices.Repeat([]string{"---"}, len(t.Head))}, t.Rows...) {

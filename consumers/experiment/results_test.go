@@ -36,7 +36,7 @@ func recordOf(ended bool, before, after []string, right int) *Record {
 				e.Correct = append(e.Correct, r == '1')
 			}
 			if right >= 0 && slot == 0 {
-				e.Stated, e.Right, e.Suites, e.Wanted = 10, right, 1, 10
+				e.Stated, e.Right, e.Suites, e.Wanted = 10, right/(2-i), 1, 10
 			}
 			apply("e", e)
 		}
@@ -81,8 +81,9 @@ a                2     68.8% (50.0 - 75.0%)  +25.0 points (+25.0 to +25.0)  100.
 Intervals of avg@k resample seeds and problems, the others seeds; one seed gives none over seeds. Differences are paired by seed and problem.
 
 TEST LLM
-configuration  runs  validity (95% interval)  defect-finding (95% interval)  reach (95% interval)  trivial inputs (95% interval)  rollout tokens per run
-a              2     50.0% (40.0 - 60.0%)     -                              -                     -                              1,234
+configuration    runs  validity (95% interval)  defect-finding (95% interval)  reach (95% interval)  trivial inputs (95% interval)  rollout tokens per run
+before training        25.0% (20.0 - 30.0%)     -                              -                     -
+a                2     50.0% (40.0 - 60.0%)     -                              -                     -                              1,234
 `
 	if diff := cmp.Diff(want, r.Text()); diff != "" {
 		t.Errorf("-want +have:\n%s", diff)
@@ -123,7 +124,8 @@ func TestPageEscapes(t *testing.T) {
 	if err := dashboard.WriteOverlay(&page, r.page()); err != nil {
 		t.Fatal(err)
 	}
-	if text := r.Markdown(); !strings.Contains(text, "| golden | golden | code-prompt: &lt;/script>&lt;img src=x onerror=\"evil()\">\\|\\*\\_ x |\n") || strings.Contains(text, "<img") {
+	r.About = "About *this*."
+	if text := r.Markdown(); !strings.Contains(text, "\n\nAbout *this*.\n\n## ") || !strings.Contains(text, "| golden | golden | code-prompt: &lt;/script>&lt;img src=x onerror=\"evil()\">\\|\\*\\_ x |\n") || strings.Contains(text, "<img") {
 		t.Errorf("a setting is not escaped:\n%s", text)
 	}
 	if strings.Contains(page.String(), "<img") || !strings.Contains(page.String(), "code-prompt: &lt;/script&gt;") {

@@ -15,7 +15,7 @@ func TestCard(t *testing.T) {
 		return map[string]any{"purpose": "eval", "finish": "stop", "failure": "", "step": step, "loads": loads, "golden": 2, "golden_passed": passed}
 	}
 	given := answer(0, true, 0)
-	given["finish"] = "" // a program of the problem, which no model sampled
+	given["finish"] = "given" // a program of the problem, which no model sampled
 	job := map[string]any{
 		"train": []any{
 			row("t1", "Return x plus 1.", "x + 1", "assert solve(1) == 2"),

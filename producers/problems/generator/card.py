@@ -95,7 +95,7 @@ def write_gain(path, out):
     """
     counts = {}
     for row in rows(path):
-        if row["purpose"] == "eval" and row["finish"] and not row["failure"]:  # sampled, not given
+        if row["purpose"] == "eval" and row["finish"] != "given" and not row["failure"]:
             c = counts.setdefault(row["step"], Counter())
             c["all"] += 1
             c["loads"] += row["loads"]
