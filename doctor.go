@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ type DoctorCommand struct {
 	Engine  gpuworker.EngineFlags `embed:"" yaml:",inline" group:"Engine"`
 	Bus     connect.Flags         `embed:"" yaml:",inline" group:"Message bus"`
 	Sandbox sandbox.Flags         `embed:"" yaml:",inline" group:"Sandbox"`
+	JSON    bool                  `name:"json" help:"Print one JSON object per finding."`
 }
 
 // leastDisk and leastMemory are enough for the embedded models and a run of a few
@@ -76,6 +78,7 @@ func (d *DoctorCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	lines := json.NewEncoder(out)
 	missing := 0
 	for _, f := range findings {
 		detail := f.detail
@@ -84,6 +87,12 @@ func (d *DoctorCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 		}
 		if f.word() == "MISSING" {
 			missing++
+		}
+		if d.JSON {
+			if err := lines.Encode(map[string]string{"result": strings.ToLower(f.word()), "what": f.what, "detail": detail}); err != nil {
+				return err
+			}
+			continue
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\n", f.word(), f.what, detail)
 	}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,22 @@ import (
 // CheckCommand prints how this machine isolates candidates.
 type CheckCommand struct {
 	Flags
+	JSON bool `name:"json" help:"Print one JSON object: the level, and the attempts to break out."`
+}
+
+// checkReport is what the command prints as JSON.
+type checkReport struct {
+	Python    string         `json:"python"`
+	Level     string         `json:"level"`
+	Isolation string         `json:"isolation"`
+	Memory    string         `json:"memory"`
+	Attempts  []checkAttempt `json:"attempts"`
+}
+
+type checkAttempt struct {
+	Means   string `json:"means"`
+	Stopped bool   `json:"stopped"`
+	Detail  string `json:"detail"`
 }
 
 // Run prints the level and the results of all attempts to break out. It fails if
@@ -30,7 +47,10 @@ func (c *CheckCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 		return err
 	}
 	about := pool.Describe()
-	fmt.Fprintf(out, "python  %s\nlevel   %s: %s\nmemory  %s\n\n", about.Python, about.Level, about.Isolation, about.Bounds)
+	report := checkReport{about.Python, fmt.Sprint(about.Level), fmt.Sprint(about.Isolation), fmt.Sprint(about.Bounds), []checkAttempt{}}
+	if !c.JSON {
+		fmt.Fprintf(out, "python  %s\nlevel   %s: %s\nmemory  %s\n\n", report.Python, report.Level, report.Isolation, report.Memory)
+	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	succeeded := 0
 	for _, a := range attempts {
@@ -39,9 +59,15 @@ func (c *CheckCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 			word = "SUCCEEDED"
 			succeeded++
 		}
+		report.Attempts = append(report.Attempts, checkAttempt{a.Means, a.Failed, a.Detail})
 		fmt.Fprintf(table, "%s\t%s\t%s\n", word, a.Means, a.Detail)
 	}
-	if err := table.Flush(); err != nil {
+	if c.JSON {
+		err = json.NewEncoder(out).Encode(report)
+	} else {
+		err = table.Flush()
+	}
+	if err != nil {
 		return err
 	}
 	if succeeded > 0 && about.Level == LevelIsolated {
