@@ -16,7 +16,7 @@ import (
 
 // Flags are the flags of a training that writes figures for other tools.
 type Flags struct {
-	Track       string `name:"track" yaml:"track" placeholder:"TOOLS" help:"Write the figures of the run for these tools too, below the run directory: tensorboard, csv, mlflow or wandb; commas separate them." change:"resume"`
+	Track       string `name:"track" yaml:"track" placeholder:"TOOLS" help:"Write the figures of the run for these tools too, below the run directory: tensorboard, csv, mlflow or wandb, or otlp for traces of the groups; commas separate them." change:"resume"`
 	WandbPython string `name:"wandb-python" yaml:"wandb-python" placeholder:"FILE" help:"Python with the package wandb; empty: python3." change:"resume" scope:"machine"`
 }
 
@@ -44,7 +44,7 @@ type Command struct {
 
 	RunName     string        `arg:"" name:"run" help:"Directory of a run, or name of a run in --runs-dir or on --bus."`
 	RunsDir     string        `help:"Directory of the run directories." default:"runs" placeholder:"DIR"`
-	To          string        `help:"Tools to write for: tensorboard, csv, mlflow or wandb; commas separate them." required:"" placeholder:"TOOLS"`
+	To          string        `help:"Tools to write for: tensorboard, csv, mlflow or wandb, or otlp for traces of the groups, which go to OTEL_EXPORTER_OTLP_ENDPOINT; commas separate them." required:"" placeholder:"TOOLS"`
 	Out         string        `help:"Directory for the files. Default: track in the run directory, or ./track for a run without one here." placeholder:"DIR"`
 	WandbPython string        `help:"Python with the package wandb." default:"python3" placeholder:"FILE"`
 	Bus         connect.Flags `embed:"" group:"Message bus"`
@@ -76,7 +76,7 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 		return err
 	}
 	steps := 0
-	err = c.Host.Events(ctx, c.RunName, c.RunsDir, &c.Bus, Types, func(e *events.Event) error {
+	err = c.Host.Events(ctx, c.RunName, c.RunsDir, &c.Bus, Types(tools), func(e *events.Event) error {
 		t.Apply(e)
 		steps = t.State().Trained()
 		if t.failed != nil {

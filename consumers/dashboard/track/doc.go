@@ -1,5 +1,6 @@
 // Package track writes the figures of a run for the tools that teams run already:
-// TensorBoard, CSV readers, MLflow and W&B.
+// TensorBoard, CSV readers, MLflow and W&B. It also sends traces of the groups to an
+// OpenTelemetry collector.
 //
 // The figures are the rows of dashboard.Rows: every tool gets the same names, steps and
 // values. A tool's files are written anew from the first event of the run, so they are

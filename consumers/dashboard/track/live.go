@@ -42,7 +42,7 @@ func (f *Flags) follow(ctx context.Context, bus Bus, run, dir string, attempt in
 		return err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, Types: Types})
+	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, Types: Types(tools)})
 	if err != nil {
 		return err
 	}

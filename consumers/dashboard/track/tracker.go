@@ -21,11 +21,18 @@ import (
 )
 
 // Tools are the tools to write for.
-var Tools = []string{"tensorboard", "csv", "mlflow", "wandb"}
+var Tools = []string{"tensorboard", "csv", "mlflow", "wandb", "otlp"}
 
-// Types are the types of the events that a Tracker needs.
-var Types = []events.Type{
-	events.TypeRunStarted, events.TypeRunFinished, events.TypeGroupRewarded, events.TypeGroupDropped, events.TypePolicyUpdated, events.TypeEvalScored,
+// Types returns the types of the events that a Tracker for tools needs: traces have all
+// events of a group.
+func Types(tools []string) []events.Type {
+	types := []events.Type{
+		events.TypeRunStarted, events.TypeRunFinished, events.TypeGroupRewarded, events.TypeGroupDropped, events.TypePolicyUpdated, events.TypeEvalScored,
+	}
+	if slices.Contains(tools, "otlp") {
+		types = append(types, events.TypeProblemPosed, events.TypeCodeSampled, events.TypeTestsSampled, events.TypeCodeExecuted)
+	}
+	return types
 }
 
 // ErrInUse says that another process writes the files of a tool.
@@ -51,7 +58,7 @@ type sink interface {
 
 // openers open the sink of each tool and remove what an earlier one wrote.
 var openers = map[string]func(*header) (sink, error){
-	"tensorboard": openTensorBoard, "csv": openCSV, "mlflow": openMLflow, "wandb": openWandb,
+	"tensorboard": openTensorBoard, "csv": openCSV, "mlflow": openMLflow, "wandb": openWandb, "otlp": openOTLP,
 }
 
 // parseTools returns the tools in a list with commas.
@@ -98,9 +105,20 @@ func (t *Tracker) Apply(e *events.Event) {
 	if start, ok := e.Payload.(*events.RunStarted); ok && t.sinks == nil {
 		t.open(e, start)
 	}
+	t.trace(e)
 	for _, row := range t.rows.Apply(e) {
 		t.each(func(s sink) error { return s.write(row) })
 	}
+}
+
+// trace gives an event to the sink for traces.
+func (t *Tracker) trace(e *events.Event) {
+	t.each(func(s sink) error {
+		if s, ok := s.(*otlp); ok {
+			return s.event(e)
+		}
+		return nil
+	})
 }
 
 // Flush makes the rows so far visible to the tools.

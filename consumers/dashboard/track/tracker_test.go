@@ -234,7 +234,7 @@ func TestReadersOfTheTools(t *testing.T) {
 		t.Skip("CODEA1_TEST_TRACK_PYTHON names no Python with tensorboard and wandb, and perhaps mlflow-skinny")
 	}
 	dir := t.TempDir()
-	if err := tracked(t, dir, python, Tools...); err != nil {
+	if err := tracked(t, dir, python, "tensorboard", "csv", "mlflow", "wandb"); err != nil {
 		t.Fatal(err)
 	}
 	read := exec.Command(python, "testdata/read.py", dir, "r1")
