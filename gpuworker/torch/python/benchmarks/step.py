@@ -1,9 +1,11 @@
 """A whole step of two models on one device: how long its parts take, and the share of time that the device is busy.
 
 The shape is the paper's on one GPU: 32 questions, 8 answers each, 8 suites per answer; both models are random
-Qwen2.5-Coder-1.5B shapes. Each model samples, scores with its reference, takes an optimizer step and writes a checkpoint. The
-program runs the step twice: with a profiler that records every kernel, and without one for the times. It writes a JSON
-file and a timeline as SVG.
+Qwen2.5-Coder-1.5B shapes. Each model samples, scores with its reference, takes an optimizer step and writes a checkpoint.
+As in a training, a model writes its checkpoint beside the work of the other model, and samples only after that. A step
+lasts from its first sampling to that of the next step. It is measured twice: with a profiler that records every kernel,
+and without one for the times. Copies from and to the device do not count as busy. The program writes a JSON file and a
+timeline as SVG.
 Usage: python benchmarks/step.py [--small] [--questions N] [--tokens N] [--lengths] [--out PREFIX]
 """
 
@@ -11,9 +13,11 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -47,31 +51,52 @@ class Phase:
 class Step:
     """Two models and the parts of their step."""
 
-    def __init__(self, small: bool, device: str, questions: int, tokens: int, lengths: bool) -> None:
+    def __init__(self, small: bool, device: str, questions: int, tokens: int, lengths: bool, alone: bool) -> None:
         self.phases: list[Phase] = []
         self._small, self._device, self._questions, self._tokens, self._lengths = small, device, questions, tokens, lengths
         self._models = {role: shapes.random_model(i, small=small, device=device) for i, role in enumerate(("code", "test"))}
         self._references = {role: shapes.random_model(i, small=small, device=device) for i, role in enumerate(("code", "test"))}
         self._samplers = {role: Sampler(m, []) for role, m in self._models.items()}
         self._learners = {role: Learner(m) for role, m in self._models.items()}
+        self._saving: dict[str, Future[None]] = {}
+        self._alone, self._pool = alone, ThreadPoolExecutor(len(self._models))
+        self.began = self.ended = 0
 
     @contextmanager
     def _phase(self, role: str, name: str) -> Iterator[None]:
-        shapes.wait(self._device)
-        began = time.time_ns()
+        if name != "save":
+            shapes.wait(self._device)
+        phase = Phase(role, name, time.time_ns(), sys.maxsize)
+        self.phases.append(phase)
         yield
-        shapes.wait(self._device)
-        self.phases.append(Phase(role, name, began, time.time_ns()))
+        if name != "save":
+            shapes.wait(self._device)
+        phase.ended = time.time_ns()
 
-    def run(self, seed: int, directory: Path) -> None:
-        """Run a step. The chosen answer of a question is its first."""
-        self.phases = []
+    def run(self, seed: int, directory: Path | None) -> None:
+        """Run a step. The chosen answer of a question is its first. Checkpoints of the step before may still be written."""
+        self._wait("code")
+        self.began = time.time_ns()
         rng = random.Random(seed)
         questions = [self._text(rng) for _ in range(self._questions)]
         answers = self._sample("code", questions, ANSWERS, rng)
         suites = self._sample("test", [self._text(rng) for _ in range(self._questions * ANSWERS)], SUITES, rng)
         self._train("code", questions, answers, rng, directory)
         self._train("test", questions, suites[::ANSWERS], rng, directory)
+        self._wait("code")
+        self.ended = time.time_ns()
+
+    def measured(self, directory: Path | None) -> list[Phase]:
+        """Run a step behind another one, and return the parts in its time, in order."""
+        self.run(1, directory)
+        inside = [p for p in self.phases if p.began < self.ended and p.ended > self.began]
+        clipped = [Phase(p.role, p.name, max(p.began, self.began), min(p.ended, self.ended)) for p in inside]
+        return sorted(clipped, key=lambda p: p.began)
+
+    def _wait(self, role: str) -> None:
+        """Wait until the checkpoint of a role is written."""
+        if role in self._saving:
+            self._saving.pop(role).result()
 
     def _text(self, rng: random.Random) -> list[int]:
         return [rng.randrange(1000) for _ in range(self._tokens)]
@@ -85,13 +110,14 @@ class Step:
             lengths = [self._length(rng) for _ in range(count)] if self._lengths else None
             requests.append(Request(prompt, [rng.getrandbits(63) for _ in range(count)], lengths))
         sampler = self._samplers[role]
+        self._wait(role)
         with self._phase(role, "sample"):
             rows = sampler.sample(requests, Params(1.0, 1.0, 0, self._tokens))
             sampler.release()
         return rows
 
-    def _train(self, role: str, prompts: list[list[int]], rows: list[list[Completion]], rng: random.Random, directory: Path) -> None:
-        learner, model = self._learners[role], self._models[role]
+    def _train(self, role: str, prompts: list[list[int]], rows: list[list[Completion]], rng: random.Random, directory: Path | None) -> None:
+        learner = self._learners[role]
         batch = [
             Sequence(prompt, c.tokens, c.log_probs, None, rng.gauss(0, 1)) for prompt, row in zip(prompts, rows, strict=True) for c in row
         ]
@@ -100,9 +126,15 @@ class Step:
         batch = [Sequence(s.prompt, s.tokens, s.old_probs, r, s.advantage) for s, r in zip(batch, references, strict=True)]
         with self._phase(role, "update"):
             learner.update(batch, UpdateConfig(kl_coef=0.001, learning_rate=1e-9))
-        with self._phase(role, "save"), tempfile.TemporaryDirectory(dir=directory) as name:
-            checkpoint.write(Path(name), model.tensors(), learner.optimizer_tensors(), shapes.settings(self._small), {})
         self._samplers[role].weights_changed()
+        self._saving[role] = self._pool.submit(self._save, role, directory)
+        if self._alone:
+            self._wait(role)
+
+    def _save(self, role: str, directory: Path | None) -> None:
+        with tempfile.TemporaryDirectory(dir=directory) as name, self._phase(role, "save"):
+            optimizer = self._learners[role].optimizer_tensors()
+            checkpoint.write(Path(name), self._models[role].tensors(), optimizer, shapes.settings(self._small), {})
 
 
 def busy_intervals(profiler: profile, device: str) -> list[Interval]:
@@ -112,7 +144,8 @@ def busy_intervals(profiler: profile, device: str) -> list[Interval]:
     on_gpu = device != "cpu"
     found = []
     for event in results.kineto_results.events():
-        if (event.device_type() == torch.autograd.DeviceType.CUDA) == on_gpu and event.duration_ns() > 0:
+        copied = event.name().startswith(("Memcpy HtoD", "Memcpy DtoH"))
+        if (event.device_type() == torch.autograd.DeviceType.CUDA) == on_gpu and not copied and event.duration_ns() > 0:
             found.append((event.start_ns(), event.start_ns() + event.duration_ns()))
     merged: list[Interval] = []
     for first, last in sorted(found):
@@ -129,11 +162,10 @@ def share(busy: list[Interval], began: int, ended: int) -> float:
     return covered / max(1, ended - began)
 
 
-def picture(phases: list[Phase], bins: list[float], title: str) -> str:
+def picture(phases: list[Phase], bins: list[float], began: int, ended: int, title: str) -> str:
     """Return an SVG with a row for each role, and the share of busy time below."""
     colours = {"sample": "#4477aa", "reference": "#ccbb44", "update": "#228833", "save": "#aa3377"}
     left, width, row = 70, 1000, 44
-    began, ended = phases[0].began, phases[-1].ended
     rows = {"code": 40, "test": 40 + row}
 
     def x(at: int) -> float:
@@ -174,26 +206,26 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=512, help="of a prompt, and at most of a completion")
     parser.add_argument("--lengths", action="store_true", help="log-normal lengths of completions around a quarter of --tokens")
+    parser.add_argument("--alone", action="store_true", help="write a checkpoint while nothing else works")
     parser.add_argument("--dir", type=Path, help="directory for the checkpoints; default: that of temporary files")
     parser.add_argument("--out", type=Path, default=Path("step"), help="prefix of the JSON and SVG file")
     flags = parser.parse_args()
-    step = Step(flags.small, flags.device, flags.questions, flags.tokens, flags.lengths)
+    step = Step(flags.small, flags.device, flags.questions, flags.tokens, flags.lengths, flags.alone)
     step.run(0, flags.dir)  # compiles kernels, captures graphs
-    step.run(1, flags.dir)
-    plain = step.phases
+    plain = step.measured(flags.dir)
+    seconds = (step.ended - step.began) / 1e9
     activity = ProfilerActivity.CPU if flags.device == "cpu" else ProfilerActivity.CUDA
     with profile(activities=[activity], acc_events=True) as profiler:
-        step.run(1, flags.dir)
+        phases = step.measured(flags.dir)
     busy = busy_intervals(profiler, flags.device)
-    began, ended = step.phases[0].began, step.phases[-1].ended
-    for phase in step.phases:
+    began, ended = step.began, step.ended
+    for phase in phases:
         phase.busy = share(busy, phase.began, phase.ended)
     edges = [began + (ended - began) * i // BINS for i in range(BINS + 1)]
     bins = [share(inside(busy, a, b), a, b) for a, b in pairwise(edges)]
     whole = share(busy, began, ended)
-    seconds = (plain[-1].ended - plain[0].began) / 1e9
     title = f"{shapes.device_name(flags.device)}: {seconds:.1f} s, {whole:.1%} busy"
-    flags.out.with_suffix(".svg").write_text(picture(step.phases, bins, title), encoding="utf-8")
+    flags.out.with_suffix(".svg").write_text(picture(phases, bins, began, ended, title), encoding="utf-8")
     found: dict[str, object] = {
         "device": shapes.device_name(flags.device),
         "questions": flags.questions,
@@ -202,7 +234,7 @@ def main() -> None:
         "seconds with the profiler": round((ended - began) / 1e9, 3),
         "busy": round(whole, 4),
         "parts": [{"role": p.role, "name": p.name, "seconds": round((p.ended - p.began) / 1e9, 3)} for p in plain],
-        "parts with the profiler": [asdict(p) for p in step.phases],
+        "parts with the profiler": [asdict(p) for p in phases],
     }
     shapes.report(found, flags.out.with_suffix(".json"))
 

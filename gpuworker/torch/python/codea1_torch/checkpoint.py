@@ -17,9 +17,9 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from .errors import Mismatch, MissingCheckpoint
+from .files import write_tensors
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -241,10 +241,6 @@ def new_directory(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _stored(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().to("cpu").contiguous()
-
-
 def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
     """Returns the tensors and the metadata of a file."""
     try:
@@ -252,12 +248,6 @@ def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except SafetensorError as error:
         raise Mismatch(f"{path} is damaged: {error}") from error
-
-
-def write_tensors(path: Path, tensors: Tensors, metadata: dict[str, str], flush: bool) -> None:
-    save_file({name: _stored(tensor) for name, tensor in tensors.items()}, path, metadata=metadata)
-    if flush:
-        sync(path)
 
 
 def _write_text(path: Path, text: bytes, flush: bool = True) -> None:

@@ -18,6 +18,7 @@ from torch import nn
 
 from . import checkpoint
 from .errors import BadRequest, Mismatch
+from .files import write_tensors
 from .model import Model
 
 DIRECTORY = "adapter"  # of a checkpoint: peft's files, and the optimizer's state of the adapter
@@ -145,7 +146,7 @@ class Adapter:
         tensors = {_PREFIX + n: w for n, w in zip(self._names, self.weights, strict=True)}
         files = [(_WEIGHTS, tensors, {"format": "pt"}), *(checkpoint.optimizer_files(optimizer) if optimizer else [])]
         for file, part, about in files:
-            checkpoint.write_tensors(directory / file, part, about, flush=False)
+            write_tensors(directory / file, part, about, flush=False)
 
     @torch.no_grad()
     def load(self, directory: Path) -> checkpoint.Tensors | None:

@@ -15,6 +15,7 @@ from safetensors import safe_open
 from torch import nn
 
 from .config import Config
+from .files import read_into, require_finite
 
 __all__ = ["Block", "Config", "Model"]
 
@@ -157,12 +158,10 @@ class Model(nn.Module):
                     shape = tuple(f.get_slice(name).get_shape())
                     if shape != tuple(wanted[name].shape):
                         raise ValueError(f"{path}: {name} has shape {shape}, not {tuple(wanted[name].shape)}")
-                    if not torch.isfinite(f.get_tensor(name)).all():
-                        raise ValueError(f"{path}: {name} has a value that is not finite")
         for path, names in files.items():
-            with safe_open(path, framework="pt") as f:
-                for name in names:
-                    wanted[name].copy_(f.get_tensor(name))
+            require_finite(path, names)
+        for path, names in files.items():
+            read_into(path, {name: wanted[name] for name in names})
 
 
 def _weight_files(directory: Path, wanted: set[str]) -> dict[Path, list[str]]:

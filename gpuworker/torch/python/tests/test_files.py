@@ -1,0 +1,65 @@
+"""Files that several threads write have the bytes of those that safetensors writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from codea1_torch import files
+
+
+def test_bytes_are_those_of_safetensors(tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "CHUNK", 64)  # tensors of many parts, the last one shorter
+    generator = torch.Generator().manual_seed(1)
+    whole = torch.randn(40, 7, generator=generator)
+    tensors = {
+        "b": whole.to(device),
+        "rows": whole.to(device, torch.bfloat16)[3:8],
+        "columns": whole.to(device)[:, 2:4],
+        "é": torch.arange(5, device=device),
+        "a": whole.double().to(device),
+        "half": whole.half(),
+        "empty": torch.zeros(0, 3),
+        "scalar": torch.tensor(2.5, device=device),
+        "bytes": torch.arange(9, dtype=torch.uint8, device=device),
+        "int": torch.arange(9, dtype=torch.int32),
+    }
+    files.write_tensors(tmp_path / "ours", tensors, {"step": "3"}, flush=True)
+    save_file({n: t.cpu().contiguous() for n, t in tensors.items()}, tmp_path / "theirs", metadata={"step": "3"})
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+    for name, tensor in load_file(tmp_path / "ours").items():
+        assert torch.equal(tensor, tensors[name].cpu())
+    # Into tensors of another type, on the device.
+    into = {n: torch.zeros(t.shape, dtype=torch.float32, device=device) for n, t in tensors.items()}
+    files.require_finite(tmp_path / "ours", list(into))
+    files.read_into(tmp_path / "ours", into)
+    for name, tensor in into.items():
+        assert torch.equal(tensor.cpu(), tensors[name].cpu().float())
+
+
+def test_damaged_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "CHUNK", 64)
+    path = tmp_path / "x"
+    values = torch.ones(100, dtype=torch.bfloat16)
+    values[-1] = torch.nan
+    save_file({"a": torch.ones(3), "last": values}, path)
+    files.require_finite(path, ["a"])
+    with pytest.raises(ValueError, match="last has a value that is not finite"):
+        files.require_finite(path, ["a", "last"])
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(ValueError, match="ends within last"):
+        files.read_into(path, {"last": torch.zeros(100)})
+
+
+def test_errors_of_the_disk_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.pwrite", full)
+    with pytest.raises(OSError, match="No space"):
+        files.write_tensors(tmp_path / "x", {"a": torch.ones(3)}, {}, flush=False)
+    with pytest.raises(FileExistsError):
+        files.write_tensors(tmp_path / "x", {"a": torch.ones(3)}, {}, flush=False)
