@@ -59,7 +59,7 @@ type CLI struct {
 	Config     ConfigCommand             `cmd:"" help:"Print a commented configuration file for train."`
 	Problems   ProblemsCommand           `cmd:"" help:"List, show and check problem sets."`
 	Sandbox    SandboxCommand            `cmd:"" help:"Check the sandbox, or use it without a run."`
-	Eval       EvalCommand               `cmd:"" help:"Grade answers to HumanEval+ or MBPP+ as EvalPlus does, and print avg@n, pass@k and majority."`
+	Eval       EvalCommand               `cmd:"" help:"Evaluate a checkpoint on benchmarks, or grade given answers to HumanEval+ or MBPP+ as EvalPlus does: avg@n, pass@k, majority."`
 	Compare    evaluation.CompareCommand `cmd:"" help:"Compare two results of codea1 eval: intervals of the paired difference and McNemar's test."`
 	Experiment experiment.Command        `cmd:"" help:"Train configurations with several seeds, and compare them: a table with intervals, and a page."`
 	Mistakes   command.Mistakes          `cmd:"" help:"Read the Mistake Book of a run."`
