@@ -15,6 +15,11 @@ codea1 train
 codea1 train --steps 40 --name first --budget 30m
 codea1 train --problems mine.jsonl --heldout mine-test.jsonl
 codea1 train --resume first --steps 80`,
+	"eval": `
+codea1 eval runs/first builtin:heldout
+codea1 eval model mine.jsonl --preset paper --engine torch --greedy --name e
+codea1 eval --resume e --json
+codea1 eval runs/first builtin:heldout --role test --tests 3`,
 	"experiment": `
 codea1 experiment --example > first.yaml
 codea1 experiment first.yaml --dry-run
