@@ -27,14 +27,15 @@ type Follower struct {
 	state       *State
 	revision    int64 // changes
 	following   bool
-	bus         Bus    // the newest one that was followed
-	newest      string // ID of the newest event
+	bus         Bus           // the newest one that was followed
+	newest      string        // ID of the newest event
+	replaced    chan struct{} // closed by Replace
 	subscribers map[chan struct{}]struct{}
 }
 
 // NewFollower returns a follower of an empty state.
 func NewFollower() *Follower {
-	return &Follower{course: events.NewCourse(), state: NewState(), subscribers: map[chan struct{}]struct{}{}}
+	return &Follower{course: events.NewCourse(), state: NewState(), subscribers: map[chan struct{}]struct{}{}, replaced: make(chan struct{})}
 }
 
 // SetBudget sets the longest time of the attempt, which no event carries.
@@ -112,6 +113,8 @@ func (f *Follower) Replace(other *Follower) {
 	f.state.Machine, f.state.Report, f.state.Budget, f.state.Quarantined = was.Machine, was.Report, was.Budget, was.Quarantined
 	f.state.Replicas, f.state.refusals = was.Replicas, was.refusals // a log has none
 	f.state.Series.renew(was.Series.clock + 1)
+	close(f.replaced)
+	f.replaced = make(chan struct{})
 	f.changed()
 }
 

@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -112,6 +114,49 @@ func TestGroupIsReadAgain(t *testing.T) {
 	}
 	if status, body, _ := request(t, server.URL()+"api/groups?step=2"); status != http.StatusOK || strings.Count(body, `"group":`) != 1 {
 		t.Errorf("the groups of step 2: %s", body)
+	}
+}
+
+// dead is a bus in an outage without an end.
+type dead struct{}
+
+func (dead) Read(ctx context.Context, _ events.ReadConfig) (events.Reader, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestGroupIsReadFromTheLogAfterTheBus asks for a group while the bus has ended and the
+// log has not taken its place yet.
+func TestGroupIsReadFromTheLogAfterTheBus(t *testing.T) {
+	s := &script{at: noon}
+	messages := encode(t, append([]*events.Event{s.started(1, 9)}, s.whole(1, "x")...)...)
+	live, log := NewFollower(), NewFollower()
+	for _, f := range []*Follower{live, log} {
+		if err := f.Follow(t.Context(), &reader{messages: messages, err: io.EOF}, "r1", events.Start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live.setFollowing(false, dead{})
+	log.setFollowing(false, &reader{messages: messages, err: io.EOF})
+	asked := make(chan error, 1)
+	go func() {
+		g, err := live.Group(t.Context(), "s000001-q0000")
+		if err == nil && len(g.Answers) != 2 {
+			err = fmt.Errorf("%d answers", len(g.Answers))
+		}
+		asked <- err
+	}()
+	changes, unsubscribe := live.Subscribe()
+	defer unsubscribe()
+	<-changes
+	clock := live.state.Series.clock
+	live.Replace(log)
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+	// An open page gets the whole series of the log.
+	if part := live.state.Series.view(clock); part["from"] != 0 || len(part["step"].([]int)) != 1 {
+		t.Errorf("the page gets the points from %v: %v", part["from"], part["step"])
 	}
 }
 

@@ -140,8 +140,35 @@ var ErrNoGroup = errors.New("no event of this group was found")
 // groupTime bounds the reading of the events of a group.
 const groupTime = 20 * time.Second
 
-// Group reads the events of a group from the bus that Follow reads.
+// Group reads the events of a group from the bus that Follow reads. When Replace gives
+// the follower another bus meanwhile, it reads them from that one.
 func (f *Follower) Group(ctx context.Context, group string) (*Group, error) {
+	for {
+		f.mu.RLock()
+		replaced := f.replaced
+		f.mu.RUnlock()
+		reading, cancel := context.WithTimeout(ctx, groupTime)
+		go func() {
+			select {
+			case <-replaced:
+				cancel()
+			case <-reading.Done():
+			}
+		}()
+		g, err := f.group(reading, group)
+		cancel()
+		select {
+		case <-replaced:
+			if err != nil && ctx.Err() == nil {
+				continue
+			}
+		default:
+		}
+		return g, err
+	}
+}
+
+func (f *Follower) group(ctx context.Context, group string) (*Group, error) {
 	f.mu.RLock()
 	bus, run, newest := f.bus, f.state.Run, f.newest
 	from, known := f.state.groups.position(group)
@@ -149,8 +176,6 @@ func (f *Follower) Group(ctx context.Context, group string) (*Group, error) {
 	if bus == nil || !known {
 		return nil, ErrNoGroup
 	}
-	ctx, cancel := context.WithTimeout(ctx, groupTime)
-	defer cancel()
 	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, From: from, Malformed: true})
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: read group %s: %w", group, err)

@@ -37,7 +37,9 @@ function bookTest(t) {
       ` to ${c.count}, by `, groupLink(c.group), c.change > 0 ? answers(c.answers) + " failed it" : answers(c.answers) + " passed it"))));
 }
 
-async function readBook() {
+// readBook reads the tests again. A reading that the user did not ask for closes no
+// history.
+async function readBook(unasked) {
   const asked = ++bookAsked;
   if (state) bookShown = state.book.entered + state.book.left;
   let view;
@@ -47,7 +49,7 @@ async function readBook() {
     setText("book_summary", error.message);
     return;
   }
-  if (asked !== bookAsked) return;
+  if (asked !== bookAsked || (unasked && byId("book_tests").querySelector("details[open]"))) return;
   const parts = [`${plural(view.size, "test")} in the book`, `${whole(view.matches)} found` + (view.tests.length < view.matches ? `, the first ${view.tests.length} are shown` : "")];
   if (view.unlisted > 0) parts.push(`${whole(view.unlisted)} more have no text here; codea1 mistakes list shows all`);
   if (view.kept !== undefined && view.kept < view.size) parts.push(`this report holds the first ${whole(view.kept)}`);
@@ -79,7 +81,7 @@ function showBook(s) {
   if (bookTimer || s.book.entered + s.book.left === bookShown || byId("book_tests").querySelector("details[open]")) return;
   bookTimer = setTimeout(() => {
     bookTimer = null;
-    if (!byId("book").hidden) readBook();
+    if (!byId("book").hidden) readBook(true);
   }, 2000);
 }
 
