@@ -51,6 +51,7 @@ type CLI struct {
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
 
 	LogLevel *slog.Level `help:"Lowest level of the log lines on standard error: debug, info, warn or error. Default: info for a stage, warn for other commands." placeholder:"LEVEL"`
+	Profile  string      `help:"Write a CPU and a heap profile of this process to the directory, for go tool pprof." placeholder:"DIR"`
 
 	Train      TrainCommand              `cmd:"" help:"Train both models against each other."`
 	Stage      StageCommand              `cmd:"" help:"Run one stage of a run in a separate process, on a bus that all processes of the run share."`
@@ -127,9 +128,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	command.BindTo(stdout, (*io.Writer)(nil))
 	logger := newLogger(stderr, cli.logLevel(command.Command()))
 	command.Bind(logger)
+	stopProfile, err := startProfile(cli.Profile)
+	if err != nil {
+		return fail(err, exitFailed)
+	}
 	checker, closeChecker := newChecker(ctx, logger)
 	command.BindTo(checker, (*problems.Checker)(nil))
-	err = errors.Join(command.Run(), closeChecker())
+	err = errors.Join(command.Run(), closeChecker(), stopProfile())
 	if output.err != nil && !errors.Is(err, output.err) {
 		err = errors.Join(err, output.err)
 	}
