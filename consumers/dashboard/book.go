@@ -73,9 +73,10 @@ func newBook() Book {
 // Size returns the tests in the book.
 func (b *Book) Size() int { return len(b.counts) }
 
-// With quotes, ("ab", "c") and ("a", "bc") differ.
+// testKey returns the fingerprint of a test. With the lengths, ("ab", "c") and ("a",
+// "bc") differ.
 func testKey(problem, call, expected string) fingerprint {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q%q%q", problem, call, expected))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s%s%s", len(problem), len(call), problem, call, expected))
 	return fingerprint(sum[:16])
 }
 

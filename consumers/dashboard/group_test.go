@@ -212,6 +212,8 @@ func TestBookTextsAreBounded(t *testing.T) {
 	if b.Size() != 40 || b.Left != 20 || b.Unlisted == 0 || len(b.tests)+b.Unlisted != 40 {
 		t.Errorf("%d tests, %d left, %d with a text, %d without", b.Size(), b.Left, len(b.tests), b.Unlisted)
 	}
+	b = newBook()
+	value = "1"
 	for range 3 * maxChanges {
 		enter(100, 1)
 	}
