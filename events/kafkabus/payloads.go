@@ -83,7 +83,7 @@ func (s *payloadReader) fetch(ctx, owner context.Context, at location, mostBytes
 		if err := client.Ended(ctx, owner); err != nil {
 			return nil, err
 		}
-		lost, passing := s.lost(both, at, len(list) > 0, err)
+		passing, lost := s.lost(both, at, len(list) > 0, err)
 		switch {
 		case lost != nil && (!passing || !absent.IsZero() && time.Since(absent) > s.control.bus.absence):
 			return nil, fmt.Errorf("kafka: topic %s partition %d has no payload at offset %d: %w", topic, at.partition, at.offset, lost)
@@ -107,28 +107,28 @@ func (s *payloadReader) fetch(ctx, owner context.Context, at location, mostBytes
 // written, so that its change is forged. It returns nil if the answer says nothing.
 // A passing answer may be another one soon: after a change of the leader, the
 // brokers show the last records later.
-func (s *payloadReader) lost(ctx context.Context, at location, beyond bool, err error) (why error, passing bool) {
+func (s *payloadReader) lost(ctx context.Context, at location, beyond bool, err error) (passing bool, why error) {
 	bus := s.control.bus
 	switch {
 	case at.retries != "" && (errors.Is(err, kafka.OffsetOutOfRange) || err == nil && beyond || isUnknown(err)):
-		return events.ErrPosition, false
+		return false, events.ErrPosition
 	case err == nil:
-		return events.ErrMalformed, !beyond
+		return !beyond, events.ErrMalformed
 	case errors.Is(err, kafka.OffsetOutOfRange):
 		found, err := bus.offsets(ctx, at.topic(s.control.run), kafka.FirstOffsetOf(at.partition))
 		switch {
 		case err != nil:
-			return nil, false
+			return false, nil
 		case at.offset < found.FirstOffset:
-			return events.ErrPosition, false
+			return false, events.ErrPosition
 		}
-		return events.ErrMalformed, false
+		return false, events.ErrMalformed
 	case isUnknown(err):
 		bus.mu.Lock()
 		defer bus.mu.Unlock()
 		if at.partition >= bus.partitions[at.typ] { // or it was added since Connect
-			return events.ErrMalformed, true
+			return true, events.ErrMalformed
 		}
 	}
-	return nil, false
+	return false, nil
 }
