@@ -8,8 +8,10 @@ SCREENSHOTS, it saves pictures of the views there.
 """
 
 import pathlib
+import random
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
 PATIENCE = 120  # seconds, for a slow machine; no step needs them
+STEPS = 12  # enough for the training to go on while a server beside it is stopped and started again
 VIEWS = ["training", "pipeline", "book", "group", "group/s000001-q0000", "run"]
 # What a browser says about a server that is stopped on purpose.
 STOPPED = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE")
@@ -66,6 +69,15 @@ def watch(page, problems):
     page.on("request", request)
 
 
+def free_address():
+    """An address below the ports that connections get, one of which could take it."""
+    while True:
+        address = ("127.0.0.1", random.randrange(20000, 32000))
+        with socket.socket() as s:
+            if s.connect_ex(address) != 0:
+                return "%s:%d" % address
+
+
 def rows(page):
     return int(page.locator("[data-chart=reward]").get_attribute("data-rows") or 0)
 
@@ -94,7 +106,8 @@ def main(codea1, table, screenshots=None):
     with sync_playwright() as playwright, open(table, "w") as out:
         chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        training = Program(codea1, "train", "--name", "ci", "--steps", "4", "--eval-problems", "20", stdout=out)
+        browser.new_page().close()  # what a browser loads first takes seconds on a slow disk
+        training = Program(codea1, "train", "--name", "ci", "--steps", str(STEPS), "--eval-problems", "20", stdout=out)
         started = []
         try:
             page = browser.new_page(viewport={"width": 1360, "height": 900})
@@ -102,7 +115,7 @@ def main(codea1, table, screenshots=None):
             page.goto(training.url())
 
             # A second server of the same page, beside the training.
-            beside = Program(codea1, "dashboard", "--run", "ci", "--dashboard-address", "127.0.0.1:0")
+            beside = Program(codea1, "dashboard", "--run", "ci", "--dashboard-address", free_address())
             started.append(beside)
             address = beside.url()
             other = browser.new_page(viewport={"width": 1360, "height": 900})
@@ -145,8 +158,8 @@ def main(codea1, table, screenshots=None):
             expect(page.locator("#connection.ended")).to_be_visible()
             expect(other.locator("#end")).to_contain_text("report at")
             page.get_by_role("link", name="Training").click()
-            until("all steps in the charts", lambda: rows(page) == 4)
-            until("all steps in the charts after the restart", lambda: rows(other) == 4)
+            until("all steps in the charts", lambda: rows(page) == STEPS)
+            until("all steps in the charts after the restart", lambda: rows(other) == STEPS)
 
             # The server beside the training shows the log from now on.
             url = address + "#/group/s000001-q0000"
@@ -164,8 +177,8 @@ def main(codea1, table, screenshots=None):
             with other.expect_download() as saved:
                 other.get_by_role("button", name="Reward: save as CSV").click()
             lines = pathlib.Path(saved.value.path()).read_text().splitlines()
-            if len(lines) != 5 or lines[0].count(",") != 6:
-                problems.append(f"CSV of three runs and four steps: {lines}")
+            if len(lines) != STEPS + 1 or lines[0].count(",") != 6:
+                problems.append(f"CSV of three runs and {STEPS} steps: {lines}")
             with other.expect_download() as saved:
                 other.get_by_role("button", name="Reward: save as PNG").click()
             if not pathlib.Path(saved.value.path()).read_bytes().startswith(b"\x89PNG"):
