@@ -47,7 +47,7 @@ func (d *DashboardCommand) Run(ctx context.Context, flags *kong.Context, logger 
 		report = rundir.Report(shown.dir)
 	}
 	views.SetPlace(machine(), report)
-	page, err := dashboard.Listen(ctx, d.Dashboard.Address, views, library{d.RunsDir}, newMetrics())
+	page, err := dashboard.Listen(ctx, d.Dashboard.Address, views, otherRuns{d.RunsDir}, newMetrics())
 	if err != nil {
 		return errors.Join(err, shown.close())
 	}
@@ -167,12 +167,12 @@ func (s *shownRun) takeLog(ctx context.Context, views *dashboard.Follower, logge
 	return log.Close()
 }
 
-// library implements dashboard.Library with the logs in a directory of runs.
-type library struct{ runsDir string }
+// otherRuns implements dashboard.OtherRuns with the logs in a directory of runs.
+type otherRuns struct{ runsDir string }
 
-// Runs implements dashboard.Library.
-func (l library) Runs() ([]string, error) {
-	entries, err := os.ReadDir(l.runsDir)
+// Runs implements dashboard.OtherRuns.
+func (o otherRuns) Runs() ([]string, error) {
+	entries, err := os.ReadDir(o.runsDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -183,8 +183,8 @@ func (l library) Runs() ([]string, error) {
 	var names []string
 	for _, e := range entries {
 		name := e.Name()
-		info, err := os.Stat(rundir.Config(filepath.Join(l.runsDir, name)))
-		if err != nil || !eventlog.Exists(rundir.Log(filepath.Join(l.runsDir, name))) || events.ValidName(name) != nil {
+		info, err := os.Stat(rundir.Config(filepath.Join(o.runsDir, name)))
+		if err != nil || !eventlog.Exists(rundir.Log(filepath.Join(o.runsDir, name))) || events.ValidName(name) != nil {
 			continue
 		}
 		names, began[name] = append(names, name), info.ModTime()
@@ -193,9 +193,9 @@ func (l library) Runs() ([]string, error) {
 	return names, nil
 }
 
-// Open implements dashboard.Library.
-func (l library) Open(_ context.Context, run string) (dashboard.Bus, func() error, error) {
-	log, err := eventlog.Open(rundir.Log(filepath.Join(l.runsDir, run)), eventlog.Options{ReadOnly: true})
+// Open implements dashboard.OtherRuns.
+func (o otherRuns) Open(_ context.Context, run string) (dashboard.Bus, func() error, error) {
+	log, err := eventlog.Open(rundir.Log(filepath.Join(o.runsDir, run)), eventlog.Options{ReadOnly: true})
 	if err != nil {
 		return nil, nil, err
 	}

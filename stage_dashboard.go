@@ -85,7 +85,7 @@ func writeReports(ctx context.Context, out io.Writer, r *runner, views *dashboar
 // listenPage listens at the address of the page of a run. The page can lay other runs
 // of a directory over it.
 func listenPage(ctx context.Context, address string, views *dashboard.Follower, runsDir string, r *runner) (*dashboard.Server, error) {
-	page, err := dashboard.Listen(ctx, address, views, library{runsDir}, r.metrics)
+	page, err := dashboard.Listen(ctx, address, views, otherRuns{runsDir}, r.metrics)
 	if err != nil {
 		return nil, err
 	}

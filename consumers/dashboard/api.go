@@ -21,8 +21,8 @@ const (
 	overlayTime   = time.Minute // to read another run
 )
 
-// Library has other runs, for comparison with the run of the page.
-type Library interface {
+// OtherRuns has the other runs, for comparison with the run of the page.
+type OtherRuns interface {
 	// Runs returns the names of the runs, newest first.
 	Runs() ([]string, error)
 	// Open returns the events of a run; its reader returns io.EOF at their end.
@@ -37,7 +37,7 @@ type deadLetters interface {
 // queries answers the questions of the page that the snapshot does not answer.
 type queries struct {
 	follower *Follower
-	library  Library       // nil without other runs
+	others   OtherRuns     // nil without other runs
 	reads    chan struct{} // holds a value per reader of a bus
 }
 
@@ -146,8 +146,8 @@ func (q *queries) deadLetters(r *http.Request) (any, error) {
 
 func (q *queries) runs(*http.Request) (any, error) {
 	names := []string{}
-	if q.library != nil {
-		all, err := q.library.Runs()
+	if q.others != nil {
+		all, err := q.others.Runs()
 		if err != nil {
 			return nil, err
 		}
@@ -171,12 +171,12 @@ var overlayTypes = []events.Type{
 // run returns the series of another run.
 func (q *queries) run(r *http.Request) (any, error) {
 	name := r.URL.Query().Get("name")
-	if err := events.ValidName(name); q.library == nil || err != nil {
+	if err := events.ValidName(name); q.others == nil || err != nil {
 		return nil, fmt.Errorf("run: %w", errQuery)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), overlayTime)
 	defer cancel()
-	bus, closeBus, err := q.library.Open(ctx, name)
+	bus, closeBus, err := q.others.Open(ctx, name)
 	if err != nil {
 		return nil, err
 	}

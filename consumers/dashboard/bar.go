@@ -161,6 +161,9 @@ func describe(s *State) string {
 			}
 		}
 	case PhaseFinished:
+		if s.Steps == 0 {
+			return "evaluation " + s.Finished
+		}
 		return fmt.Sprintf("%s after %d of %d steps", s.Finished, s.Trained(), s.Steps)
 	}
 	if p.Known {

@@ -56,9 +56,9 @@ type Server struct {
 
 // Listen opens the address, host:port, for the page of the follower's run and
 // the gatherer's metrics. The empty address is DefaultAddress or, if it is taken,
-// any free port on loopback. The library has the runs to compare with; nil for none.
+// any free port on loopback. others has the runs to compare with; nil for none.
 // Connections wait until Serve.
-func Listen(ctx context.Context, address string, follower *Follower, library Library, metrics prometheus.Gatherer) (*Server, error) {
+func Listen(ctx context.Context, address string, follower *Follower, others OtherRuns, metrics prometheus.Gatherer) (*Server, error) {
 	listener, err := listen(ctx, address)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func Listen(ctx context.Context, address string, follower *Follower, library Lib
 		s.token = rand.Text()
 	}
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	s.handler = newHandler(follower, library, metrics, listener.Addr(), s.token, "codea1-"+port) // cookies of a host are for all its ports
+	s.handler = newHandler(follower, others, metrics, listener.Addr(), s.token, "codea1-"+port) // cookies of a host are for all its ports
 	return s, nil
 }
 
@@ -140,14 +140,14 @@ func (s *Server) Serve(ctx context.Context) error {
 // Close closes the address if Serve is never called.
 func (s *Server) Close() error { return s.listener.Close() }
 
-func newHandler(follower *Follower, library Library, metrics prometheus.Gatherer, address net.Addr, token, cookie string) http.Handler {
+func newHandler(follower *Follower, others OtherRuns, metrics prometheus.Gatherer, address net.Addr, token, cookie string) http.Handler {
 	snapshots := &snapshots{follower: follower}
 	streams := &streams{follower: follower, snapshots: snapshots, slots: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", page())
 	mux.HandleFunc("GET /api/state", snapshots.serve)
 	mux.HandleFunc("GET /events", streams.serve)
-	(&queries{follower, library, make(chan struct{}, maxReads)}).register(mux)
+	(&queries{follower, others, make(chan struct{}, maxReads)}).register(mux)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{metrics, Metrics(follower)}, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if !follower.Following() {

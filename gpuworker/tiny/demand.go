@@ -115,10 +115,14 @@ func speed() float64 {
 	return float64(products) * 2 * rows * n * n / time.Since(start).Seconds()
 }
 
-// String describes the demand of a model that is sampled from and trained.
+// String describes the demand of a model that is sampled from and, unless the run has
+// no steps, trained.
 func (d Demand) String() string {
-	return fmt.Sprintf("%.1f million parameters, about %s of memory, up to %s of computing per step",
-		float64(d.Parameters)/1e6, Bytes(d.Sampling+d.Training), d.Step.Round(max(time.Second, d.Step/100).Truncate(time.Second)))
+	text := fmt.Sprintf("%.1f million parameters, about %s of memory", float64(d.Parameters)/1e6, Bytes(d.Sampling+d.Training))
+	if step := d.Step.Round(max(time.Second, d.Step/100).Truncate(time.Second)); step > 0 {
+		text += fmt.Sprintf(", up to %s of computing per step", step)
+	}
+	return text
 }
 
 // Bytes writes a number of bytes in MiB or GiB.
