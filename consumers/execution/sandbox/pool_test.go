@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -175,22 +176,24 @@ func TestProgramThatEndsTheSandboxIsScored(t *testing.T) {
 	config := quick
 	config.Retries = -1
 	p := openAt(t, LevelOpen, config) // where a candidate can reach its fork server
-	for code, want := range map[string]string{
-		killer: "false not run not run not run",
-		"import os, signal, time\ndef f(x):\n if x < 1: return x\n os.kill(os.getppid(), signal.SIGKILL)\n time.sleep(60)":                                   "true 0 crashed crashed",
-		"import os, signal, time\ndef f(x):\n if x < 1: return x\n os.kill(os.getppid(), signal.SIGSTOP)\n os.kill(os.getppid(), signal.SIGKILL)\n return x": "true 0 1 2",
+	for _, c := range []struct{ name, code, want string }{
+		{"when it loads", killer, "false not run not run not run"},
+		{"in a call", "import os, signal, time\ndef f(x):\n if x < 1: return x\n os.kill(os.getppid(), signal.SIGKILL)\n time.sleep(60)", "true 0 crashed crashed"},
+		// The kernel ends the program when its fork server ends, perhaps before the
+		// program has returned.
+		{"and returns", "import os, signal, time\ndef f(x):\n if x < 1: return x\n os.kill(os.getppid(), signal.SIGSTOP)\n os.kill(os.getppid(), signal.SIGKILL)\n return x", "true 0 (1|crashed) (2|crashed)"},
 	} {
-		report, err := p.Run(t.Context(), Program{Code: code}, []string{"f(0)", "f(1)", "f(2)"})
+		report, err := p.Run(t.Context(), Program{Code: c.code}, []string{"f(0)", "f(1)", "f(2)"})
 		if err != nil {
-			t.Errorf("%q: %v; want a verdict", code, err)
+			t.Errorf("%s: %v; want a verdict", c.name, err)
 			continue
 		}
 		got := fmt.Sprint(report.Loads)
 		for _, o := range report.Outcomes {
 			got += " " + show(o)
 		}
-		if got != want {
-			t.Errorf("%q: got %s, want %s", code, got, want)
+		if !regexp.MustCompile("^" + c.want + "$").MatchString(got) {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 		if got := literal.Text(runOne(t, p, "", "1")); got != "1" {
 			t.Errorf("the pool is not fit for the next job: %s", got)
