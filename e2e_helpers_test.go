@@ -50,8 +50,8 @@ func (p program) Run() int {
 	return p.tests.Run()
 }
 
-// thorough reports whether tests repeat themselves for confidence. CI sets the
-// variable; without it each behaviour is tested once.
+// thorough reports whether tests repeat themselves for confidence, and whether those
+// run that cost much more than they add to quicker tests. CI sets the variable.
 func thorough() bool { return os.Getenv("CODEA1_TEST_THOROUGH") == "1" }
 
 // onlyThorough skips a test that costs much more than it adds to quicker tests.

@@ -237,12 +237,8 @@ func (h *experimentHost) count(ctx context.Context, set string, onBadRow problem
 	}
 	c := problemCounts{problems: len(all)}
 	for i := range all {
-		item := evaluation.Item{}
-		item.Problem, _ = all[i].Posable(true)
-		for _, b := range all[i].Buggy {
-			item.Buggy = append(item.Buggy, b.Code)
-		}
-		c.items = append(c.items, item)
+		posable, _ := all[i].Posable(true)
+		c.items = append(c.items, heldoutItem(&all[i], posable))
 	}
 	h.problems[set] = c
 	return c, nil

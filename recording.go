@@ -327,16 +327,22 @@ func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curricu
 	}
 	items := make([]evaluation.Item, len(heldout))
 	for i := range heldout {
-		items[i].Problem = r.posable(&heldout[i])
-		for _, b := range heldout[i].Buggy {
-			items[i].Buggy = append(items[i].Buggy, b.Code)
-		}
+		items[i] = heldoutItem(&heldout[i], r.posable(&heldout[i]))
 	}
 	groups, err := evaluation.Groups(curriculum.Tag(0), items, r.settings.evaluation())
 	if err != nil {
 		return nil, nil, err
 	}
 	return training, func(string) []events.ProblemPosed { return slices.Clone(groups) }, nil
+}
+
+// heldoutItem returns a held-out problem with its defective programs.
+func heldoutItem(p *problems.Problem, posable events.Problem) evaluation.Item {
+	item := evaluation.Item{Problem: posable}
+	for _, b := range p.Buggy {
+		item.Buggy = append(item.Buggy, b.Code)
+	}
+	return item
 }
 
 // checkTruths returns an error if no ground truth of a user's problems passes its
