@@ -35,9 +35,9 @@ func experimentFile(t *testing.T, path string, seeds string, arms ...string) {
 	}
 }
 
-// progress returns, for each run of an experiment that has a log, the versions that
+// savedBy returns, for each run of an experiment that has a log, the versions that
 // it has saved.
-func progress(dir string) map[string]string {
+func savedBy(dir string) map[string]string {
 	all := map[string]string{}
 	runs, _ := filepath.Glob(filepath.Join(dir, "runs", "*", "log", "LOCK"))
 	for _, path := range runs {
@@ -65,13 +65,13 @@ func disturb(t *testing.T, dir string, kills int, args ...string) (table string)
 	t.Helper()
 	experiment := filepath.Join(dir, "experiments", "matrix")
 	t.Cleanup(func() { // an orphan of a killed experiment
-		for run := range progress(experiment) {
+		for run := range savedBy(experiment) {
 			if pid := writer(experiment, run); pid > 0 {
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
 	})
-	before := progress(experiment)
+	before := savedBy(experiment)
 	p := start(t, dir, args...)
 	for n := 0; n < kills; {
 		ended, run, pid := false, "", 0
@@ -82,7 +82,7 @@ func disturb(t *testing.T, dir string, kills int, args ...string) (table string)
 				return true
 			default:
 			}
-			now := progress(experiment)
+			now := savedBy(experiment)
 			for name := range now {
 				last, known := before[name]
 				if pid = writer(experiment, name); pid > 0 && (!known || last != now[name]) {

@@ -10,19 +10,19 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
+	"codea1/consumers/execution/benchmark"
 	"codea1/consumers/execution/evalplus"
 	"codea1/consumers/execution/grading"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
 	"codea1/events/files"
+	"codea1/events/progress"
+	"codea1/events/rundir"
 	"codea1/events/settings"
 )
 
@@ -113,7 +113,7 @@ func (c *EvalCommand) grade(ctx context.Context, tasks []*evalplus.Task, samples
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	bar := newBar(open, "grading")
+	bar := progress.New(os.Stderr, open, "grading")
 	failed, first := 0, ""
 	err = evalplus.Grade(ctx, execution.New(pool), pool.Config().Workers, tasks, samples, func(t *evalplus.Task, grades []*grading.Grade) error {
 		r := evaluation.Result{ID: t.ID}
@@ -141,14 +141,6 @@ func (c *EvalCommand) grade(ctx context.Context, tasks []*evalplus.Task, samples
 		return fmt.Errorf("%d problems are not graded, because the sandbox failed; the same command with --out FILE tries them again; first: %s", failed, first)
 	}
 	return err
-}
-
-// newBar returns a progress bar on standard error.
-func newBar(most int, what string) *progressbar.ProgressBar {
-	return progressbar.NewOptions(most,
-		progressbar.OptionSetVisibility(term.IsTerminal(int(os.Stderr.Fd()))),
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 }
 
 // evalAnswer returns the result of an answer. The first tests are the base tests.
@@ -186,4 +178,80 @@ func (c *EvalCommand) print(out io.Writer, benchmarks map[string]graded, tasks i
 		fmt.Fprintf(out, "%d problems have no samples and do not count\n", tasks)
 	}
 	return nil
+}
+
+// reportTests runs the suites of an evaluation on the ground truths and their mutants,
+// and prints the figures. It adds a line per suite to a file of the run directory, and
+// leaves out the suites that the file has.
+func (c *EvalCommand) reportTests(ctx context.Context, begun *begunRun, rows map[string]*evalplus.Problem, gathered *evaluation.Gathered, progress, out io.Writer, logger *slog.Logger) (err error) {
+	k, done := begun.Curriculum.Tests, map[string]*evaluation.TestResult{}
+	file, err := files.Continue(rundir.Tests(begun.dir), func(line []byte) error {
+		r, err := evaluation.ReadTestResult(line)
+		if err == nil {
+			done[r.Key()] = r
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	pool, err := sandboxfusion.Open(ctx, &begun.Sandbox, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	key := func(id string, suite int) string { return (&evaluation.TestResult{ID: id, Suite: suite}).Key() }
+	masked, err := benchmark.Judge(ctx, pool, executed(gathered), begun.Evaluation.EvalSuites, k,
+		func(id string, suite int) bool { return done[key(id, suite)] != nil },
+		func(on benchmark.SuiteResult) error {
+			r := &evaluation.TestResult{ID: on.ID, Suite: on.Suite, Written: on.Written, Passed: on.Passed, Mutants: on.Mutants, Survived: on.Survived}
+			done[r.Key()] = r
+			return json.NewEncoder(file).Encode(r)
+		})
+	if err != nil {
+		return fmt.Errorf("%w; codea1 eval --resume %s continues", err, begun.dir)
+	}
+	sayLost(progress, masked, gathered.Dropped)
+	bySource := map[string][]*evaluation.TestResult{}
+	for _, key := range slices.Sorted(maps.Keys(done)) {
+		if row := rows[done[key].ID]; row != nil {
+			bySource[row.Source] = append(bySource[row.Source], done[key])
+		}
+	}
+	for _, source := range slices.Sorted(maps.Keys(bySource)) {
+		sum := evaluation.SummarizeTests(bySource[source], k)
+		sum.Benchmark = source
+		print := sum.Print
+		if c.JSON {
+			print = func(out io.Writer) error { return json.NewEncoder(out).Encode(sum) }
+		}
+		if err := print(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// executed returns the executed groups of an evaluation.
+func executed(gathered *evaluation.Gathered) []benchmark.Group {
+	var groups []benchmark.Group
+	for _, g := range gathered.Groups() {
+		groups = append(groups, benchmark.Group(g))
+	}
+	return groups
+}
+
+// choose runs the suites about the answers of each problem on all of these answers.
+func (c *EvalCommand) choose(ctx context.Context, begun *begunRun, gathered *evaluation.Gathered, logger *slog.Logger) (choices map[string]*benchmark.Choice, err error) {
+	pool, err := sandboxfusion.Open(ctx, &begun.Sandbox, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	choices, err = benchmark.Choices(ctx, pool, rundir.Choices(begun.dir), executed(gathered), begun.Curriculum.Tests)
+	if err != nil {
+		return nil, fmt.Errorf("%w; codea1 eval --resume %s continues", err, begun.dir)
+	}
+	return choices, nil
 }

@@ -14,14 +14,12 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"golang.org/x/sync/errgroup"
 
 	"codea1/consumers/evaluation"
-	"codea1/consumers/execution"
+	"codea1/consumers/execution/benchmark"
 	"codea1/consumers/execution/evalplus"
 	"codea1/consumers/execution/grading"
 	"codea1/consumers/execution/sandbox"
-	"codea1/consumers/execution/sandboxfusion"
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/connect"
@@ -114,7 +112,7 @@ func (c *EvalCommand) sample(ctx context.Context, flags *kong.Context, out io.Wr
 	if err != nil {
 		return err
 	}
-	rows, err := readBenchmark(begun.dir)
+	rows, err := benchmark.Read(rundir.Benchmark(begun.dir))
 	if err != nil {
 		return err
 	}
@@ -133,7 +131,7 @@ func (c *EvalCommand) sample(ctx context.Context, flags *kong.Context, out io.Wr
 	if begun.Evaluation.EvalAnswers == 0 {
 		return c.reportTests(ctx, begun, rows, gathered, flags.Stderr, out, logger)
 	}
-	var choices map[string]*choice
+	var choices map[string]*benchmark.Choice
 	if begun.Evaluation.EvalAnswerSuites > 0 {
 		if choices, err = c.choose(ctx, begun, gathered, logger); err != nil {
 			return err
@@ -221,7 +219,8 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 // create makes the directory of a new evaluation. The benchmark is read first, so that a
 // mistake in it leaves nothing behind.
 func (c *EvalCommand) create(ctx context.Context, s *Settings, logger *slog.Logger) (*begunRun, error) {
-	text, err := c.benchmarks(ctx, logger)
+	maker := benchmark.Maker{Sets: evalSets{}, Sandbox: &c.Sandbox, Role: events.Role(c.Role), Logger: logger}
+	text, err := maker.Make(ctx, c.Names[1:])
 	if err != nil {
 		return nil, err
 	}
@@ -306,99 +305,16 @@ func (c *EvalCommand) addTestModel(ctx context.Context, s *Settings) (err error)
 	return nil
 }
 
-// evalRow is a row of the problems of an evaluation.
-type evalRow struct {
-	*evalplus.Problem
-	// Buggy has the ground truth where suites are evaluated: they are written for it.
-	Buggy []problems.Buggy `json:"buggy,omitempty"`
-}
+// evalSets implements benchmark.Sets.
+type evalSets struct{}
 
-// benchmarks returns the problems of the benchmarks, a JSON line each.
-func (c *EvalCommand) benchmarks(ctx context.Context, logger *slog.Logger) ([]byte, error) {
-	var text []byte
-	seen := map[string]string{}
-	for _, name := range c.Names[1:] {
-		rows, err := c.benchmark(ctx, name, logger)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range rows {
-			row := evalRow{Problem: p}
-			if c.Role == string(events.RoleTest) {
-				row.Buggy, p.Tests = []problems.Buggy{{Code: p.Solution, BugType: "none"}}, p.Tests[:1]
-			}
-			if other := seen[row.ID]; other != "" {
-				return nil, fmt.Errorf("problem %s is in %s and in %s: evaluate them one after the other", row.ID, other, name)
-			}
-			seen[row.ID] = name
-			line, err := json.Marshal(row)
-			if err != nil {
-				return nil, err
-			}
-			text = append(append(text, line...), '\n')
-		}
+// Read implements benchmark.Sets.
+func (evalSets) Read(ctx context.Context, name string) (rows []*evalplus.Problem, known bool, err error) {
+	set, _, err := problems.ReadAll(ctx, name, problems.LoadOptions{})
+	for _, p := range set {
+		rows = append(rows, &evalplus.Problem{ID: p.ID, Question: p.Question, EntryPoint: p.EntryPoint, Solution: p.Solution, Tests: p.Tests, Atol: p.Atol})
 	}
-	return text, nil
-}
-
-// benchmark returns the problems of a benchmark.
-func (c *EvalCommand) benchmark(ctx context.Context, name string, logger *slog.Logger) ([]*evalplus.Problem, error) {
-	source := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(name), ".gz"), ".jsonl")
-	tasks, err := evalplus.ReadFile(name)
-	if err == nil {
-		return c.releaseProblems(ctx, source, tasks, logger)
-	}
-	set, _, setErr := problems.ReadAll(ctx, name, problems.LoadOptions{})
-	switch {
-	case setErr == nil:
-	case errors.Is(setErr, problems.ErrUnknownSet) || !errors.Is(err, evalplus.ErrFormat):
-		return nil, setErr
-	default:
-		return nil, fmt.Errorf("benchmark %s is neither a release file of EvalPlus nor a problem set: %w; %w", name, err, setErr)
-	}
-	rows := make([]*evalplus.Problem, len(set))
-	for i, p := range set {
-		if len(p.Tests) == 0 {
-			return nil, fmt.Errorf("%s: problem %s has no tests", name, p.ID)
-		}
-		rows[i] = &evalplus.Problem{ID: p.ID, Source: source, Question: p.Question, EntryPoint: p.EntryPoint, Solution: p.Solution, Tests: p.Tests, Atol: p.Atol}
-	}
-	return rows, nil
-}
-
-// releaseProblems runs the ground truths of EvalPlus's tasks to make their tests.
-func (c *EvalCommand) releaseProblems(ctx context.Context, source string, tasks []*evalplus.Task, logger *slog.Logger) (rows []*evalplus.Problem, err error) {
-	pool, err := sandboxfusion.Open(ctx, &c.Sandbox, logger)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	bar := newBar(len(tasks), "expected values of "+source)
-	rows = make([]*evalplus.Problem, len(tasks))
-	running, ctx := errgroup.WithContext(ctx)
-	running.SetLimit(pool.Config().Workers)
-	for i, task := range tasks {
-		running.Go(func() error {
-			p, err := task.Problem(ctx, execution.New(pool))
-			if err != nil {
-				return err
-			}
-			p.Source, rows[i] = source, p
-			return bar.Add(1)
-		})
-	}
-	return rows, errors.Join(running.Wait(), bar.Finish())
-}
-
-// readBenchmark returns the problems of an evaluation by their IDs.
-func readBenchmark(dir string) (map[string]*evalplus.Problem, error) {
-	rows := map[string]*evalplus.Problem{}
-	return rows, grading.ReadLines(rundir.Benchmark(dir), func(line []byte) error {
-		p := new(evalplus.Problem)
-		err := json.Unmarshal(line, p)
-		rows[p.ID] = p
-		return err
-	})
+	return rows, !errors.Is(err, problems.ErrUnknownSet), err
 }
 
 // gather reads the log of an evaluation.
@@ -420,7 +336,7 @@ func gather(ctx context.Context, dir string) (*evaluation.Gathered, error) {
 
 // report writes the results and the samples into the run directory, and prints the
 // figures.
-func (c *EvalCommand) report(dir string, rows map[string]*evalplus.Problem, gathered *evaluation.Gathered, choices map[string]*choice, progress, out io.Writer) error {
+func (c *EvalCommand) report(dir string, rows map[string]*evalplus.Problem, gathered *evaluation.Gathered, choices map[string]*benchmark.Choice, progress, out io.Writer) error {
 	var resultLines, sampleLines strings.Builder
 	results, samples := json.NewEncoder(&resultLines), json.NewEncoder(&sampleLines)
 	bySource, masked := map[string]graded{}, 0
@@ -447,7 +363,7 @@ func (c *EvalCommand) report(dir string, rows map[string]*evalplus.Problem, gath
 			continue
 		}
 		if c := choices[r.ID]; c != nil {
-			n := c.of(r.Answers)
+			n := evaluation.Choose(c.Of(r.Codes()))
 			r.Chosen = &n
 		}
 		if err := results.Encode(r); err != nil {

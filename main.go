@@ -21,7 +21,6 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/lmittmann/tint"
-	"golang.org/x/term"
 
 	"codea1/consumers/dashboard/track"
 	"codea1/consumers/evaluation"
@@ -32,6 +31,7 @@ import (
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/deadletter"
+	"codea1/events/progress"
 	"codea1/events/settings"
 	"codea1/gpuworker/tiny/sft"
 	"codea1/producers/problems"
@@ -222,8 +222,7 @@ func configure(root *kong.Node, base *Settings) {
 }
 
 func newLogger(w io.Writer, level slog.Level) *slog.Logger {
-	f, ok := w.(*os.File)
-	if ok && term.IsTerminal(int(f.Fd())) {
+	if progress.IsTerminal(w) {
 		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level}))
 	}
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))

@@ -11,13 +11,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/term"
-
 	"codea1/consumers/dashboard"
 	"codea1/consumers/dashboard/track"
 	"codea1/events"
 	"codea1/events/connect"
 	"codea1/events/natsbus"
+	"codea1/events/progress"
 	"codea1/events/rundir"
 	"codea1/events/services"
 )
@@ -121,10 +120,10 @@ func (t *trainingRun) openPage(ctx context.Context, flags *dashboard.Flags) (err
 // Three groups of services stop one after the other: the workers, which make
 // events; the recorder, which must still log their last events; the views, which
 // show them.
-func (t *trainingRun) train(ctx context.Context, config string, out, progress io.Writer) error {
+func (t *trainingRun) train(ctx context.Context, config string, out, status io.Writer) error {
 	views, stopViews := services.NewGroup(context.WithoutCancel(ctx))
 	defer func() { _ = stopViews() }() // for returns that have an error already
-	t.startViews(views, progress)
+	t.startViews(views, status)
 
 	recording, stopRecording := services.NewGroup(context.WithoutCancel(ctx))
 	defer func() { _ = stopRecording() }()
@@ -172,22 +171,22 @@ func (t *trainingRun) train(ctx context.Context, config string, out, progress io
 }
 
 // startViews starts the progress bar and the page, and prints their addresses.
-func (t *trainingRun) startViews(g *services.Group, progress io.Writer) {
+func (t *trainingRun) startViews(g *services.Group, status io.Writer) {
 	t.views.SetBudget(t.budget)
 	t.views.SetPlace(machine(), rundir.Report(t.dir))
 	g.Go(func(ctx context.Context) error { return t.views.Follow(ctx, t.bus, t.run, events.Start) })
 	if t.page != nil {
 		g.Go(t.page.Serve)
 	}
-	fmt.Fprintf(progress, "run   %s\n", t.dir)
+	fmt.Fprintf(status, "run   %s\n", t.dir)
 	if t.server != nil {
 		// Every user of a machine can read a command line, but not the environment.
-		fmt.Fprintf(progress, "tap   NATS_URL=%s nats sub 'codea1.%s.>'\n", t.server.URL(natsbus.TapUser), t.run)
+		fmt.Fprintf(status, "tap   NATS_URL=%s nats sub 'codea1.%s.>'\n", t.server.URL(natsbus.TapUser), t.run)
 	}
 	if t.page != nil {
-		fmt.Fprintf(progress, "page  %s\n", t.page.URL())
+		fmt.Fprintf(status, "page  %s\n", t.page.URL())
 	}
-	g.Go(dashboard.NewBar(t.views, progress, isTerminal(progress)).Run)
+	g.Go(dashboard.NewBar(t.views, status, progress.IsTerminal(status)).Run)
 }
 
 // startTracking writes the figures of the run for other tools, and returns the function
@@ -250,9 +249,4 @@ func (t *trainingRun) again() string {
 		return t.run
 	}
 	return t.dir
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -42,6 +42,15 @@ func (r *Result) Of(codes []string) bool {
 	})
 }
 
+// Codes returns the hashes of the answers' programs.
+func (r *Result) Codes() []string {
+	codes := make([]string, len(r.Answers))
+	for i := range r.Answers {
+		codes[i] = r.Answers[i].Code
+	}
+	return codes
+}
+
 // Suite says which tests an answer has to pass.
 type Suite struct {
 	Name   string

@@ -11,11 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/term"
 
 	"codea1/events"
+	"codea1/events/progress"
 )
 
 // ErrCheckFailed is wrapped when a ground truth fails its golden tests.
@@ -77,12 +76,8 @@ func (c *CheckCommand) Run(ctx context.Context, out io.Writer, log *slog.Logger,
 
 // check returns the failures in the order of the set. It draws progress on a
 // terminal only.
-func (c *CheckCommand) check(ctx context.Context, progress io.Writer, set []Problem, checker Checker) ([]Failure, error) {
-	file, ok := progress.(*os.File)
-	bar := progressbar.NewOptions(len(set),
-		progressbar.OptionSetVisibility(ok && term.IsTerminal(int(file.Fd()))),
-		progressbar.OptionSetWriter(progress), progressbar.OptionSetDescription("checking"),
-		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+func (c *CheckCommand) check(ctx context.Context, to io.Writer, set []Problem, checker Checker) ([]Failure, error) {
+	bar := progress.New(to, len(set), "checking")
 	workers := c.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
+	"codea1/events/progress"
 	"codea1/replay/fork"
 )
 
@@ -21,12 +21,10 @@ type meter struct{ bar *progressbar.ProgressBar }
 
 // newMeter returns a meter on standard error, nil if that is not a terminal.
 func newMeter(operation string, total uint64) *meter {
-	if total < meterFrom || !term.IsTerminal(int(os.Stderr.Fd())) {
+	if total < meterFrom || !progress.IsTerminal(os.Stderr) {
 		return nil
 	}
-	return &meter{progressbar.NewOptions64(int64(total),
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(operation),
-		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
+	return &meter{progress.New(os.Stderr, total, operation)}
 }
 
 // at shows the number of events done.

@@ -8,15 +8,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"time"
-
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"codea1/consumers/execution"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
 	"codea1/events/files"
+	"codea1/events/progress"
 )
 
 // Command runs the tests of problems on answers.
@@ -56,10 +53,7 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	g.Executor, g.Workers = execution.New(pool), pool.Config().Workers
-	bar := progressbar.NewOptions(answers,
-		progressbar.OptionSetVisibility(term.IsTerminal(int(os.Stderr.Fd()))),
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription("grading"),
-		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	bar := progress.New(os.Stderr, answers, "grading")
 	if err := bar.Set(len(g.done)); err != nil {
 		return err
 	}
