@@ -63,7 +63,7 @@ func onlyThorough(t *testing.T, why string) {
 }
 
 // patience bounds every wait for a process. A test that reaches it hangs.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // train returns the arguments of the smallest training that uses every feature:
 // problems are posed again with tests of the Mistake Book, and the last mini-batch

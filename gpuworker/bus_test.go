@@ -58,7 +58,7 @@ func read(t *testing.T, b events.Bus, run string, n int, types ...events.Type) [
 			t.Error(err)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var out []*events.Event
 	for len(out) < n {

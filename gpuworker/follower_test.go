@@ -67,7 +67,7 @@ func follower(t *testing.T, bus events.Bus, folder checkpoint.Folder, sampler gp
 
 func wait(t *testing.T, f gpuworker.RolloutPolicy, version int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := f.WaitVersion(ctx, version); err != nil {
 		t.Fatalf("version %d: %v", version, err)

@@ -114,7 +114,7 @@ func TestRolloutSurvivesARestartBeforeItPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	got, _, err := reader.Next(ctx)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestDeadLetter(t *testing.T) {
 		eventstest.Posed(name, 1, 2).ID, "SLOT2", eventstest.Posed(name, 1, 3).ID, "SLOT3", natsbus.PublicURL(server.URL()), "SERVER", server.URL(), "SERVER")
 	// The times are the only output that differs between two runs of the test.
 	now := regexp.MustCompile(`20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	eventually := func(is func() bool) {
 		for ; !is(); time.Sleep(5 * time.Millisecond) {

@@ -17,7 +17,7 @@ import (
 // and afterwards, from the run directory.
 func TestDeadLettersOfARunDirectory(t *testing.T) {
 	runs := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	store := rundir.NATS(filepath.Join(runs, "night"))
 	server, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: store, Run: "night", SyncInterval: time.Minute})

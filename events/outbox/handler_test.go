@@ -188,7 +188,7 @@ func TestEventDeliveredTwiceIsHandledOnce(t *testing.T) {
 // The stage counts the events that its outbox answers.
 func TestReplaysAreCounted(t *testing.T) {
 	bus := natstest.Bus(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	store := newMemory()
 	made := eventstest.Encode(eventstest.CodeSampled(eventstest.Posed(run, 1, 0)))

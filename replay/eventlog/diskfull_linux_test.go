@@ -85,7 +85,7 @@ func TestDiskFullToTheLastByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	filling := exec.CommandContext(ctx, self)
 	filling.Env = append(os.Environ(), fillDirVariable+"="+dir)

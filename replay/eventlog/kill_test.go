@@ -148,7 +148,7 @@ func killsWanted(t *testing.T) int {
 // last acknowledged event.
 func runVictim(t *testing.T, self, dir string, batches int) (acknowledged uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	victim := exec.CommandContext(ctx, self)
 	victim.Env = append(os.Environ(), writerDirVariable+"="+dir)

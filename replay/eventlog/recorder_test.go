@@ -17,7 +17,7 @@ import (
 // record runs a recorder until its log has as many events.
 func record(t *testing.T, bus Bus, l *Log, until uint64, batch int, config RecorderConfig) (heard []events.Message, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	config.Run = replaytest.Run
 	config.OnAppend = func(_ context.Context, appended []events.Message) error {
@@ -126,7 +126,7 @@ func TestRecorderKeepsTokensOfTheLastSteps(t *testing.T) {
 	}
 	s.Group(s.Plan(events.PurposeTrain, 5, 0))
 	l := openLog(t, t.TempDir(), Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	r, err := NewRecorder(replaytest.NewMemoryBus(s.Messages...), l, RecorderConfig{Run: replaytest.Run, KeepTokens: 2})
 	if err != nil {

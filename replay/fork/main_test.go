@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // the messages that the recorder appended.
 func record(t testing.TB, bus eventlog.Bus, l *eventlog.Log, until uint64, config eventlog.RecorderConfig) (appended []events.Message, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	config.OnAppend = func(_ context.Context, messages []events.Message) error {
 		appended = append(appended, messages...)

@@ -47,7 +47,7 @@ func kafkaBus(t *testing.T) SeedBus {
 }
 
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait. A test that reaches it hangs.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // print runs a command and returns its output.
 func print(t *testing.T, c Command) (string, error) {
