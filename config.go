@@ -24,6 +24,7 @@ import (
 	"codea1/events/settings"
 	"codea1/events/stage"
 	"codea1/gpuworker"
+	"codea1/gpuworker/checkpoint/objects"
 	"codea1/producers/curriculum"
 	"codea1/producers/problems"
 )
@@ -249,6 +250,11 @@ func (s *RunSettings) validate(source func(key string) string) error {
 	if s.Bus.URL != connect.Embedded {
 		if err := s.Bus.ValidateURL(); err != nil {
 			return err
+		}
+	}
+	if s.Models.CheckpointStore != "" {
+		if _, err := objects.ParseAddress(s.Models.CheckpointStore); err != nil {
+			return fmt.Errorf("--checkpoint-store %w", err)
 		}
 	}
 	for _, group := range []struct {

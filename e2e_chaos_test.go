@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codea1/events"
+	"codea1/gpuworker/checkpoint/objects/s3test"
 )
 
 // chaosFaults returns the number of faults that a run suffers;
@@ -35,7 +36,9 @@ func chaosFaults(t *testing.T) int {
 // A run whose stages are separate processes, replicas among them, gives the same
 // results as a run in one process: undisturbed, and while its processes are
 // killed and stopped, its recorder and a trainer are replaced for good, its broker
-// is restarted, and a stage's login on NATS is used to forge events of the others.
+// is restarted, and a stage's login on NATS is used to forge events of the others. The
+// processes of the last case share no directory: their checkpoints are in an S3 store,
+// which is killed too.
 func TestStagesInProcessesOfTheirOwn(t *testing.T) {
 	faults := chaosFaults(t)
 	steps, dir := sharedSteps, completedRun(t)
@@ -94,8 +97,13 @@ func chaos(t *testing.T, on broker, args []string, wanted, steps int, want *hist
 	seed := rand.Uint64()
 	t.Logf("faults are drawn with seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	c := newCrew(t, t.TempDir(), on, args)
-	if b, ok := on.(*natsBroker); ok {
+	var store *s3test.Server
+	b, ok := on.(*natsBroker)
+	if ok {
+		store = s3test.New(t).Start()
+	}
+	c := newCrewWith(t, t.TempDir(), on, store, args)
+	if ok {
 		b.disturb(t, c.run)
 	}
 	members := slices.Clone(c.members)
@@ -122,6 +130,10 @@ func chaos(t *testing.T, on broker, args []string, wanted, steps int, want *hist
 		case draw == 0 || faults == 1: // at least one restart
 			restart(t, on, 0)
 			counts["broker restarts"]++
+		case store != nil && (draw == 1 || faults == 2):
+			store.Kill()
+			store.Start()
+			counts["store restarts"]++
 		case draw < 7:
 			// Up to twice the time of a lease or of a claim on an event.
 			m.signal(syscall.SIGSTOP)

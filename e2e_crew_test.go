@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"regexp"
 	"slices"
@@ -13,16 +14,21 @@ import (
 
 	"codea1/events"
 	"codea1/events/attempt"
+	"codea1/events/rundir"
+	"codea1/gpuworker/checkpoint/objects/s3test"
 )
 
 // crew is a run with separate processes for every stage. A process that dies is
 // replaced until the run is completed.
 type crew struct {
-	t       *testing.T
-	dir     string
-	run     string
-	bus     func(user string) []string       // flags
-	on      func(stage string, start func()) // starts a process on another host; nil for this one
+	t   *testing.T
+	dir string
+	run string
+	bus func(user string) []string       // flags
+	on  func(stage string, start func()) // starts a process on another host; nil for this one
+	// store is used by the stages, each of which has a run directory of its own. Only
+	// the recorders share one. nil: all share one.
+	store   *s3test.Server
 	members []*member
 	work    sync.WaitGroup
 	// steady says that no process may end before the run does.
@@ -53,7 +59,14 @@ var workers = []string{
 // training.
 func newCrew(t *testing.T, dir string, on broker, args []string) *crew {
 	t.Helper()
-	c := &crew{t: t, dir: dir, run: crewRun(t), bus: func(user string) []string { return on.flags(t, user) }}
+	return newCrewWith(t, dir, on, nil, args)
+}
+
+// newCrewWith is newCrew with machines that share a store of checkpoints and no
+// directory.
+func newCrewWith(t *testing.T, dir string, on broker, store *s3test.Server, args []string) *crew {
+	t.Helper()
+	c := &crew{t: t, dir: dir, run: crewRun(t), store: store, bus: func(user string) []string { return on.flags(t, user) }}
 	c.endWithTest()
 	c.recorder(args)
 	for _, stage := range workers {
@@ -87,6 +100,12 @@ func crewRun(t *testing.T) string {
 // add starts a member and replaces its process when that dies.
 func (c *crew) add(stage string, args ...string) *member {
 	args = append(append([]string{"stage", stage, "--run", c.run, "--lease-ttl", "1s"}, c.bus(stage)...), args...)
+	if c.store != nil {
+		args = append(args, "--runs-dir", fmt.Sprintf("machine-%d", len(c.members)))
+		if stage == events.StageRecorder {
+			args[len(args)-1] = rundir.Default
+		}
+	}
 	m := &member{args: args}
 	c.members = append(c.members, m)
 	m.next(c)
@@ -125,7 +144,11 @@ func (m *member) next(c *crew) bool {
 		c.t.Errorf("%s was started %d times\n%s", strings.Join(m.args, " "), maxStarts, m.process.stderr.String())
 		return false
 	}
-	begin := func() { m.process = start(c.t, c.dir, m.args...) }
+	var settings []string
+	if c.store != nil {
+		settings = []string{"CODEA1_CHECKPOINT_STORE=" + c.store.Address("runs")}
+	}
+	begin := func() { m.process = startWith(c.t, c.dir, settings, m.args...) }
 	if c.on == nil {
 		begin()
 	} else {

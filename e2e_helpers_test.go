@@ -25,6 +25,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/rundir"
+	"codea1/gpuworker/checkpoint/objects/s3test"
 	"codea1/replay/eventlog"
 )
 
@@ -32,6 +33,7 @@ import (
 // and under that name it runs main. The tests therefore stop, kill and watch real
 // processes.
 func TestMain(m *testing.M) {
+	s3test.Main()
 	// The processes of a test often wait, for leases and for each other: more tests
 	// than cores use the cores better. The flag -parallel overrides this.
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {

@@ -79,7 +79,10 @@ func (r *recording) open(ctx context.Context) error {
 	if r.curriculum, err = curriculum.New(schedule, training, r.log.Book(), evals); err != nil {
 		return err
 	}
-	return r.countAttempts(ctx)
+	if err := r.countAttempts(ctx); err != nil {
+		return err
+	}
+	return r.uploadStart(ctx, r.attempt == 1)
 }
 
 // begin starts the recorder and publishes run.started with the configuration. It

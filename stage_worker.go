@@ -31,10 +31,12 @@ type ExecutionStage struct {
 	Sandbox     sandbox.Flags `embed:"" yaml:",inline" group:"Sandbox"`
 }
 
-// ModelStage is a stage with an engine, with the settings of this machine's torch.
+// ModelStage is a stage with an engine, with the settings of this machine's torch and
+// of its store of checkpoints.
 type ModelStage struct {
 	WorkerStage `yaml:",inline"`
 	Torch       gpuworker.TorchFlags `embed:"" yaml:",inline" group:"Engine"`
+	Store       gpuworker.StoreFlags `embed:"" yaml:",inline"`
 }
 
 // Run runs the stage until the run is completed or ctx ends. When the run is
@@ -85,6 +87,9 @@ func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, started *ev
 	if _, ok := r.settings.models().Stage(name); !ok {
 		logger.Warn("the run has no such stage: its reward trains no separate Test LLM", "stage", name, "run", w.RunName, "reward", r.settings.Reward.Reward)
 		return nil
+	}
+	if err := r.fetchStart(ctx, name, started); err != nil {
+		return services.UnlessCanceled(ctx, err)
 	}
 	err = r.settings.checkModels(r.settings.stageModels(name, r.dir), func(role events.Role, demand string) {
 		logger.Info("the model", "role", role, "demand", demand)

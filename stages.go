@@ -65,8 +65,12 @@ func startRollout(role events.Role) func(context.Context, *runner, *services.Gro
 			return err
 		}
 		logger := r.logger.With("role", role)
+		remote, err := r.remote(own)
+		if err != nil {
+			return err
+		}
 		policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{
-			Bus: r.bus, Run: r.run, Role: own, Sampler: sampler, Checkpoints: rundir.Checkpoints(r.dir, own), Logger: logger,
+			Bus: r.bus, Run: r.run, Role: own, Sampler: sampler, Checkpoints: rundir.Checkpoints(r.dir, own), Remote: remote, Logger: logger,
 		})
 		if err != nil {
 			return err
@@ -143,11 +147,18 @@ func startTrainer(role events.Role) func(context.Context, *runner, *services.Gro
 		if err != nil {
 			return err
 		}
+		remote, err := r.remote(role)
+		if err != nil {
+			return err
+		}
+		if remote != nil {
+			remote.Confirm = lease.Confirm
+		}
 		trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
 			Bus: r.bus, Learner: gpuworker.Leased(learner, lease), Run: r.run, Role: role, Shared: r.settings.models() == events.ModelsShared, Source: r.source(name),
 			Checkpoints: rundir.Checkpoints(r.dir, role), Initial: rundir.Start(r.dir, role), Steps: r.settings.steps(r.problems),
 			Hyper: r.settings.hyperparameters(role, r.problems), KeepLast: r.settings.Models.KeepCheckpoints, KeepEvery: r.settings.Models.KeepEvery,
-			Logger: r.logger.With("role", role),
+			Remote: remote, Logger: r.logger.With("role", role),
 		})
 		if err != nil {
 			return err

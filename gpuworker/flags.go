@@ -37,8 +37,15 @@ type ModelFlags struct {
 	CodeModel string `yaml:"code-model" help:"Checkpoint directory that the Code LLM starts from, or with the torch engine a name on the Hugging Face hub; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
 	TestModel string `yaml:"test-model" help:"Checkpoint directory that the Test LLM starts from, or with the torch engine a name on the Hugging Face hub; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
 
+	StoreFlags `embed:"" yaml:",inline"`
+
 	KeepCheckpoints int `yaml:"keep-checkpoints" help:"Newest checkpoints to keep per model." default:"3" min:"1" max:"1048576" change:"resume"`
 	KeepEvery       int `yaml:"keep-every" help:"Keep the checkpoint of every step that this number divides as well; 0 for none." default:"0" min:"0" max:"10000000" change:"resume"`
+}
+
+// StoreFlags are the settings of the store of checkpoints on a machine.
+type StoreFlags struct {
+	CheckpointStore string `yaml:"checkpoint-store" help:"Store of the checkpoints for stages on machines that do not share the run directory: file:///DIRECTORY, or s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=REGION with the credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or in a file (AWS_SHARED_CREDENTIALS_FILE). Every machine of the run names the same one; none by default." placeholder:"URL" change:"resume" scope:"machine"`
 }
 
 // SamplingFlags are the settings of sampling that both roles share.

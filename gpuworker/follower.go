@@ -24,6 +24,8 @@ type FollowerConfig struct {
 	// Checkpoints is the folder of the role's checkpoints in the run directory.
 	// The Follower loads from nowhere else.
 	Checkpoints string
+	// Remote has the versions that Checkpoints lacks; nil for none.
+	Remote *checkpoint.Remote
 	// CheckpointWait is how long the Follower waits for a missing checkpoint: a
 	// trainer that restarts from an older checkpoint makes it again. Default
 	// 2 minutes.
@@ -209,8 +211,15 @@ func (f *Follower) loadOrSkip(ctx context.Context, p *events.PolicyUpdated, newe
 	defer retry.Stop()
 	for retries := 0; ; retries++ {
 		err := f.loadVersion(ctx, p)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		var damaged *checkpoint.Error
+		inStore := f.config.Remote != nil && errors.As(err, &damaged)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) && !inStore {
 			return err
+		}
+		retryDue := retry.C
+		if inStore { // only a newer version helps; the next try takes long
+			retryDue = nil
+			f.config.Logger.Error("policy checkpoint is damaged, waiting for a newer version", "version", p.Version, "error", err, "at_most", f.config.CheckpointWait)
 		}
 		if retries == warnAfter {
 			f.config.Logger.Warn("policy checkpoint is missing, waiting",
@@ -220,7 +229,7 @@ func (f *Follower) loadOrSkip(ctx context.Context, p *events.PolicyUpdated, newe
 		case p = <-newest:
 			retries = -1
 			deadline.Reset(f.config.CheckpointWait)
-		case <-retry.C:
+		case <-retryDue:
 		case <-deadline.C:
 			return fmt.Errorf("%w; restore it, or delete newer checkpoints so that the trainer makes it again", err)
 		case <-ctx.Done():
@@ -234,6 +243,9 @@ func (f *Follower) loadOrSkip(ctx context.Context, p *events.PolicyUpdated, newe
 func (f *Follower) loadVersion(ctx context.Context, p *events.PolicyUpdated) error {
 	folder := checkpoint.Folder{Path: f.config.Checkpoints, Run: f.config.Run, Role: f.config.Role}
 	dir, err := folder.Find(ctx, p.Version, p.Checkpoint)
+	if f.config.Remote != nil && errors.Is(err, fs.ErrNotExist) {
+		dir, err = f.config.Remote.Fetch(ctx, p.Version, p.Checkpoint)
+	}
 	if err != nil {
 		return fmt.Errorf("version %d: %w", p.Version, err)
 	}

@@ -107,6 +107,11 @@ func (t *Trainer) consumes() []events.Type {
 
 // restore sets learner, collector and position to the newest checkpoint.
 func (t *Trainer) restore(ctx context.Context) error {
+	if t.config.Remote != nil {
+		if err := t.config.Remote.Restore(ctx, t.store); err != nil {
+			return err
+		}
+	}
 	versions, err := t.store.Open()
 	if err != nil {
 		return err
@@ -209,6 +214,11 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 	}); err != nil {
 		return err
 	}
+	if t.config.Remote != nil { // the replicas look for it when they read the event
+		if err := t.config.Remote.Upload(ctx, t.version, t.store.Dir(t.version)); err != nil {
+			return err
+		}
+	}
 	if err := t.publish(ctx, record); err != nil {
 		return err
 	}
@@ -217,6 +227,9 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 		"sequences", lesson.sequences, "tokens", record.Metrics.Tokens,
 		"reward", record.Metrics.RewardMean, "loss", record.Metrics.Loss, "seconds", record.Metrics.Seconds)
 	// Old versions are deleted last, when policy.updated names a newer one.
+	if t.config.Remote != nil {
+		t.config.Remote.Retain(ctx, t.config.KeepLast, t.config.KeepEvery)
+	}
 	return t.store.Retain(t.config.KeepLast, t.config.KeepEvery)
 }
 

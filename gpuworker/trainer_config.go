@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"codea1/events"
+	"codea1/gpuworker/checkpoint"
 )
 
 // Hyperparameters are the settings of one role's training (design step 10).
@@ -77,9 +78,10 @@ type TrainerConfig struct {
 	Initial     string // checkpoint directory of version 0, and of the KL term's reference
 	Steps       int    // training steps of the run; Run returns after the last
 	Hyper       Hyperparameters
-	KeepLast    int          // number of newest checkpoints to keep; at least 1
-	KeepEvery   int          // keeps each version that it divides; 0 for none
-	Logger      *slog.Logger // default: discard
+	KeepLast    int                // number of newest checkpoints to keep; at least 1
+	KeepEvery   int                // keeps each version that it divides; 0 for none
+	Remote      *checkpoint.Remote // store for replicas on other machines; nil for none
+	Logger      *slog.Logger       // default: discard
 }
 
 func (c *TrainerConfig) validate() error {

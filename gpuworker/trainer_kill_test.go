@@ -3,15 +3,20 @@ package gpuworker_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
 	"codea1/events"
 	"codea1/events/natsbus"
 	"codea1/gpuworker"
+	"codea1/gpuworker/checkpoint"
+	"codea1/gpuworker/checkpoint/objects"
 	"codea1/gpuworker/tiny"
 )
 
@@ -23,10 +28,14 @@ const (
 	victimURL    = "CODEA1_TRAINER_VICTIM_URL"
 	victimDir    = "CODEA1_TRAINER_VICTIM_DIR"
 	victimStart  = "CODEA1_TRAINER_VICTIM_START"
+	victimStore  = "CODEA1_TRAINER_VICTIM_STORE"
 	fatalStep    = 2
 )
 
 var moments = []string{"before update", "between updates", "while saving", "before rename", "before publish", "after publish"}
+
+// uploadMoments are those of a trainer with a store.
+var uploadMoments = []string{"while uploading", "before the last file", "after the last file"}
 
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -42,6 +51,11 @@ func victim(role string) {
 	}
 	config := trainerConfig(&fatalBus{Bus: bus, moment: moment}, events.Role(role), os.Getenv(victimDir), os.Getenv(victimStart))
 	config.Learner = &fatalLearner{Engine: newEngine(99), moment: moment}
+	if slices.Contains(uploadMoments, moment) {
+		remote := stored(os.Getenv(victimStore), config.Role)
+		remote.Objects = fatalObjects{remote.Objects, moment}
+		config.Remote = remote
+	}
 	trainer, err := gpuworker.NewTrainer(config)
 	if err == nil {
 		err = trainer.Run(context.Background())
@@ -80,6 +94,72 @@ func (l *fatalLearner) Save(ctx context.Context, dir string) error {
 	return err
 }
 
+type fatalObjects struct {
+	checkpoint.Objects
+	moment string
+}
+
+func (o fatalObjects) Put(ctx context.Context, key, file string) error {
+	ofStep := strings.Contains(key, fmt.Sprintf("/v%06d-", fatalStep))
+	last := strings.HasSuffix(key, "/SHA256SUMS")
+	if ofStep && (last && o.moment == "before the last file" || o.moment == "while uploading" && strings.HasSuffix(key, "/model.safetensors")) {
+		die()
+	}
+	err := o.Objects.Put(ctx, key, file)
+	if ofStep && last && o.moment == "after the last file" {
+		die()
+	}
+	return err
+}
+
+// stored returns the copies of a role in a directory that is a store.
+func stored(dir string, role events.Role) *checkpoint.Remote {
+	store, err := objects.Open(&objects.Address{Dir: filepath.Join(dir, "store")})
+	if err != nil {
+		panic(err)
+	}
+	return &checkpoint.Remote{Objects: store, Run: sampleRun.Name, Role: role, Cache: filepath.Join(dir, "cache"), Logger: slog.New(slog.DiscardHandler)}
+}
+
+// The next trainer may run on the same machine, with the files of the killed one, or on
+// another one, which has only the store.
+func TestKilledUpload(t *testing.T) {
+	t.Parallel()
+	start := initial(t)
+	role := events.RoleCode
+	want := reference(t, role, start)
+	for i, moment := range uploadMoments {
+		for _, same := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, same machine %v", moment, same), func(t *testing.T) {
+				t.Parallel()
+				s := server(t)
+				bus := connect(t, s)
+				publish(t, bus, sampleRun.Shuffled(uint64(i)))
+				dir, shared := filepath.Join(t.TempDir(), "checkpoints"), t.TempDir()
+				killTrainer(t, s, role, moment, dir, start, victimStore+"="+shared)
+				if !same {
+					dir = filepath.Join(t.TempDir(), "checkpoints")
+				}
+				config := trainerConfig(bus, role, dir, start)
+				config.Remote = stored(shared, role)
+				if err := run(t, config); err != nil {
+					t.Fatal(err)
+				}
+				if d := sameUpdates(want, updates(t, bus, sampleRun.Steps)); d != "" {
+					t.Error(d)
+				}
+				third := checkpoint.Folder{Path: filepath.Join(t.TempDir(), "checkpoints"), Run: sampleRun.Name, Role: role}
+				if err := stored(shared, role).Restore(t.Context(), third); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := third.Read(t.Context(), sampleRun.Steps); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 type fatalBus struct {
 	events.Bus
 	moment    string
@@ -98,6 +178,18 @@ func (b *fatalBus) Publish(ctx context.Context, messages ...events.Message) erro
 	return err
 }
 
+// killTrainer runs a victim until it is killed.
+func killTrainer(t *testing.T, s *natsbus.Server, role events.Role, moment, dir, start string, more ...string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), victimEnv+"="+string(role), victimMoment+"="+moment,
+		victimURL+"="+s.URL(natsbus.PipelineUser), victimDir+"="+dir, victimStart+"="+start), more...)
+	out, err := cmd.CombinedOutput()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() {
+		t.Fatalf("the trainer ended by itself: %v: %s", err, out)
+	}
+}
+
 func TestKilledTrainerTrainsNoStepTwiceAndSkipsNone(t *testing.T) {
 	t.Parallel()
 	start := initial(t)
@@ -111,13 +203,7 @@ func TestKilledTrainerTrainsNoStepTwiceAndSkipsNone(t *testing.T) {
 			publish(t, bus, sampleRun.Shuffled(uint64(i)))
 			dir := filepath.Join(t.TempDir(), "checkpoints")
 
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), victimEnv+"="+string(role), victimMoment+"="+moment,
-				victimURL+"="+s.URL(natsbus.PipelineUser), victimDir+"="+dir, victimStart+"="+start)
-			out, err := cmd.CombinedOutput()
-			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() {
-				t.Fatalf("the trainer ended by itself: %v: %s", err, out)
-			}
+			killTrainer(t, s, role, moment, dir, start)
 			if err := run(t, trainerConfig(bus, role, dir, start)); err != nil {
 				t.Fatal(err)
 			}

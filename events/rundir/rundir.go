@@ -5,6 +5,7 @@
 //	log/                     the event log and the Mistake Book (replay/eventlog/FORMAT.md)
 //	nats/                    the store of the embedded NATS server, and the passwords of its two logins
 //	checkpoints/ROLE/vNNNNNN Hugging Face directories, one per policy version; start is version 0
+//	cache/ROLE/              checkpoints from a store (--checkpoint-store); may be deleted
 //	outbox/NAME/             output events of a stage before they are published; NAME-N with replicas
 //	report.html              the results, with charts
 //	benchmark.jsonl          of an evaluation (codea1 eval): its problems
@@ -62,6 +63,11 @@ func Checkpoints(run string, role events.Role) string {
 // Start returns the directory of a role's version 0.
 func Start(run string, role events.Role) string {
 	return filepath.Join(Checkpoints(run, role), "start")
+}
+
+// Cache returns the directory of checkpoints of a role that came from a store.
+func Cache(run string, role events.Role) string {
+	return filepath.Join(run, "cache", string(role))
 }
 
 // Outbox returns the directory of the outbox of the n-th replica of a stage, n

@@ -56,19 +56,36 @@ func seal(ctx context.Context, r *Record, dir string) error {
 		return err
 	}
 	raw = append(raw, '\n')
-	names = append(names, trainerFile)
 	sums[trainerFile] = fmt.Sprintf("%x", sha256.Sum256(raw))
-	slices.Sort(names)
-	var list strings.Builder
-	for _, name := range names {
-		fmt.Fprintf(&list, "%s  %s\n", sums[name], name)
-	}
-	for name, text := range map[string][]byte{trainerFile: raw, sumsFile: []byte(list.String())} {
+	for name, text := range map[string][]byte{trainerFile: raw, sumsFile: []byte(sumsText(sums))} {
 		if err := writeFile(filepath.Join(dir, name), io.NopCloser(bytes.NewReader(text))); err != nil {
 			return err
 		}
 	}
 	return syncPath(dir)
+}
+
+// sumsText returns the content of SHA256SUMS.
+func sumsText(sums map[string]string) string {
+	var list strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		fmt.Fprintf(&list, "%s  %s\n", sums[name], name)
+	}
+	return list.String()
+}
+
+// parseSums returns the sums in the SHA256SUMS of a directory by the names of their
+// files.
+func parseSums(dir string, text []byte) (map[string]string, error) {
+	listed := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		want, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
+		if !ok || len(want) != 2*sha256.Size || !filepath.IsLocal(name) {
+			return nil, corrupt(dir, sumsFile, "is malformed")
+		}
+		listed[name] = want
+	}
+	return listed, nil
 }
 
 // Read compares every file of a version with SHA256SUMS and returns its
@@ -101,13 +118,9 @@ func verify(ctx context.Context, dir string) error {
 	if err != nil {
 		return corrupt(dir, sumsFile, "cannot be read: "+err.Error())
 	}
-	listed := map[string]string{} // name to sum
-	for line := range strings.Lines(string(raw)) {
-		want, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		if !ok || len(want) != 2*sha256.Size || !filepath.IsLocal(name) {
-			return corrupt(dir, sumsFile, "is malformed")
-		}
-		listed[name] = want
+	listed, err := parseSums(dir, raw)
+	if err != nil {
+		return err
 	}
 	for _, name := range []string{weightsFile, trainerFile} {
 		if listed[name] == "" {
