@@ -132,7 +132,7 @@ func (p *process) trains(t *testing.T) string {
 // changed file is refused.
 func TestExperimentSurvivesKills(t *testing.T) {
 	t.Parallel()
-	kills, seeds := 2, "1"
+	kills, seeds := 1, "1"
 	arms := []string{"r: {steps: " + strconv.Itoa(sharedSteps) + "}"}
 	if thorough() {
 		kills, seeds = 10, "1, 2"

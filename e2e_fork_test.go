@@ -30,6 +30,18 @@ func stopAfter(t *testing.T, dir string, wanted func(m *events.Message) bool, ar
 	p.interrupted(t)
 }
 
+// trainInParts completes a run and returns the table. Where tests are thorough, the run
+// is stopped in its first step and resumed.
+func trainInParts(t *testing.T, dir, name string, args []string) (table string) {
+	t.Helper()
+	args = append(args, "--name", name)
+	if !thorough() { // TestInterruptedTrainingGoesOn resumes a run
+		return must(t, dir, args...)
+	}
+	stopAfter(t, dir, func(m *events.Message) bool { return m.Type == events.TypeGroupRewarded }, args...)
+	return must(t, dir, "train", "--resume", name)
+}
+
 // A fork without changes gives the same results as its origin: from the middle of a
 // step, and from a step without its checkpoint. TestInterruptedTrainingGoesOn
 // forks at the end of a log.

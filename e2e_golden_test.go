@@ -22,8 +22,7 @@ func TestGoldenTestsRunWithoutATestLLM(t *testing.T) {
 	const steps = 2
 	dir := t.TempDir()
 	args := train("--preset", "golden", "--steps", strconv.Itoa(steps))
-	stopAfter(t, dir, func(m *events.Message) bool { return m.Type == events.TypeGroupRewarded }, append(args, "--name", "g")...)
-	table := must(t, dir, "train", "--resume", "g")
+	table := trainInParts(t, dir, "g", args)
 	if !strings.Contains(table, "Code LLM avg@2") || strings.Contains(table, "Test LLM") || strings.Contains(table, "Mistake Book") {
 		t.Errorf("the table is that of a run with a Test LLM:\n%s", table)
 	}
@@ -74,7 +73,13 @@ func TestGoldenTestsRunWithoutATestLLM(t *testing.T) {
 			t.Error("an answer was exported without its code")
 		}
 	})
+	t.Run("another reward needs another run", func(t *testing.T) {
+		if why := refused(t, dir, "replay", "fork", "g", "other", "--set", "reward=a1"); !strings.Contains(why, "--set reward") || !strings.Contains(why, "start a new run") {
+			t.Error(why)
+		}
+	})
 	t.Run("a fork gives the same results", func(t *testing.T) {
+		onlyThorough(t, "TestForkGoesOnAsItsOrigin forks a run of two models")
 		must(t, dir, "replay", "fork", "g", "again", "--at", placeOf(t, runPath(dir, "g"), events.TypeCodeSampled, "s000002-"))
 		must(t, dir, "train", "--resume", "again")
 		if diff := cmp.Diff(want, read(t, runPath(dir, "again"), steps), sameRun); diff != "" {
@@ -83,11 +88,9 @@ func TestGoldenTestsRunWithoutATestLLM(t *testing.T) {
 		if out := must(t, dir, "replay", "verify", "again"); !strings.Contains(out, "every effect has its cause") {
 			t.Error(out)
 		}
-		if why := refused(t, dir, "replay", "fork", "g", "other", "--set", "reward=a1"); !strings.Contains(why, "--set reward") || !strings.Contains(why, "start a new run") {
-			t.Error(why)
-		}
 	})
 	t.Run("stages in processes of their own give the same results", func(t *testing.T) {
+		onlyThorough(t, "TestStagesInProcessesOfTheirOwn has the stages of a run of two models")
 		on := startGuardedNATS(t)
 		c := &crew{t: t, dir: t.TempDir(), run: crewRun(t), steady: true, bus: func(user string) []string { return on.flags(t, user) }}
 		c.endWithTest()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
@@ -14,8 +13,8 @@ func TestRunsOfAllPresetsAreVerifiedAndTrainedAgain(t *testing.T) {
 	small := []string{"--code-tokens", "72", "--test-tokens", "96", "--tests", "3", "--prompt-style", "plain"}
 	for _, preset := range presetNames() {
 		t.Run(preset, func(t *testing.T) {
-			if slices.Contains([]string{"golden", "selfplay"}, preset) && !thorough() {
-				t.Skip("the tests of the preset do the same: CODEA1_TEST_THOROUGH=1 repeats it")
+			if preset != defaultPreset {
+				onlyThorough(t, "the stages of the default preset are the same; golden and selfplay have tests of their own")
 			}
 			t.Parallel()
 			steps := 1

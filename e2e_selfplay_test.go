@@ -18,9 +18,7 @@ func TestSelfPlayRunHasOneModel(t *testing.T) {
 	t.Parallel()
 	const steps = 2
 	dir := t.TempDir()
-	stopAfter(t, dir, func(m *events.Message) bool { return m.Type == events.TypeGroupRewarded },
-		train("--preset", "selfplay", "--steps", strconv.Itoa(steps), "--name", "s")...)
-	must(t, dir, "train", "--resume", "s")
+	trainInParts(t, dir, "s", train("--preset", "selfplay", "--steps", strconv.Itoa(steps)))
 	h := read(t, runPath(dir, "s"), steps)
 	if h.started[0].Models != events.ModelsShared || h.started[0].Test != (events.Checkpoint{}) || h.ended() != events.RunCompleted {
 		t.Errorf("%+v, ended with %q", h.started[0], h.ended())

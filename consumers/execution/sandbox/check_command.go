@@ -48,24 +48,17 @@ func (c *CheckCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 	}
 	about := pool.Describe()
 	report := checkReport{about.Python, fmt.Sprint(about.Level), fmt.Sprint(about.Isolation), fmt.Sprint(about.Bounds), []checkAttempt{}}
-	if !c.JSON {
-		fmt.Fprintf(out, "python  %s\nlevel   %s: %s\nmemory  %s\n\n", report.Python, report.Level, report.Isolation, report.Memory)
-	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	succeeded := 0
 	for _, a := range attempts {
-		word := "stopped"
 		if !a.Failed {
-			word = "SUCCEEDED"
 			succeeded++
 		}
 		report.Attempts = append(report.Attempts, checkAttempt{a.Means, a.Failed, a.Detail})
-		fmt.Fprintf(table, "%s\t%s\t%s\n", word, a.Means, a.Detail)
 	}
 	if c.JSON {
 		err = json.NewEncoder(out).Encode(report)
 	} else {
-		err = table.Flush()
+		err = report.print(out)
 	}
 	if err != nil {
 		return err
@@ -74,4 +67,18 @@ func (c *CheckCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logg
 		return fmt.Errorf("%w: %d attempts to break out succeeded", ErrNotIsolated, succeeded)
 	}
 	return nil
+}
+
+// print prints the report as a table.
+func (r *checkReport) print(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "python  %s\nlevel   %s: %s\nmemory  %s\n\n", r.Python, r.Level, r.Isolation, r.Memory)
+	for _, a := range r.Attempts {
+		word := "stopped"
+		if !a.Stopped {
+			word = "SUCCEEDED"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", word, a.Means, a.Detail)
+	}
+	return table.Flush()
 }

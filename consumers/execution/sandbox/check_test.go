@@ -46,21 +46,20 @@ func TestCheckCommand(t *testing.T) {
 	t.Parallel()
 	openAt(t, LevelIsolated, quick)
 	var out bytes.Buffer
-	c := CheckCommand{Flags: Flags{SandboxLevel: "isolated", CallTimeout: 2 * time.Second, JobTimeout: 10 * time.Second, MemoryMiB: 256}}
+	c := CheckCommand{JSON: true, Flags: Flags{SandboxLevel: "isolated", CallTimeout: 2 * time.Second, JobTimeout: 10 * time.Second, MemoryMiB: 256}}
 	if err := c.Run(t.Context(), &out, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); !strings.Contains(text, "level   isolated") || strings.Contains(text, "SUCCEEDED") || strings.Count(text, "stopped") != strings.Count(readHarness("breakout.py"), "\n    \"\"\"") {
-		t.Error(text)
-	}
-	attempts := strings.Count(out.String(), "stopped")
-	out.Reset()
-	c.JSON = true
-	if err := c.Run(t.Context(), &out, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	attempts := strings.Count(readHarness("breakout.py"), "\n    \"\"\"")
 	var report checkReport
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil || report.Level != "isolated" || report.Python == "" || len(report.Attempts) != attempts || !report.Attempts[0].Stopped {
 		t.Errorf("%v, %s", err, &out)
+	}
+	out.Reset()
+	if err := report.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "level   isolated") || strings.Contains(text, "SUCCEEDED") || strings.Count(text, "stopped") != attempts {
+		t.Error(text)
 	}
 }

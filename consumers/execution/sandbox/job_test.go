@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"codea1/consumers/execution/internal/sandboxtest"
 	"codea1/consumers/execution/literal"
 )
 
@@ -56,7 +57,7 @@ def f(x):
 `
 	var jobs errgroup.Group
 	jobs.SetLimit(4)
-	for i := range int64(150) {
+	for i := range sandboxtest.IfThorough[int64](150, 60) {
 		jobs.Go(func() error {
 			call := "f(" + literal.Text(literal.NewInt(i)) + ")"
 			report, err := p.Run(t.Context(), Program{Code: code, EntryPoint: "f"}, []string{call, "6"})
