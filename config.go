@@ -204,7 +204,8 @@ func (s *RunSettings) schedule() (curriculum.Config, error) {
 	if err != nil {
 		return curriculum.Config{}, err
 	}
-	return curriculum.Config{Flags: s.Curriculum, Golden: recipe.Rules().Golden, Models: s.models()}, nil
+	rules := recipe.Rules()
+	return curriculum.Config{Flags: s.Curriculum, Golden: rules.Golden, Cross: rules.Cross, Models: s.models()}, nil
 }
 
 // models returns the models of the run. A reward that trains no Test LLM needs none,

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/rundir"
 )
@@ -50,5 +53,55 @@ func TestTrainingUnderARecipeFile(t *testing.T) {
 		if why := refused(t, dir, train("--reward", args)...); !strings.Contains(why, want) {
 			t.Errorf("%s: %s", args, why)
 		}
+	}
+}
+
+// A training asks for what its recipe needs, and for nothing else.
+func TestTrainingAsksForTheNeedsOfItsRecipe(t *testing.T) {
+	t.Parallel()
+	for _, name := range rewards.Names() {
+		recipe, err := rewards.New(name, rewards.DefaultAlpha)
+		if err != nil {
+			t.Fatal(err)
+		}
+		schedule, err := mustParse(t, "--reward", name).schedule()
+		if rules := recipe.Rules(); err != nil || schedule.Golden != rules.Golden || schedule.Cross != rules.Cross {
+			t.Errorf("%s: golden %v, cross %v, %v; want %+v", name, schedule.Golden, schedule.Cross, err, rules)
+		}
+	}
+}
+
+// A run that compares all answers on all tests is verified, and its rewards computed
+// again are the recorded ones bit by bit. A run with the default recipe has nothing
+// of it, and computing such a reward for it names what is missing.
+func TestTrainingOnTheWholeGroup(t *testing.T) {
+	onlyThorough(t, "execution, curriculum and recipes have tests of it")
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, dir, train("--steps", "2", "--name", "c", "--heldout", "", "--reward", "cure")...)
+	if out := must(t, dir, "replay", "verify", "c"); !strings.Contains(out, "every effect has its cause, every group ends once and is trained once") {
+		t.Error(out)
+	}
+	groups := 0
+	for line := range strings.Lines(must(t, dir, "replay", "rescore", "c", "--reward", "cure", "--groups", "--json")) {
+		var g struct{ Before, After json.RawMessage }
+		if err := json.Unmarshal([]byte(line), &g); err != nil {
+			t.Fatal(err)
+		}
+		if g.Before != nil {
+			groups++
+			if !bytes.Equal(g.Before, g.After) {
+				t.Errorf("recorded %s\ncomputed again %s", g.Before, g.After)
+			}
+		}
+	}
+	if groups == 0 || !strings.Contains(must(t, dir, "replay", "export", "c"), `"cross":{`) {
+		t.Errorf("%d groups were computed again, or no group has a cross", groups)
+	}
+	if out := must(t, completedRun(t), "replay", "export", "r"); strings.Contains(out, `"cross":`) {
+		t.Error("a run with the default recipe has a cross")
+	}
+	if why := refused(t, completedRun(t), "replay", "rescore", "r", "--reward", "utrl"); !strings.Contains(why, "lacks `cross`") {
+		t.Error(why)
 	}
 }

@@ -78,7 +78,7 @@ type stepRole struct {
 type stepBench struct {
 	code, test stepRole
 	pool       *sandbox.Pool
-	recipe     rewards.Formula
+	recipe     rewards.Recipe
 	problems   []problems.Problem
 	allSuites  bool
 	steps      int

@@ -133,7 +133,8 @@ type CodeExecuted struct {
 	TestVersion int              `msgpack:"test_version"`    // policy version that wrote the tests
 	Given       bool             `msgpack:"given,omitempty"` // the answers came with the problem
 	Historical  []HistoricalTest `msgpack:"hist,omitempty"`
-	Answers     []ExecutedAnswer `msgpack:"answers"` // M
+	Answers     []ExecutedAnswer `msgpack:"answers"`         // M
+	Cross       *Cross           `msgpack:"cross,omitempty"` // absent: the plan does not ask for it
 }
 
 func (e *CodeExecuted) fields(c *coder) {
@@ -144,6 +145,13 @@ func (e *CodeExecuted) fields(c *coder) {
 	optional(c, "given", &e.Given, boolean)
 	optionalList(c, "hist", &e.Historical, objects)
 	field(c, "answers", &e.Answers, objects)
+	crossed := c.writing && e.Cross != nil
+	present(c, "cross", &e.Cross, &crossed, func(c *coder, x **Cross) {
+		if !c.writing {
+			*x = new(Cross)
+		}
+		c.object(*x)
+	})
 }
 
 // EventType implements Payload.
@@ -168,7 +176,21 @@ func (e *CodeExecuted) Validate() error {
 			return within("answers", i, err)
 		}
 	}
+	if e.Cross != nil {
+		return e.Cross.validate(len(e.Answers))
+	}
 	return nil
+}
+
+// normalize replaces nil rows, because the schemas allow no null.
+func (e *CodeExecuted) normalize() {
+	if e.Cross != nil {
+		for _, rows := range [][]Bits{e.Cross.Passed, e.Cross.Failed} {
+			for m := range rows {
+				rows[m] = notNil(rows[m])
+			}
+		}
+	}
 }
 
 func (a *ExecutedAnswer) validate(suites, historical int) error {

@@ -19,6 +19,7 @@ import (
 // Execute runs the tests of a group's suites on its ground truth and keeps those
 // that have an expectation. Then it runs each answer on the kept tests of its own
 // suites, on the historical tests, and on the golden tests if the problem has some.
+// Where the plan asks for it, each answer then runs on the tests of all suites.
 //
 // An answer has its Failure set if the sandbox failed on it. If the sandbox failed
 // on the ground truth or on every answer, Execute returns a *sandbox.Error: nothing
@@ -62,6 +63,11 @@ func (x *Executor) Execute(ctx context.Context, in *events.TestsSampled) (*event
 	}
 	if err := running.Wait(); err != nil {
 		return nil, err
+	}
+	if out.Plan.Cross {
+		if err := x.cross(ctx, problem, in.Codes, suites.truth, out, failures); err != nil {
+			return nil, err
+		}
 	}
 	for _, failure := range failures {
 		if failure == nil {

@@ -21,6 +21,9 @@ const (
 
 var approx = cmpopts.EquateApprox(0, 1e-9)
 
+// near8 is for values that were computed to eight digits.
+var near8 = cmpopts.EquateApprox(0, 2e-8)
+
 func kept(v events.Verdict) events.ExecutedTest {
 	return events.ExecutedTest{Status: events.StatusKept, Call: "f()", Expected: "1", Verdict: v}
 }
@@ -132,12 +135,15 @@ func TestA1Suite(t *testing.T) {
 }
 
 func TestA1AnswerIsTheMeanOverItsSuites(t *testing.T) {
-	suites := []events.SuiteReward{{Pass: 0.25}, {Pass: 0.75}, {Pass: 0.8}}
-	got, err := A1(0).Answer(&events.ExecutedAnswer{Loads: true}, suites)
-	if err != nil || math.Abs(got-0.6) > 1e-12 { // (0.25 + 0.75 + 0.8)/3 = 0.6
-		t.Errorf("have %v, %v, want 0.6", got, err)
+	answer := Answer{ExecutedAnswer: &events.ExecutedAnswer{Loads: true}}
+	for _, pass := range []float64{0.25, 0.75, 0.8} {
+		answer.Suites = append(answer.Suites, Suite{Reward: &events.SuiteReward{Pass: pass}})
 	}
-	if got, _ := A1(0).Answer(&events.ExecutedAnswer{}, suites); got != 0 {
+	if got := A1(0).Answer(&answer); math.Abs(got-0.6) > 1e-12 { // (0.25 + 0.75 + 0.8)/3 = 0.6
+		t.Errorf("have %v, want 0.6", got)
+	}
+	answer.Loads = false
+	if got := A1(0).Answer(&answer); got != 0 {
 		t.Errorf("an answer that does not load earns %v", got)
 	}
 }

@@ -45,6 +45,25 @@ func Centred(rewards []float64) []float64 {
 	return out
 }
 
+// Standardised returns (r - mean) / std with the population standard deviation (n),
+// and 0 where all rewards are equal. The advantage of a single reward is the reward
+// itself, as in Advantages.
+func Standardised(rewards []float64) []float64 {
+	out := Centred(rewards)
+	_, squares := moments(rewards)
+	std := math.Sqrt(squares / float64(max(1, len(rewards))))
+	for i := range out {
+		switch {
+		case len(out) == 1:
+		case std <= tieTolerance:
+			out[i] = 0
+		default:
+			out[i] /= std
+		}
+	}
+	return out
+}
+
 // unmasked returns the suites that are not masked, and their rewards.
 func unmasked(suites []events.SuiteReward) (scored []*events.SuiteReward, rewards []float64) {
 	for n := range suites {

@@ -1,8 +1,9 @@
 // Package rewards computes the rewards of an executed group: it turns one
 // code.executed event into one group.rewarded event.
 //
-// It owns the reward formula, its recipes (those of the paper and those of a
-// user's file, see RECIPE.md), the group-relative advantages, the choice of the
+// It owns the reward recipes (formulas of the paper and of a user's file, see
+// RECIPE.md, and those that see the whole group, see docs/recipes.md), the
+// group-relative advantages, the choice of the
 // answer that the Test LLM learns from (TOPVAR), and the changes that a group
 // makes to the Mistake Book. All of it is a pure function of the executed group.
 // Rewards of a log can therefore be computed again under another recipe without
@@ -17,5 +18,5 @@
 // The package does not depend on how answers are sampled and executed, or on
 // how the models are trained. It reads no clock, and only Load reads a file.
 //
-// Start reading at score.go, then a1.go, formula.go and rules.go.
+// Start reading at score.go, then group.go, a1.go, formula.go and rules.go.
 package rewards

@@ -2,12 +2,12 @@ package rewards
 
 // Flags are the settings of the reward.
 type Flags struct {
-	Reward Name    `yaml:"reward" help:"Reward recipe: a1 (adversarial), golden (golden tests), selfplay, or a recipe file, which ends in .yaml or .yml." default:"a1"`
+	Reward Name    `yaml:"reward" help:"Reward recipe: a1 (adversarial), golden (golden tests), selfplay, verpo, cure, utrl, or a recipe file, which ends in .yaml or .yml." default:"a1"`
 	Alpha  float64 `yaml:"alpha" help:"Weight of a suite's validity against its adversarial reward." default:"0.5" min:"0" max:"1"`
 }
 
 // Recipe returns the recipe that the settings name.
-func (f *Flags) Recipe() (Formula, error) { return New(string(f.Reward), f.Alpha) }
+func (f *Flags) Recipe() (Recipe, error) { return New(string(f.Reward), f.Alpha) }
 
 // Name is the name of a reward recipe. A recipe file is read at once and
 // replaced by the name of its formula, which holds the whole formula. The saved

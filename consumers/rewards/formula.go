@@ -3,7 +3,6 @@ package rewards
 import (
 	"cmp"
 	"errors"
-	"fmt"
 
 	"codea1/events"
 )
@@ -38,6 +37,18 @@ func (f Formula) Rules() Rules {
 	rules := f.GroupRules
 	rules.Golden = f.GoldenShare > 0
 	return rules
+}
+
+// Reward implements Recipe.
+func (f Formula) Reward(g *Group) error {
+	for m := range g.Answers {
+		a := &g.Answers[m]
+		for n := range a.Suites {
+			*a.Suites[n].Reward = f.Suite(&g.Plan, a.ExecutedAnswer, a.Suites[n].ExecutedSuite)
+		}
+		a.Reward.Reward = f.Answer(a)
+	}
+	return nil
 }
 
 // Suite returns R_test of one suite with all its terms. It leaves Advantage and
@@ -104,30 +115,26 @@ func (f Formula) Suite(plan *events.Plan, answer *events.ExecutedAnswer, suite *
 	return out
 }
 
-// Answer returns R_code of an answer, given the results of Suite for its suites:
+// Answer returns R_code of an answer, given the rewards of its suites:
 // the mean of pass over the suites, or pass_hist in a group without suites
 // (N = 0). GoldenShare of the reward is the golden pass rate instead. An answer
 // that does not load earns 0. The reward is within [0, 1].
-func (f Formula) Answer(answer *events.ExecutedAnswer, suites []events.SuiteReward) (float64, error) {
+func (f Formula) Answer(answer *Answer) float64 {
 	if !answer.Loads {
-		return 0, nil
+		return 0
 	}
 	reward, _ := historical(answer.Historical)
-	if len(suites) > 0 {
+	if len(answer.Suites) > 0 {
 		sum := 0.0
-		for i := range suites {
-			sum += suites[i].Pass
+		for i := range answer.Suites {
+			sum += answer.Suites[i].Reward.Pass
 		}
-		reward = sum / float64(len(suites))
+		reward = sum / float64(len(answer.Suites))
 	}
 	if f.GoldenShare == 0 {
-		return reward, nil
+		return reward
 	}
-	golden, err := goldenRate(answer)
-	if err != nil {
-		return 0, fmt.Errorf("%s is %v: %w", fieldGoldenShare, f.GoldenShare, err)
-	}
-	return (1-f.GoldenShare)*reward + f.GoldenShare*golden, nil
+	return (1-f.GoldenShare)*reward + f.GoldenShare*goldenRate(answer.ExecutedAnswer)
 }
 
 // tally counts the kept tests that passed, and the failures among the first k

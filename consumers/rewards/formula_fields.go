@@ -39,7 +39,7 @@ var formulaFields = []formulaField{
 	boolean("against_historical", func(f *Formula) *bool { return &f.AgainstHistorical }),
 	number("historical", 1, func(f *Formula) *float64 { return &f.HistoricalShare }),
 	number(fieldGoldenShare, 1, func(f *Formula) *float64 { return &f.GoldenShare }),
-	word("advantage", func(f *Formula) *Advantage { return &f.GroupRules.Advantage }, AdvantageStd, AdvantageMean),
+	word("advantage", func(f *Formula) *Advantage { return &f.GroupRules.Advantage }, AdvantageStd, AdvantageMean, AdvantagePopulation),
 	word("compare", func(f *Formula) *Comparison { return &f.GroupRules.Compare }, CompareAnswer, CompareGroup),
 	word("choose", func(f *Formula) *Choice { return &f.GroupRules.Choose }, ChooseMaxStd, ChooseMaxMean, ChooseNone),
 	boolean("remember", func(f *Formula) *bool { return &f.GroupRules.Remember }),

@@ -22,7 +22,7 @@ func TestFormulaOfThePaperIsA1(t *testing.T) {
 		alpha := rapid.SampledFrom([]float64{0, 0.25, 0.5, 0.75, 1}).Draw(t, "alpha")
 		f := PaperFormula()
 		f.Validity, f.Adversarial = alpha, 1-alpha
-		want := score(t, g, alpha)
+		want := score(t, g, A1(alpha))
 		got, err := Score(f, g)
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // Handler is the handler of the rewards stage. It turns an executed training
 // group into a rewarded one, and drops a group with only masked answers.
 type Handler struct {
-	Recipe Formula
+	Recipe Recipe
 	Source string           // the replica, as in the envelope
 	Now    func() time.Time // stamps events; never an input of a reward
 }

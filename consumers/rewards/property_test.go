@@ -3,6 +3,7 @@ package rewards
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"testing"
@@ -35,11 +36,40 @@ func drawSuite(t *rapid.T, loads bool) events.ExecutedSuite {
 		if test.Status == events.StatusKept {
 			test = kept(drawVerdict(t, loads))
 			test.Call = fmt.Sprintf("f(%d)", rapid.IntRange(0, 3).Draw(t, "call"))
-			test.Wrong = rapid.Bool().Draw(t, "wrong")
+			test.Stated = test.Expected
+			if test.Wrong = rapid.Bool().Draw(t, "wrong"); test.Wrong {
+				test.Stated = "2"
+			}
 		}
 		s.Tests = append(s.Tests, test)
 	}
 	return s
+}
+
+// drawRecipe draws one of all recipes.
+func drawRecipe(t *rapid.T) Recipe {
+	r, err := New(rapid.SampledFrom(Names()).Draw(t, "recipe"), rapid.Float64Range(0, 1).Draw(t, "alpha"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// crossed adds what recipes need of a group: the verdicts of all suites on all
+// answers. They follow from the test and from the name of the answer, which is in
+// its LoadError.
+func crossed(g *events.CodeExecuted) {
+	tests := g.CrossTests()
+	g.Plan.Cross, g.Cross = true, events.NewCross(len(tests), len(g.Answers))
+	for m := range g.Answers {
+		for i, test := range tests {
+			if a := &g.Answers[m]; counts(a) {
+				hash := fnv.New32()
+				fmt.Fprint(hash, a.LoadError, test)
+				g.Cross.Set(m, i, []events.Verdict{pass, pass, fail, raised, notRun}[hash.Sum32()%5])
+			}
+		}
+	}
 }
 
 // drawGroup draws a valid group with at least one answer that is not lost.
@@ -49,8 +79,9 @@ func drawGroup(t *rapid.T) *events.CodeExecuted {
 	for i := range rapid.IntRange(0, 4).Draw(t, "historical") {
 		g.Historical = append(g.Historical, events.HistoricalTest{Call: fmt.Sprintf("f(%d)", i), Expected: "1", Count: 1})
 	}
-	for range rapid.IntRange(1, 4).Draw(t, "M") {
-		a := events.ExecutedAnswer{Loads: rapid.IntRange(0, 4).Draw(t, "loads") > 0}
+	golden := rapid.IntRange(1, 3).Draw(t, "golden tests")
+	for m := range rapid.IntRange(1, 4).Draw(t, "M") {
+		a := events.ExecutedAnswer{Loads: rapid.IntRange(0, 4).Draw(t, "loads") > 0, LoadError: fmt.Sprintf("answer %d", m)}
 		if rapid.IntRange(0, 9).Draw(t, "lost") == 0 {
 			a.Failure = "the sandbox died"
 		}
@@ -60,17 +91,21 @@ func drawGroup(t *rapid.T) *events.CodeExecuted {
 		for range suites {
 			a.Suites = append(a.Suites, drawSuite(t, a.Loads))
 		}
+		for range golden {
+			a.Golden = append(a.Golden, events.GoldenVerdict{Verdict: drawVerdict(t, a.Loads)})
+		}
 		g.Answers = append(g.Answers, a)
 	}
 	g.Plan = planFor(g, rapid.IntRange(1, 5).Draw(t, "K"))
+	crossed(g)
 	return g
 }
 
-func score(t *rapid.T, g *events.CodeExecuted, alpha float64) *events.GroupRewarded {
+func score(t *rapid.T, g *events.CodeExecuted, recipe Recipe) *events.GroupRewarded {
 	if err := g.Validate(); err != nil {
 		t.Fatalf("drew an invalid group: %v", err)
 	}
-	out, err := Score(A1(alpha), g)
+	out, err := Score(recipe, g)
 	if errors.Is(err, ErrAllMasked) {
 		t.Skip("everything is masked")
 	}
@@ -86,7 +121,7 @@ func score(t *rapid.T, g *events.CodeExecuted, alpha float64) *events.GroupRewar
 func TestRewardsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGroup(t)
-		out := score(t, g, rapid.Float64Range(0, 1).Draw(t, "alpha"))
+		out := score(t, g, A1(rapid.Float64Range(0, 1).Draw(t, "alpha")))
 		within := func(name string, x, low, high float64) {
 			if math.IsNaN(x) || x < low-1e-12 || x > high+1e-12 {
 				t.Fatalf("%s is %v, outside [%v, %v]", name, x, low, high)
@@ -141,7 +176,8 @@ func TestAdvantagesAreCentred(t *testing.T) {
 func TestOrderOfAnswersAndSuitesDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGroup(t)
-		want := score(t, g, DefaultAlpha)
+		recipe := drawRecipe(t)
+		want := score(t, g, recipe)
 
 		answers := rapid.Permutation(indices(len(g.Answers))).Draw(t, "answers")
 		suites := rapid.Permutation(indices(g.Plan.Suites)).Draw(t, "suites")
@@ -152,7 +188,8 @@ func TestOrderOfAnswersAndSuitesDoesNotMatter(t *testing.T) {
 			a.Suites = permuted(a.Suites, suites)
 			moved.Answers = append(moved.Answers, a)
 		}
-		got := score(t, &moved, DefaultAlpha)
+		crossed(&moved)
+		got := score(t, &moved, recipe)
 
 		expect := *want
 		expect.Code, expect.Test = nil, nil
@@ -217,7 +254,7 @@ func spread(suites []events.SuiteReward) float64 {
 func TestAFailureNeverPaysTheCodeLLM(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGroup(t)
-		before := score(t, g, DefaultAlpha)
+		before := score(t, g, A1(DefaultAlpha))
 
 		type index struct{ answer, suite, test int }
 		var passed []index
@@ -246,7 +283,7 @@ func TestAFailureNeverPaysTheCodeLLM(t *testing.T) {
 		} else {
 			a.Suites[p.suite].Tests[p.test].Verdict = to
 		}
-		after := score(t, g, DefaultAlpha)
+		after := score(t, g, A1(DefaultAlpha))
 
 		if x, y := before.Code[p.answer].Reward, after.Code[p.answer].Reward; y > x+1e-12 {
 			t.Fatalf("R_code rose from %v to %v", x, y)
@@ -281,8 +318,11 @@ func TestMaskingIsAbsence(t *testing.T) {
 		without.Answers = slices.Delete(slices.Clone(g.Answers), lost, lost+1)
 		without.Plan.Answers--
 		g.Answers[lost].Failure = "the sandbox died"
+		crossed(g)
+		crossed(&without)
 
-		with, want := score(t, g, DefaultAlpha), score(t, &without, DefaultAlpha)
+		recipe := drawRecipe(t)
+		with, want := score(t, g, recipe), score(t, &without, recipe)
 		if diff := cmp.Diff(want.Code, slices.Delete(slices.Clone(with.Code), lost, lost+1)); diff != "" {
 			t.Fatal(diff)
 		}

@@ -18,7 +18,23 @@ const (
 	NameA1       = "a1"
 	NameGolden   = "golden"
 	NameSelfPlay = "selfplay"
+	NameVerpo    = "verpo"
+	NameCure     = "cure"
+	NameUtrl     = "utrl"
 )
+
+// Recipe rewards executed groups. A Formula is one; others see the whole group.
+type Recipe interface {
+	// Name identifies the recipe in group.rewarded and in configurations. New makes
+	// the same recipe of it again.
+	Name() string
+	// Rules returns the decisions about the rewards of a whole group, and what the
+	// recipe needs of a group.
+	Rules() Rules
+	// Reward sets the rewards of the group's answers and suites, which are any finite
+	// numbers. It is pure, and the order of the answers does not matter.
+	Reward(g *Group) error
+}
 
 var (
 	// ErrUnknownRecipe is returned for a name that is neither one of Names nor
@@ -28,12 +44,15 @@ var (
 	ErrAlpha = errors.New("alpha is outside [0, 1]")
 )
 
-// recipes builds each recipe of the paper. A new one is a file with its formula
-// and an entry here.
-var recipes = map[string]func(alpha float64) Formula{
-	NameA1:       A1,
-	NameGolden:   func(float64) Formula { return Golden() },
-	NameSelfPlay: SelfPlay,
+// recipes builds each recipe with a name. A new one is a file with its formula, an
+// entry here and a section in docs/recipes.md.
+var recipes = map[string]func(alpha float64) Recipe{
+	NameA1:       func(alpha float64) Recipe { return A1(alpha) },
+	NameGolden:   func(float64) Recipe { return Golden() },
+	NameSelfPlay: func(alpha float64) Recipe { return SelfPlay(alpha) },
+	NameVerpo:    func(float64) Recipe { return verpo{} },
+	NameCure:     func(float64) Recipe { return cure{} },
+	NameUtrl:     func(float64) Recipe { return utrl{} },
 }
 
 // Names returns the names of the recipes, sorted.
@@ -43,16 +62,16 @@ func Names() []string { return slices.Sorted(maps.Keys(recipes)) }
 // log records the name, so every recorded reward can be computed again from the
 // log alone. Alpha, within [0, 1], is the weight of validity in A1 and
 // SelfPlay; the others ignore it.
-func New(name string, alpha float64) (Formula, error) {
+func New(name string, alpha float64) (Recipe, error) {
 	if isFormula(name) {
 		return formulaNamed(name)
 	}
 	build, ok := recipes[name]
 	if !ok {
-		return Formula{}, fmt.Errorf("%w %q; known are %s", ErrUnknownRecipe, name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("%w %q; known are %s", ErrUnknownRecipe, name, strings.Join(Names(), ", "))
 	}
 	if math.IsNaN(alpha) || alpha < 0 || alpha > 1 {
-		return Formula{}, fmt.Errorf("reward recipe %s: %w: %v", name, ErrAlpha, alpha)
+		return nil, fmt.Errorf("reward recipe %s: %w: %v", name, ErrAlpha, alpha)
 	}
 	return build(alpha), nil
 }
@@ -60,13 +79,13 @@ func New(name string, alpha float64) (Formula, error) {
 // Load returns the recipe of a name, as New does, or of the recipe file
 // (RECIPE.md) of that name if it ends in .yaml or .yml. The Name of the result
 // holds the whole formula, so the file is not needed again.
-func Load(nameOrFile string, alpha float64) (Formula, error) {
+func Load(nameOrFile string, alpha float64) (Recipe, error) {
 	if ext := filepath.Ext(nameOrFile); ext != ".yaml" && ext != ".yml" || isFormula(nameOrFile) {
 		return New(nameOrFile, alpha)
 	}
 	text, err := os.ReadFile(nameOrFile)
 	if err != nil {
-		return Formula{}, fmt.Errorf("reward recipe: %w", err)
+		return nil, fmt.Errorf("reward recipe: %w", err)
 	}
 	return ParseFormula(nameOrFile, text)
 }
@@ -97,6 +116,6 @@ func (Recipes) File(path string) (name string, score Scorer, err error) {
 	return recipe.Name(), scorer(recipe), nil
 }
 
-func scorer(recipe Formula) Scorer {
+func scorer(recipe Recipe) Scorer {
 	return func(group *events.CodeExecuted) (*events.GroupRewarded, error) { return Score(recipe, group) }
 }

@@ -25,6 +25,7 @@ type Rules struct {
 	Forget    bool   // historical tests that pass lose count in it
 	Bands     []Band // weights of the advantages by difficulty, the hardest first; none for 1
 	Golden    bool   // golden tests must be run on the answers
+	Cross     bool   // the tests of all suites must be run on all answers
 }
 
 // paperRules are the rules of Code-A1.
@@ -37,8 +38,9 @@ type Advantage string
 
 // The advantages.
 const (
-	AdvantageStd  Advantage = "std"  // distance to the mean in standard deviations: Advantages
-	AdvantageMean Advantage = "mean" // distance to the mean in reward: Centred
+	AdvantageStd        Advantage = "std"        // distance to the mean in standard deviations: Advantages
+	AdvantageMean       Advantage = "mean"       // distance to the mean in reward: Centred
+	AdvantagePopulation Advantage = "population" // distance to the mean in standard deviations of the whole population: Standardised
 )
 
 // Comparison selects the suites that form one set.
@@ -132,8 +134,11 @@ func (r *Rules) setAdvantages(g *events.GroupRewarded) {
 
 func (r *Rules) advantages(rewards []float64, weight float64) []float64 {
 	compare := Advantages
-	if r.Advantage == AdvantageMean {
+	switch r.Advantage {
+	case AdvantageMean:
 		compare = Centred
+	case AdvantagePopulation:
+		compare = Standardised
 	}
 	advantages := compare(rewards)
 	if weight != 1 {

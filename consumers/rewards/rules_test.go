@@ -28,7 +28,7 @@ func threeAnswers() *events.CodeExecuted {
 	return g
 }
 
-func mustScore(t *testing.T, r Formula, g *events.CodeExecuted) *events.GroupRewarded {
+func mustScore(t *testing.T, r Recipe, g *events.CodeExecuted) *events.GroupRewarded {
 	t.Helper()
 	out, err := Score(r, g)
 	if err != nil {

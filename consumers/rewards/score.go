@@ -3,7 +3,6 @@ package rewards
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"codea1/events"
 )
@@ -21,8 +20,9 @@ var (
 // answers and the M x N rewards of the suites with their advantages, the answer
 // that the Test LLM learns from, and the changes of the Mistake Book. Score is
 // pure: equal groups give equal results. The group must pass
-// events.CodeExecuted.Validate.
-func Score(recipe Formula, group *events.CodeExecuted) (*events.GroupRewarded, error) {
+// events.CodeExecuted.Validate. A group that lacks what the recipe needs has no
+// rewards: the error names what is missing.
+func Score(recipe Recipe, group *events.CodeExecuted) (*events.GroupRewarded, error) {
 	plan := &group.Plan
 	if plan.Suites > 0 && plan.Tests < 1 {
 		return nil, ErrNoTestsWanted
@@ -34,52 +34,22 @@ func Score(recipe Formula, group *events.CodeExecuted) (*events.GroupRewarded, e
 		Code: make([]events.AnswerReward, plan.Answers),
 		Test: make([][]events.SuiteReward, plan.Answers),
 	}
-	masked := 0
-	for m := range group.Answers {
-		answer := &group.Answers[m]
-		out.Test[m] = scoreSuites(recipe, plan, answer)
-		reward, err := scoreAnswer(recipe, &rules, plan, answer, out.Test[m])
-		if err != nil {
-			return nil, fmt.Errorf("answer %d: %w", m, err)
-		}
-		out.Code[m] = reward
-		if reward.Masked {
-			masked++
-		}
+	view, err := rules.view(group, out)
+	if errors.Is(err, ErrAllMasked) {
+		return nil, err
 	}
-	if masked == len(group.Answers) {
-		return nil, ErrAllMasked
+	if err == nil {
+		err = recipe.Reward(view)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("recipe %s: %w", recipe.Name(), err)
 	}
 	rules.setAdvantages(out)
 	if rules.TrainsTest {
-		out.TopVar = rules.choose(out.Test)
+		if !view.LeaveTests {
+			out.TopVar = rules.choose(out.Test)
+		}
 		out.Deltas = rules.deltas(group)
 	}
 	return out, nil
-}
-
-func scoreSuites(recipe Formula, plan *events.Plan, answer *events.ExecutedAnswer) []events.SuiteReward {
-	out := make([]events.SuiteReward, plan.Suites)
-	for n := range out {
-		if answer.Failure != "" || answer.Suites[n].Failure != "" {
-			out[n].Masked = true
-			continue
-		}
-		out[n] = recipe.Suite(plan, answer, &answer.Suites[n])
-	}
-	return out
-}
-
-func scoreAnswer(recipe Formula, rules *Rules, plan *events.Plan, answer *events.ExecutedAnswer, suites []events.SuiteReward) (events.AnswerReward, error) {
-	if answer.Failure != "" {
-		return events.AnswerReward{Masked: true}, nil
-	}
-	scored := slices.DeleteFunc(slices.Clone(suites), func(s events.SuiteReward) bool { return s.Masked })
-	// An answer that lost all its suites has no measurement. An answer that does
-	// not load has a reward of 0 without any.
-	if rules.TrainsTest && answer.Loads && plan.Suites > 0 && len(scored) == 0 {
-		return events.AnswerReward{Loads: true, Masked: true}, nil
-	}
-	reward, err := recipe.Answer(answer, scored)
-	return events.AnswerReward{Reward: reward, Loads: answer.Loads}, err
 }

@@ -134,6 +134,9 @@ func TestGroupsCarryBookAndVersions(t *testing.T) {
 		if p.Problem.Golden != nil {
 			t.Errorf("%s: golden tests attached to a training group that does not need them", p.Problem.ID)
 		}
+		if p.Plan.Cross {
+			t.Errorf("%s: asks for the tests of all suites on all answers, which nobody needs", p.Problem.ID)
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ type Flags struct {
 type Config struct {
 	Flags
 	Golden bool          // pose groups with golden tests, for a recipe that needs them
+	Cross  bool          // ask for the tests of all suites on all answers, for a recipe that needs them
 	Models events.Models // of the run; without a Test LLM, groups have no suites
 }
 

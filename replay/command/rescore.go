@@ -16,7 +16,7 @@ import (
 // RescoreCommand is `codea1 replay rescore`.
 type RescoreCommand struct {
 	runArgument
-	Reward string  `help:"Reward recipe: a1, golden, selfplay, a formula(...) as in group.rewarded, or a recipe file with the ending .yaml or .yml." required:"" placeholder:"RECIPE"`
+	Reward string  `help:"Reward recipe: a1, golden, selfplay, verpo, cure, utrl, a formula(...) as in group.rewarded, or a recipe file with the ending .yaml or .yml." required:"" placeholder:"RECIPE"`
 	Alpha  float64 `help:"Weight of R_val against R_adv in a1 and selfplay." default:"0.5" min:"0" max:"1"`
 	Groups bool    `help:"Print every group before the summary."`
 	JSON   bool    `name:"json" help:"Print one JSON object per line."`
@@ -73,12 +73,8 @@ var ErrUnscorable = errors.New("the recipe cannot reward most groups of this run
 // rewardsMost returns ErrUnscorable, with the numbers of groups, for such a recipe.
 func rewardsMost(name string, r *query.Rescored) error {
 	total := r.Groups + r.Unscorable
-	switch {
-	case r.Unscorable <= r.Groups:
+	if r.Unscorable <= r.Groups {
 		return nil
-	case r.NoGolden > r.Groups:
-		return fmt.Errorf("%s of %s groups have no golden verdicts: %s: %w (first %s); choose another recipe, or a run with golden tests",
-			thousands(r.NoGolden), thousands(total), name, ErrUnscorable, r.Why)
 	}
 	return fmt.Errorf("%s of %s groups cannot be rewarded: %s: %w (first %s)",
 		thousands(r.Unscorable), thousands(total), name, ErrUnscorable, r.Why)

@@ -53,7 +53,7 @@ func TestRescoreMostlyWithoutGolden(t *testing.T) {
 	for _, tt := range []struct {
 		without int // steps without golden tests, after one with
 		want    string
-	}{{1, ""}, {2, "4 of 6 groups have no golden verdicts: golden, alpha 0.5: "}, {600, "1,200 of 1,202 groups have no golden verdicts: "}} {
+	}{{1, ""}, {2, "4 of 6 groups cannot be rewarded: golden, alpha 0.5: "}, {600, "1,200 of 1,202 groups cannot be rewarded: "}} {
 		s := replaytest.NewStory(t)
 		s.Start()
 		s.Step(1)

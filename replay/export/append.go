@@ -2,6 +2,7 @@ package export
 
 import (
 	"cmp"
+	"encoding/base64"
 	"math"
 	"reflect"
 	"slices"
@@ -68,6 +69,8 @@ func appendValue(b []byte, v reflect.Value) []byte {
 		switch list := v.Interface().(type) {
 		case events.Int32s:
 			return appendList(b, len(list), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(list[i]), 10) })
+		case events.Bits:
+			return append(base64.StdEncoding.AppendEncode(append(b, '"'), list), '"')
 		case events.Float32s:
 			return appendList(b, len(list), func(b []byte, i int) []byte { return appendFloat(b, float64(list[i]), 32) })
 		}

@@ -3,6 +3,7 @@ package export
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -17,6 +18,9 @@ import (
 func TestAppendPayload(t *testing.T) {
 	for _, typ := range events.Types() {
 		check(t, events.NewPayload(typ))
+		full := events.NewPayload(typ)
+		fill(reflect.ValueOf(full).Elem())
+		check(t, full)
 	}
 	for _, e := range eventstest.Chain("r", 1, 2) {
 		check(t, e.Payload)
@@ -30,6 +34,26 @@ func TestAppendPayload(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		check(t, &events.GroupDropped{Stage: rapid.String().Draw(t, "text"), Detail: string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))})
 	})
+}
+
+// fill sets every field of a payload that is a list, a text or a struct.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fill(v.Index(i))
+		}
+	case reflect.String:
+		v.SetString("text")
+	}
 }
 
 func check(t interface {

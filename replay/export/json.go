@@ -1,6 +1,7 @@
 package export
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"math"
@@ -11,8 +12,8 @@ import (
 )
 
 // Payload returns a payload in JSON form. Its fields have the names of the wire
-// format. Packed token IDs and log-probs become lists of numbers; NaN and
-// infinities become null.
+// format. Packed token IDs and log-probs become lists of numbers, rows of bits
+// base64; NaN and infinities become null.
 func Payload(p events.Payload) map[string]any {
 	return jsonable(reflect.ValueOf(p).Elem()).(map[string]any)
 }
@@ -35,6 +36,9 @@ func jsonable(v reflect.Value) any {
 		}
 		return fields
 	case reflect.Slice:
+		if row, ok := v.Interface().(events.Bits); ok {
+			return base64.StdEncoding.EncodeToString(row)
+		}
 		items := make([]any, v.Len())
 		for i := range items {
 			items[i] = jsonable(v.Index(i))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,9 +16,8 @@ import (
 // first-order answer: completions and historical tests are those of the run,
 // although another recipe would have led to others.
 type Rescored struct {
-	Groups      uint64     `json:"groups"`              // compared
-	Unscorable  uint64     `json:"unscorable"`          // groups that the recipe cannot reward
-	NoGolden    uint64     `json:"no_golden,omitempty"` // of these, groups without verdicts of golden tests
+	Groups      uint64     `json:"groups"`     // compared
+	Unscorable  uint64     `json:"unscorable"` // groups that the recipe cannot reward
 	Why         string     `json:"why,omitempty"`
 	Code        RoleChange `json:"code"`
 	Test        RoleChange `json:"test"`
@@ -86,7 +84,6 @@ func Rescore(ctx context.Context, log eventlog.Reader, score Score, visit func(*
 type rescoredGroup struct {
 	GroupRescored
 	failure error
-	golden  bool // an answer has verdicts of golden tests
 }
 
 // rescoreAll rewards groups on all cores; decoding takes most of the time.
@@ -110,7 +107,6 @@ func rescoreAll(ctx context.Context, log eventlog.Reader, batch []eventlog.Recor
 			g := &groups[i]
 			g.Seq, g.Group, g.Before = batch[i].Seq, e.Group, e.Payload.(*events.GroupRewarded)
 			g.After, g.failure = score(executed)
-			g.golden = slices.ContainsFunc(executed.Answers, func(a events.ExecutedAnswer) bool { return len(a.Golden) > 0 })
 			return nil
 		})
 	}
@@ -126,9 +122,6 @@ type rescoring struct {
 func (f *rescoring) add(g *rescoredGroup) {
 	f.before.Apply(g.Before)
 	if g.After == nil {
-		if !g.golden {
-			f.report.NoGolden++
-		}
 		if f.report.Unscorable++; f.report.Why == "" {
 			f.report.Why = fmt.Sprintf("%s: %v", g.Group, g.failure)
 		}

@@ -81,7 +81,7 @@ func generate(root string, t events.Type) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// packed describes the two packed types as they are on the wire.
+// packed describes the packed types as they are on the wire.
 func packed(t reflect.Type) *jsonschema.Schema {
 	var what string
 	switch t {
@@ -89,6 +89,8 @@ func packed(t reflect.Type) *jsonschema.Schema {
 		what = "msgpack bin: int32, four bytes each, in planes: the lowest byte of every value, then the second of every value, the third, the highest"
 	case reflect.TypeFor[events.Float32s]():
 		what = "msgpack bin: little-endian IEEE 754 float32, four bytes each"
+	case reflect.TypeFor[events.Bits]():
+		what = "msgpack bin: bit i is bit i%8 of byte i/8, the lowest first"
 	default:
 		return nil
 	}

@@ -109,6 +109,8 @@ func pythonType(s *schema) string {
 		return s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]
 	case s.Encoding != "" && strings.Contains(s.Description, "float32"):
 		return "List[float]"
+	case s.Encoding != "" && strings.Contains(s.Description, "bin: bit"):
+		return "bytes"
 	case s.Encoding != "":
 		return "List[int]"
 	case s.Type == "array" && s.Items != nil:

@@ -44,6 +44,7 @@ class _CodeExecuted(TypedDict):
 class CodeExecuted(_CodeExecuted, total=False):
     "CodeExecuted holds the verdicts of a group."
 
+    cross: Cross  # absent: the plan does not ask for it
     given: bool  # the answers came with the problem
     hist: List[HistoricalTest]
 
@@ -57,6 +58,14 @@ class CodeSampledColumns(TypedDict):
     response_logprobs: List[SampledLogProbs]  # M: the answers' log-probs
     response_tokens: List[SampledTokens]  # M: the answers' token ids
     version: int  # policy version that answered
+
+
+class Cross(TypedDict):
+    "Cross holds the verdicts of the tests of all suites of a group on all its answers, for recipes that compare them."
+
+    failed: List[bytes]  # M; a test that was not run is in neither
+    passed: List[bytes]  # M; empty for an answer that does not load or that was lost
+    tests: int  # the tests that were run
 
 
 class _EvalScored(TypedDict):
@@ -219,6 +228,7 @@ class _Plan(TypedDict):
 class Plan(_Plan, total=False):
     "Plan holds the step and slot of a group and its sampling parameters."
 
+    cross: bool  # run the tests of all suites on all answers
     tag: str  # eval: which evaluation, for example "before"
 
 
