@@ -14,10 +14,11 @@ import (
 
 // Tables that can be exported.
 const (
-	TableEvents  = "events"  // EventRow, one per event
-	TableAnswers = "answers" // AnswerRow, one per executed answer
-	TableTests   = "tests"   // TestRow, one per test of a suite
-	TableGolden  = "golden"  // GoldenRow, one per problem
+	TableEvents   = "events"   // EventRow, one per event
+	TableAnswers  = "answers"  // AnswerRow, one per executed answer
+	TableTests    = "tests"    // TestRow, one per test of a suite
+	TableGolden   = "golden"   // GoldenRow, one per problem
+	TableHardened = "hardened" // GoldenRow, one per problem with enough tests that tell answers apart
 )
 
 // Exporter writes tables of a log while it reads the log.
@@ -52,21 +53,40 @@ func (x *Exporter) Export(ctx context.Context, table string) error {
 		})
 	case TableGolden:
 		return writeRows(x.Format, x.Out, func(write func(...GoldenRow) error) error {
-			set, name := newGoldenSet(), ""
-			err := x.eachGroup(ctx, func(run string, g *query.Lineage) error {
-				// Held-out problems must not become training problems.
-				if name = run; g.Posed.Plan.Purpose == events.PurposeTrain {
-					set.add(&g.Posed.Problem, g.Executed)
-				}
-				return nil
-			})
+			set := newGoldenSet()
+			name, err := x.eachTrained(ctx, set.add)
 			if err != nil {
 				return err
 			}
 			return write(set.rows(name)...)
 		})
+	case TableHardened:
+		return writeRows(x.Format, x.Out, func(write func(...GoldenRow) error) error {
+			set := newHardenedSet()
+			name, err := x.eachTrained(ctx, set.add)
+			if err != nil {
+				return err
+			}
+			rows, err := set.rows(name)
+			if err != nil {
+				return err
+			}
+			return write(rows...)
+		})
 	}
-	return fmt.Errorf("table %q is unknown; use %s, %s, %s or %s", table, TableEvents, TableAnswers, TableTests, TableGolden)
+	return fmt.Errorf("table %q is unknown; use %s, %s, %s, %s or %s", table, TableEvents, TableAnswers, TableTests, TableGolden, TableHardened)
+}
+
+// eachTrained calls visit for every selected training group, and returns the name of
+// the run. Held-out problems must not become training problems.
+func (x *Exporter) eachTrained(ctx context.Context, visit func(*events.Problem, *events.CodeExecuted)) (run string, err error) {
+	err = x.eachGroup(ctx, func(name string, g *query.Lineage) error {
+		if run = name; g.Posed.Plan.Purpose == events.PurposeTrain {
+			visit(&g.Posed.Problem, g.Executed)
+		}
+		return nil
+	})
+	return run, err
 }
 
 // each calls visit for every selected event of the types.
