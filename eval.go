@@ -8,20 +8,17 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/alecthomas/kong"
 
 	"codea1/consumers/evaluation"
-	"codea1/consumers/execution"
 	"codea1/consumers/execution/benchmark"
 	"codea1/consumers/execution/evalplus"
 	"codea1/consumers/execution/grading"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
 	"codea1/events/files"
-	"codea1/events/progress"
 	"codea1/events/rundir"
 	"codea1/events/settings"
 )
@@ -29,10 +26,11 @@ import (
 // EvalCommand is `codea1 eval`: the figures of a model's answers, or of given ones, to
 // the problems of a benchmark.
 type EvalCommand struct {
-	Names       []string `arg:"" optional:"" name:"checkpoint|benchmark" help:"The checkpoint to sample from (not with --samples-file), then benchmarks. A checkpoint is a checkpoint directory, a run (its newest version; --at for another), or builtin: the embedded model. A benchmark is a release file of HumanEval+ or MBPP+ (.jsonl, .jsonl.gz; https://github.com/evalplus/humanevalplus_release, https://github.com/evalplus/mbppplus_release), a problem set of ours (.jsonl, .jsonl.gz, .parquet), or builtin:heldout."`
-	SamplesFile string   `help:"Grade these samples and sample none: a JSON line each with task_id and solution or completion, any number per task, as EvalPlus writes them." type:"existingfile" placeholder:"FILE" xor:"from"`
-	Out         string   `help:"With --samples-file: file to add a JSON line per problem to. Problems that it already has with the same samples are not graded again, so a stopped grading can be continued." placeholder:"FILE"`
-	JSON        bool     `name:"json" help:"Print a JSON object per suite of tests instead of a table."`
+	Names        []string `arg:"" optional:"" name:"checkpoint|benchmark" help:"The checkpoint to sample from (not with --samples-file), then benchmarks. A checkpoint is a checkpoint directory, a run (its newest version; --at for another), or builtin: the embedded model. A benchmark is a release file of HumanEval+ or MBPP+ (.jsonl, .jsonl.gz; https://github.com/evalplus/humanevalplus_release, https://github.com/evalplus/mbppplus_release), a problem set of ours (.jsonl, .jsonl.gz, .parquet), or builtin:heldout. With --samples-file or --ground-truths it may also be a published JSONL file of CRUXEval (https://huggingface.co/datasets/cruxeval-org/cruxeval; problems ID/input and ID/output for each row), LiveCodeBench (https://huggingface.co/datasets/livecodebench/code_generation_lite) or BigCodeBench (https://huggingface.co/datasets/bigcode/bigcodebench and bigcodebench-hard; complete and instruct)."`
+	SamplesFile  string   `help:"Grade these samples and sample none: a JSON line each with task_id and solution or completion, any number per task, as EvalPlus writes them." type:"existingfile" placeholder:"FILE" xor:"from"`
+	GroundTruths bool     `help:"Grade the ground truths that the benchmark files have, and fail if one does not pass." xor:"from"`
+	Out          string   `help:"With --samples-file: file to add a JSON line per problem to. Problems that it already has with the same samples are not graded again, so a stopped grading can be continued." placeholder:"FILE"`
+	JSON         bool     `name:"json" help:"Print a JSON object per suite of tests instead of a table."`
 	SampleFlags
 	EvalSettings
 }
@@ -54,93 +52,10 @@ func (*EvalCommand) BeforeReset(ctx *kong.Context) error {
 
 // Run samples and grades answers, or grades given ones, and prints the figures.
 func (c *EvalCommand) Run(ctx context.Context, flags *kong.Context, out io.Writer, logger *slog.Logger) error {
-	if c.SamplesFile == "" {
+	if c.SamplesFile == "" && !c.GroundTruths {
 		return c.sample(ctx, flags, out, logger)
 	}
 	return c.gradeFile(ctx, out, logger)
-}
-
-// gradeFile grades the samples of a file.
-func (c *EvalCommand) gradeFile(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
-	if len(c.Names) == 0 {
-		return errors.New("--samples-file: name the benchmark")
-	}
-	var tasks []*evalplus.Task
-	for _, path := range c.Names {
-		more, err := evalplus.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		tasks = append(tasks, more...)
-	}
-	samples, err := evalplus.ReadSamples(c.SamplesFile, tasks)
-	if err != nil {
-		return err
-	}
-	results := evaluation.Results{}
-	var sink io.Writer
-	if c.Out == "" {
-		sink = io.Discard
-	} else {
-		file, err := files.Continue(c.Out, results.Add)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		sink = file
-	}
-	open := 0
-	for id, codes := range samples {
-		if r, ok := results[id]; ok {
-			if !r.Of(codes) {
-				return fmt.Errorf("%s has results of other samples of %s: name another --out", c.Out, id)
-			}
-			samples[id] = nil
-			continue
-		}
-		open += len(codes)
-	}
-	if err := c.grade(ctx, tasks, samples, open, results, sink, logger); err != nil {
-		return err
-	}
-	return c.print(out, map[string]graded{"": {results, evaluation.Suites}}, len(tasks))
-}
-
-// grade adds the results of samples to results and sink.
-func (c *EvalCommand) grade(ctx context.Context, tasks []*evalplus.Task, samples map[string][]string, open int, results evaluation.Results, sink io.Writer, logger *slog.Logger) (err error) {
-	pool, err := sandboxfusion.Open(ctx, &c.Sandbox, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	bar := progress.New(os.Stderr, open, "grading")
-	failed, first := 0, ""
-	err = evalplus.Grade(ctx, execution.New(pool), pool.Config().Workers, tasks, samples, func(t *evalplus.Task, grades []*grading.Grade) error {
-		r := evaluation.Result{ID: t.ID}
-		for _, g := range grades {
-			if g.Failure != "" {
-				if failed++; first == "" {
-					first = g.Failure
-				}
-				return bar.Add(len(grades))
-			}
-			r.Answers = append(r.Answers, evalAnswer(g, t.BaseTests(), t.Tests()))
-		}
-		results[t.ID] = r
-		line, err := json.Marshal(r)
-		if err == nil {
-			_, err = sink.Write(append(line, '\n'))
-		}
-		return errors.Join(err, bar.Add(len(grades)))
-	})
-	err = errors.Join(err, bar.Finish())
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("stopped after %d problems; the same command with --out FILE continues there: %w", len(results), ctx.Err())
-	case err == nil && failed > 0:
-		return fmt.Errorf("%d problems are not graded, because the sandbox failed; the same command with --out FILE tries them again; first: %s", failed, first)
-	}
-	return err
 }
 
 // evalAnswer returns the result of an answer. The first tests are the base tests.

@@ -86,12 +86,12 @@ func (c *EvalCommand) Validate(ctx *kong.Context) error {
 		return fmt.Errorf("--at %d: want 0 or more", *c.At)
 	case c.Resume != "" && (wrong != "" || len(c.Names) > 0):
 		return fmt.Errorf("--resume takes everything else from the run: leave out %s", cmp.Or(wrong, "the names"))
-	case c.SamplesFile != "" && wrong != "":
-		return fmt.Errorf("--samples-file samples nothing: leave out %s", wrong)
+	case (c.SamplesFile != "" || c.GroundTruths) && wrong != "":
+		return fmt.Errorf("--samples-file and --ground-truths sample nothing: leave out %s", wrong)
 	case c.SamplesFile == "" && c.Out != "":
 		return errors.New("--out is for --samples-file: an evaluation writes its results into its run directory")
-	case c.SamplesFile == "" && c.Resume == "" && len(c.Names) < 2:
-		return errors.New("name a checkpoint and a benchmark; or one of --samples-file and --resume")
+	case c.SamplesFile == "" && !c.GroundTruths && c.Resume == "" && len(c.Names) < 2:
+		return errors.New("name a checkpoint and a benchmark; or one of --samples-file, --ground-truths and --resume")
 	case c.TestModel == "" && (given("suites") != "" || c.Role == "code" && given("tests") != ""):
 		return fmt.Errorf("%s needs --test-model", given("suites", "tests"))
 	case c.TestModel != "" && c.Role != "code":
@@ -346,7 +346,7 @@ func (c *EvalCommand) report(dir string, rows map[string]*evalplus.Problem, gath
 			return fmt.Errorf("%s has no problem %s, which the log has", rundir.Benchmark(dir), group.Problem.ID)
 		}
 		tests := len(group.Problem.Golden)
-		r := evaluation.Result{ID: row.ID}
+		r := evaluation.Result{ID: row.ID, All: row.BaseTests == 0}
 		for i, code := range group.Codes {
 			answer := &group.Executed.Answers[i]
 			if err := samples.Encode(evalplus.Sample{TaskID: row.ID, Solution: code}); err != nil {
@@ -372,7 +372,7 @@ func (c *EvalCommand) report(dir string, rows map[string]*evalplus.Problem, gath
 		if bySource[row.Source].Results == nil {
 			suites := evaluation.Suites
 			if row.BaseTests == 0 {
-				suites = []evaluation.Suite{{Name: "all", Passed: suites[1].Passed}}
+				suites = evaluation.OneSuite
 			}
 			bySource[row.Source] = graded{evaluation.Results{}, suites}
 		}

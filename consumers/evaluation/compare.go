@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -103,7 +104,11 @@ func (c *CompareCommand) Run(out io.Writer) error {
 		fmt.Fprintf(&b, "first   %s\nsecond  %s\n\n%-10s %8s %7s %7s  %-30s %10s %11s %9s\n", c.First, c.Second,
 			"TESTS", "PROBLEMS", "FIRST", "SECOND", "DIFFERENCE (95% INTERVAL)", "ONLY FIRST", "ONLY SECOND", "MCNEMAR P")
 	}
-	for _, s := range Suites {
+	suites, hasPlus := Suites, func(r Result) bool { return !r.All }
+	if !slices.ContainsFunc(first, hasPlus) && !slices.ContainsFunc(second, hasPlus) {
+		suites = OneSuite
+	}
+	for _, s := range suites {
 		r, err := Compare(first, second, s)
 		if err != nil {
 			return fmt.Errorf("compare %s with %s: %w", c.First, c.Second, err)

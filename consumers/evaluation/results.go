@@ -23,6 +23,7 @@ type Result struct {
 	ID      string   `json:"id"`
 	Answers []Answer `json:"answers"`
 	Chosen  *int     `json:"chosen,omitempty"` // the answer that a Test LLM's suites chose; nil without suites
+	All     bool     `json:"all,omitempty"`    // the problem has no plus tests: base and plus are of all tests
 }
 
 // Answer is the result of one answer.
@@ -62,6 +63,9 @@ var Suites = []Suite{
 	{"base", func(a *Answer) bool { return a.Base }},
 	{"base+plus", func(a *Answer) bool { return a.Plus }},
 }
+
+// OneSuite is that of problems without plus tests.
+var OneSuite = []Suite{{"all", Suites[1].Passed}}
 
 // correct returns the number of correct answers.
 func (r *Result) correct(s Suite) int {

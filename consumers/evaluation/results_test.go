@@ -144,6 +144,13 @@ func TestCompareCommand(t *testing.T) {
 			t.Errorf("line %d is %q, want %q", i, lines[i], want)
 		}
 	}
+	// Problems without plus tests have one row.
+	all := []Result{{ID: "a", All: true, Answers: answersOf("A")}, {ID: "b", All: true, Answers: answersOf("a")}}
+	one := CompareCommand{First: writeResults(t, all), Second: writeResults(t, all)}
+	table.Reset()
+	if err := one.Run(&table); err != nil || strings.Contains(table.String(), "base") || strings.Count(table.String(), "\nall ") != 1 {
+		t.Errorf("%s%v", table.String(), err)
+	}
 	c.JSON = true
 	var rows bytes.Buffer
 	if err := c.Run(&rows); err != nil {

@@ -15,6 +15,7 @@ import (
 	"codea1/consumers/execution"
 	"codea1/consumers/execution/evalplus"
 	"codea1/consumers/execution/grading"
+	"codea1/consumers/execution/published"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
 	"codea1/events"
@@ -82,6 +83,9 @@ func (m *Maker) problems(ctx context.Context, name string) ([]*evalplus.Problem,
 	tasks, err := evalplus.ReadFile(name)
 	if err == nil {
 		return m.released(ctx, source, tasks)
+	}
+	if _, err := published.ReadFile(name); err == nil {
+		return nil, fmt.Errorf("benchmark %s: answers to it can only be graded, by eval --samples-file", name)
 	}
 	set, known, setErr := m.Sets.Read(ctx, name)
 	switch {

@@ -19,7 +19,7 @@ func (t *Task) arguments(text json.RawMessage) ([]literal.Tuple, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	v, err := readValue(d)
+	v, err := ReadValue(d)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
@@ -41,9 +41,9 @@ func (t *Task) arguments(text json.RawMessage) ([]literal.Tuple, error) {
 	return inputs, nil
 }
 
-// readValue reads a JSON value as Python's json does: the keys of a dict keep their
+// ReadValue reads a JSON value of a decoder that uses numbers, as Python's json does: the keys of a dict keep their
 // order, and a number is a float if it has a point or an exponent.
-func readValue(d *json.Decoder) (literal.Value, error) {
+func ReadValue(d *json.Decoder) (literal.Value, error) {
 	token, err := d.Token()
 	if err != nil {
 		return nil, err
@@ -59,11 +59,11 @@ func readValue(d *json.Decoder) (literal.Value, error) {
 		if v == '{' {
 			dict := literal.Dict{}
 			for d.More() {
-				key, err := readValue(d)
+				key, err := ReadValue(d)
 				if err != nil {
 					return nil, err
 				}
-				value, err := readValue(d)
+				value, err := ReadValue(d)
 				if err != nil {
 					return nil, err
 				}
@@ -74,7 +74,7 @@ func readValue(d *json.Decoder) (literal.Value, error) {
 		}
 		list := literal.List{}
 		for d.More() {
-			item, err := readValue(d)
+			item, err := ReadValue(d)
 			if err != nil {
 				return nil, err
 			}
