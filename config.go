@@ -248,6 +248,9 @@ func (s *RunSettings) validate(source func(key string) string) error {
 	if s.Engine.LoRARank > 0 && s.Engine.Engine != gpuworker.EngineTorch {
 		return fmt.Errorf("--lora-rank %d needs --engine %s; the engine %s trains all weights", s.Engine.LoRARank, gpuworker.EngineTorch, s.Engine.Engine)
 	}
+	if err := s.checkServer(); err != nil {
+		return err
+	}
 	if s.Bus.URL != connect.Embedded {
 		if err := s.Bus.ValidateURL(); err != nil {
 			return err

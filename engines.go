@@ -7,6 +7,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/rundir"
+	"codea1/events/services"
 	"codea1/gpuworker"
 	"codea1/gpuworker/tiny"
 	"codea1/gpuworker/torch"
@@ -44,6 +45,9 @@ func copyStart(ctx context.Context, flags *gpuworker.EngineFlags, role events.Ro
 // share one. The embedded engine samples and trains at the same time, so each
 // stage opens its own.
 func (r *runner) openSharedEngines(ctx context.Context) error {
+	if r.settings.Engine.Sampler == gpuworker.SamplerOpenAI {
+		return probeServer(ctx, &r.settings.Engine, r.logger)
+	}
 	if r.settings.Engine.Engine != gpuworker.EngineTorch {
 		return nil
 	}
@@ -72,6 +76,37 @@ func (r *runner) openSampler(ctx context.Context, role events.Role) (engine, err
 		return r.openOwnEngine(ctx, own, modelUse{role: own, samples: true})
 	}
 	return r.openEngine(ctx, role, modelUse{role: role, samples: true})
+}
+
+// openPolicy returns the policy that samples in a role: a model of this process with the
+// follower that loads its new versions, or a model on a server.
+func (r *runner) openPolicy(ctx context.Context, g *services.Group, role events.Role) (gpuworker.RolloutPolicy, error) {
+	logger := r.logger.With("role", role)
+	if r.settings.Engine.Sampler == gpuworker.SamplerOpenAI {
+		sampler, err := openServer(&r.settings.Engine, logger)
+		if err != nil {
+			return nil, err
+		}
+		r.onClose(sampler.Close)
+		return gpuworker.Frozen{Sampler: sampler}, nil
+	}
+	sampler, err := r.openSampler(ctx, role)
+	if err != nil {
+		return nil, err
+	}
+	own := r.settings.models().Policy(role) // its model samples
+	remote, err := r.remote(own)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{
+		Bus: r.bus, Run: r.run, Role: own, Sampler: sampler, Checkpoints: rundir.Checkpoints(r.dir, own), Remote: remote, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.serve(g, events.RolloutStage(role).Name+" policy", policy.Run)
+	return policy, nil
 }
 
 // openEngine returns the engine of a role's model at version 0, until the runner

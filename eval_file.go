@@ -34,7 +34,7 @@ type fileGrading struct {
 
 // gradeFile grades the samples of a file, or the ground truths of the benchmarks.
 func (c *EvalCommand) gradeFile(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
-	if len(c.Names) == 0 {
+	if c.First == "" {
 		return errors.New("name the benchmark")
 	}
 	f, err := c.readBenchmarks()
@@ -81,7 +81,7 @@ func (c *EvalCommand) gradeFile(ctx context.Context, out io.Writer, logger *slog
 func (c *EvalCommand) readBenchmarks() (*fileGrading, error) {
 	var released []*evalplus.Task
 	var tasks []published.Task
-	for _, path := range c.Names {
+	for _, path := range append([]string{c.First}, c.Benchmarks...) {
 		more, err := published.ReadFile(path)
 		if errors.Is(err, published.ErrUnknown) {
 			others, plusErr := evalplus.ReadFile(path)

@@ -27,6 +27,7 @@ import (
 	"codea1/events/settings"
 	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint"
+	"codea1/gpuworker/openai"
 	"codea1/producers/problems"
 	"codea1/replay/eventlog"
 )
@@ -37,7 +38,7 @@ type SampleFlags struct {
 	Resume  string `help:"Continue an evaluation that was stopped, or print a finished one again, by the name or the directory of its run." placeholder:"RUN" xor:"from"`
 	Name    string `help:"Name of the run of the evaluation; eval- and the time by default." placeholder:"RUN"`
 	At      *int   `help:"Version of the run to evaluate: the number of its step; 0 for the version that it started from. Default: its newest one." placeholder:"VERSION"`
-	Preset  string `help:"Values of the settings of models and prompts: tiny, or paper for an instruction-tuned model with the torch engine. Those of a run that is evaluated take their place." default:"tiny"`
+	Preset  string `help:"Values of the settings of models and prompts: tiny, or paper for an instruction-tuned model with the torch engine; paper by default for a server. Those of a run that is evaluated take their place." default:"tiny"`
 	Role    string `help:"Role to evaluate: code, by the answers to the problems, or test, by suites about the ground truths, which run on these and on their mutants." enum:"code,test" default:"code"`
 	Samples int    `help:"Answers per problem; with --role test, suites. 0: 32 answers, 1 suite." default:"0" min:"0" max:"1024"`
 	Tests   int    `help:"With --role test and --test-model: tests of a suite, K of pass@K and mut@K." default:"5" min:"1" max:"1000"`
@@ -67,6 +68,9 @@ type EvalSettings struct {
 // user does not give them.
 var ownDefaults = map[string]bool{"runs-dir": true, "temperature": true, "top-p": true, "seed": true, "memory-mib": true}
 
+// serverFlags are the flags of a model server.
+var serverFlags = []string{"model", "server-prompt", "stop", "server-key-file", "server-ca-file", "server-requests", "server-timeout", "server-log-probs"}
+
 // builtin is the name of the embedded model.
 const builtin = "builtin"
 
@@ -84,18 +88,24 @@ func (c *EvalCommand) Validate(ctx *kong.Context) error {
 	switch wrong := given(sampling...); {
 	case c.At != nil && *c.At < 0:
 		return fmt.Errorf("--at %d: want 0 or more", *c.At)
-	case c.Resume != "" && (wrong != "" || len(c.Names) > 0):
+	case c.Resume != "" && (wrong != "" || c.First != ""):
 		return fmt.Errorf("--resume takes everything else from the run: leave out %s", cmp.Or(wrong, "the names"))
 	case (c.SamplesFile != "" || c.GroundTruths) && wrong != "":
 		return fmt.Errorf("--samples-file and --ground-truths sample nothing: leave out %s", wrong)
 	case c.SamplesFile == "" && c.Out != "":
 		return errors.New("--out is for --samples-file: an evaluation writes its results into its run directory")
-	case c.SamplesFile == "" && !c.GroundTruths && c.Resume == "" && len(c.Names) < 2:
+	case c.SamplesFile == "" && !c.GroundTruths && c.Resume == "" && len(c.Benchmarks) == 0:
 		return errors.New("name a checkpoint and a benchmark; or one of --samples-file, --ground-truths and --resume")
 	case c.TestModel == "" && (given("suites") != "" || c.Role == "code" && given("tests") != ""):
 		return fmt.Errorf("%s needs --test-model", given("suites", "tests"))
 	case c.TestModel != "" && c.Role != "code":
 		return errors.New("--test-model is for --role code: name the Test LLM first with --role test")
+	case c.Resume == "" && given("sampler", "server") != "":
+		return fmt.Errorf("%s: name the address of the server in place of the checkpoint", given("sampler", "server"))
+	case c.Resume == "" && !openai.IsURL(c.First) && given(serverFlags...) != "":
+		return fmt.Errorf("%s is for the address of a server in place of the checkpoint", given(serverFlags...))
+	case openai.IsURL(c.First) && given("at", "test-model", "engine") != "":
+		return fmt.Errorf("%s is for a checkpoint, and %s is a server", given("at", "test-model", "engine"), c.First)
 	case c.Greedy && given("samples", "top-p") != "":
 		return fmt.Errorf("--greedy takes one sample per problem: leave out %s", given("samples", "top-p"))
 	}
@@ -127,6 +137,9 @@ func (c *EvalCommand) sample(ctx context.Context, flags *kong.Context, out io.Wr
 	}
 	if done := gathered.Ended(); done < len(rows) {
 		return fmt.Errorf("stopped after %d of %d problems; codea1 eval --resume %s continues: %w", done, len(rows), begun.dir, cmp.Or(ctx.Err(), context.Canceled))
+	}
+	if e := &begun.Engine; e.Sampler == gpuworker.SamplerOpenAI && !c.JSON {
+		fmt.Fprintf(out, "%s at %s\n", e.Model, e.Server)
 	}
 	if begun.Evaluation.EvalAnswers == 0 {
 		return c.reportTests(ctx, begun, rows, gathered, flags.Stderr, out, logger)
@@ -166,12 +179,16 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 		begun.Settings = &now
 		return begun, begun.repair(logger)
 	}
-	s, err := presetSettings(c.Preset)
+	onServer, preset := openai.IsURL(c.First), c.Preset
+	if _, _, given := settings.Given(flags, "preset"); onServer && !given {
+		preset = "paper" // the models of servers are tuned for instructions
+	}
+	s, err := presetSettings(preset)
 	if err != nil {
 		return nil, err
 	}
 	role := events.Role(c.Role)
-	model, err := c.checkpoint(ctx, s, c.Names[0], role, c.At)
+	model, err := c.checkpoint(ctx, s, c.First, role, c.At)
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +198,10 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 		}
 	}
 	settings.Copy(s, &c.EvalSettings, func(f *settings.Field) bool { return ownDefaults[f.Key] || given(f) })
+	s.Engine.Sampler = gpuworker.SamplerEngine
+	if onServer {
+		s.Engine.Sampler, s.Engine.Server, s.Engine.Engine = gpuworker.SamplerOpenAI, c.First, gpuworker.EngineTiny
+	}
 	s.Curriculum.Steps, s.Curriculum.Epochs, s.Curriculum.ProblemsPerStep, s.Curriculum.TrainProblems = 0, 0, 1, 0
 	s.Evaluation = evaluation.Flags{}
 	samples := c.Samples
@@ -208,7 +229,12 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 	if err := s.validate(givenBy(flags)); err != nil {
 		return nil, err
 	}
-	if s.Engine.Engine != gpuworker.EngineTorch {
+	switch {
+	case onServer:
+		if err := probeServer(ctx, &s.Engine, logger); err != nil {
+			return nil, err
+		}
+	case s.Engine.Engine != gpuworker.EngineTorch:
 		if err := s.checkModels(s.modelUses(""), func(events.Role, string) {}); err != nil {
 			return nil, err
 		}
@@ -220,7 +246,7 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 // mistake in it leaves nothing behind.
 func (c *EvalCommand) create(ctx context.Context, s *Settings, logger *slog.Logger) (*begunRun, error) {
 	maker := benchmark.Maker{Sets: evalSets{}, Sandbox: &c.Sandbox, Role: events.Role(c.Role), Logger: logger}
-	text, err := maker.Make(ctx, c.Names[1:])
+	text, err := maker.Make(ctx, c.Benchmarks)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +273,7 @@ func (c *EvalCommand) create(ctx context.Context, s *Settings, logger *slog.Logg
 // checkpoint returns the directory of a checkpoint that the user names. Of a run, it
 // also takes over the settings of the model and of its prompts.
 func (c *EvalCommand) checkpoint(ctx context.Context, s *Settings, name string, role events.Role, version *int) (string, error) {
-	if name == builtin {
+	if name == builtin || openai.IsURL(name) {
 		return "", nil
 	}
 	run, err := rundir.Find(c.RunsDir, name)

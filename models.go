@@ -25,7 +25,7 @@ type modelUse struct {
 // begun; empty for none.
 func (s *RunSettings) modelUses(run string) []modelUse {
 	var uses []modelUse
-	if s.Engine.Engine != gpuworker.EngineTiny {
+	if s.Engine.Engine != gpuworker.EngineTiny || s.Engine.Sampler == gpuworker.SamplerOpenAI {
 		return nil
 	}
 	for _, role := range s.models().Roles() {

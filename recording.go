@@ -15,6 +15,7 @@ import (
 	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/settings"
+	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint"
 	"codea1/producers/curriculum"
 	"codea1/producers/problems"
@@ -60,6 +61,10 @@ func (r *recording) open(ctx context.Context) error {
 		r.logger.Warn("the embedded Code LLM was not trained to write tests, so self-play teaches it nothing; name a model of both tasks with --code-model")
 	}
 	for _, role := range r.settings.models().Roles() {
+		if r.settings.Engine.Sampler == gpuworker.SamplerOpenAI {
+			r.start[role] = serverStart(&r.settings.Engine)
+			continue
+		}
 		dir := rundir.Start(r.dir, role)
 		if err := copyStart(ctx, &r.settings.Engine, role, r.settings.model(role), dir); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/rundir"
+	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint"
 	"codea1/gpuworker/checkpoint/objects"
 )
@@ -14,8 +15,8 @@ import (
 // remote returns the copies of a role's checkpoints in the store of the settings, or nil
 // without one.
 func (r *runner) remote(role events.Role) (*checkpoint.Remote, error) {
-	if r.settings.Models.CheckpointStore == "" {
-		return nil, nil
+	if r.settings.Models.CheckpointStore == "" || r.settings.Engine.Sampler == gpuworker.SamplerOpenAI {
+		return nil, nil // or the model has no checkpoints
 	}
 	address, err := objects.ParseAddress(r.settings.Models.CheckpointStore)
 	if err != nil {

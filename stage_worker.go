@@ -32,11 +32,12 @@ type ExecutionStage struct {
 }
 
 // ModelStage is a stage with an engine, with the settings of this machine's torch and
-// of its store of checkpoints.
+// of its ways to a store of checkpoints and to a model server.
 type ModelStage struct {
 	WorkerStage `yaml:",inline"`
-	Torch       gpuworker.TorchFlags `embed:"" yaml:",inline" group:"Engine"`
-	Store       gpuworker.StoreFlags `embed:"" yaml:",inline"`
+	Torch       gpuworker.TorchFlags  `embed:"" yaml:",inline" group:"Engine"`
+	Server      gpuworker.ServerFlags `embed:"" yaml:",inline" group:"Engine"`
+	Store       gpuworker.StoreFlags  `embed:"" yaml:",inline"`
 }
 
 // Run runs the stage until the run is completed or ctx ends. When the run is

@@ -55,23 +55,12 @@ const (
 func startRollout(role events.Role) func(context.Context, *runner, *services.Group) error {
 	return func(ctx context.Context, r *runner, g *services.Group) error {
 		own := r.settings.models().Policy(role) // its model samples
-		sampler, err := r.openSampler(ctx, role)
+		policy, err := r.openPolicy(ctx, g, role)
 		if err != nil {
 			return err
 		}
 		name := events.RolloutStage(role).Name
 		sampled, err := r.openOutbox(name)
-		if err != nil {
-			return err
-		}
-		logger := r.logger.With("role", role)
-		remote, err := r.remote(own)
-		if err != nil {
-			return err
-		}
-		policy, err := gpuworker.NewFollower(gpuworker.FollowerConfig{
-			Bus: r.bus, Run: r.run, Role: own, Sampler: sampler, Checkpoints: rundir.Checkpoints(r.dir, own), Remote: remote, Logger: logger,
-		})
 		if err != nil {
 			return err
 		}
@@ -85,16 +74,19 @@ func startRollout(role events.Role) func(context.Context, *runner, *services.Gro
 		}
 		rollout, err := gpuworker.NewRollout(gpuworker.RolloutConfig{
 			Role: role, Policy: policy, Source: r.source(name), Prompt: prompt,
-			TopP: r.settings.Sampling.TopP, TopK: r.settings.Sampling.TopK, Logger: logger,
+			TopP: r.settings.Sampling.TopP, TopK: r.settings.Sampling.TopK, Logger: r.logger.With("role", role),
 		})
 		if err != nil {
 			return err
 		}
-		r.serve(g, name+" policy", policy.Run)
-		return r.startWorker(g, stage.Config{
+		config := stage.Config{
 			Name: name, TextsOnly: true, Handler: outbox.Handler(sampled, rollout.Makes(), rollout.Handle),
 			Concurrency: rolloutsAtOnce, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
-		})
+		}
+		if r.settings.Engine.Sampler == gpuworker.SamplerOpenAI {
+			config = onServer(config, r.settings.Engine.ServerRequests)
+		}
+		return r.startWorker(g, config)
 	}
 }
 

@@ -34,8 +34,9 @@ type Sampler interface {
 // SampleRequest asks for len(Seeds) completions of one prompt. The engine
 // prefills the prompt once.
 type SampleRequest struct {
-	Prompt []int32  // token ids, from EncodePrompt
-	Seeds  []uint64 // one per completion
+	Prompt   []int32   // token ids, from EncodePrompt
+	Messages []Message // that were encoded; for a Sampler whose EncodePrompt returns no tokens
+	Seeds    []uint64  // one per completion
 }
 
 // SamplingParams are shared by all requests of one call.

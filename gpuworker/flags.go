@@ -1,6 +1,10 @@
 package gpuworker
 
-import "codea1/events"
+import (
+	"time"
+
+	"codea1/events"
+)
 
 // Names of engines.
 const (
@@ -13,6 +17,30 @@ type EngineFlags struct {
 	Engine     string `yaml:"engine" help:"Engine that computes the models: tiny (embedded, on the CPU) or torch (Hugging Face models, on a GPU; needs the Python package codea1_torch)." default:"tiny" enum:"tiny,torch"`
 	TorchFlags `embed:"" yaml:",inline"`
 	LoRAFlags  `embed:"" yaml:",inline"`
+
+	Sampler      string `yaml:"sampler" help:"What samples: engine (the engine that trains), or openai (a server with OpenAI's interface, such as vLLM; for evaluations only, because it takes no weights)." default:"engine" enum:"engine,openai" change:"never"`
+	Model        string `yaml:"model" help:"With --sampler openai: name of the model on the server." placeholder:"NAME" change:"never"`
+	ServerPrompt string `yaml:"server-prompt" help:"With --sampler openai: chat (the server applies the chat template) or completion (the text of the prompt, for a base model)." default:"chat" enum:"chat,completion" change:"never"`
+	Stop         string `yaml:"stop" help:"With --sampler openai: texts that end a completion, with | between them; \\n is a line break." placeholder:"TEXTS" change:"never"`
+	ServerFlags  `embed:"" yaml:",inline"`
+}
+
+// Names of samplers and of their prompts.
+const (
+	SamplerEngine    = "engine"
+	SamplerOpenAI    = "openai"
+	PromptCompletion = "completion"
+)
+
+// ServerFlags are the settings of a model server that a machine has. The address is one
+// of them: a process never sends its key to an address that comes from the bus.
+type ServerFlags struct {
+	Server         string        `yaml:"server" help:"With --sampler openai: address of the server, http://HOST:PORT/v1 or https://HOST/v1." placeholder:"URL" change:"resume" scope:"machine"`
+	ServerKeyFile  string        `yaml:"server-key-file" help:"File with the API key of the server, which only its owner can read. It is read again for each request." placeholder:"FILE" change:"resume" scope:"machine"`
+	ServerCAFile   string        `name:"server-ca-file" yaml:"server-ca-file" help:"PEM file of the certificate authorities of the server. Default: those of the system." placeholder:"FILE" change:"resume" scope:"machine"`
+	ServerRequests int           `yaml:"server-requests" help:"Requests to the server at the same time." default:"32" min:"1" max:"1024" change:"resume" scope:"machine"`
+	ServerTimeout  time.Duration `yaml:"server-timeout" help:"Time that one request to the server may take." default:"10m" above:"0s" change:"resume" scope:"machine"`
+	ServerLogProbs bool          `yaml:"server-log-probs" help:"Record token ids and log-probs. A server without them is refused." change:"resume" scope:"machine"`
 }
 
 // LoRAFlags are the settings of an adapter that the torch engine trains in place of

@@ -129,7 +129,7 @@ func (r *Rollout) sample(ctx context.Context, jobs []*job) {
 	var requests []SampleRequest
 	for _, j := range jobs {
 		for i := range j.prompts {
-			requests = append(requests, SampleRequest{Prompt: j.prompts[i], Seeds: j.seeds(r.config.Role, i)})
+			requests = append(requests, SampleRequest{Prompt: j.prompts[i], Messages: j.messages[i], Seeds: j.seeds(r.config.Role, i)})
 		}
 	}
 	completions, version, err := r.config.Policy.Sample(ctx, requests, jobs[0].params)

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codea1/events"
+	"codea1/events/rundir"
+	"codea1/gpuworker/openai/openaitest"
+	"codea1/gpuworker/tiny"
+)
+
+// modelServer serves the embedded Code LLM under the name small.
+func modelServer(t *testing.T, server *openaitest.Server) (address string) {
+	t.Helper()
+	files, err := tiny.Checkpoint(string(events.RoleCode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := tiny.OpenFS(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Sampler, server.Model = engine, "small"
+	listening := httptest.NewServer(server)
+	t.Cleanup(func() { listening.Close(); engine.Close() })
+	return listening.URL + "/v1"
+}
+
+// The evaluation of a server has the results of the checkpoint behind it, also after it
+// was killed in the middle and went on with the server at another address, which
+// answers at first with failures. What was sampled is not sampled again, and the key is in no file.
+func TestEvaluationOfAServer(t *testing.T) {
+	t.Parallel()
+	const key = "sk-a-secret-of-the-test"
+	dir := t.TempDir()
+	keyFile := filepath.Join(dir, "key")
+	if err := os.WriteFile(keyFile, []byte(key), rundir.SecretMode); err != nil {
+		t.Fatal(err)
+	}
+	heldout, err := filepath.Abs("testdata/heldout.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eval := func(model, name string, more ...string) []string {
+		return append(append([]string{"eval", model}, more...), heldout, "--preset", "tiny", "--greedy", "--name", name, "--call-timeout", "5s", "--sandboxes", "1")
+	}
+	table := must(t, dir, eval("builtin", "local")...)
+
+	first := &openaitest.Server{Key: key, Fault: func(n int64, _ http.ResponseWriter, r *http.Request) bool {
+		if n < 4 { // two probes and a problem
+			return false
+		}
+		io.Copy(io.Discard, r.Body) // the end of the client is noticed only afterwards
+		<-r.Context().Done()
+		return true
+	}}
+	address := modelServer(t, first)
+	killed := start(t, dir, eval(address, "remote", "--model", "small", "--server-key-file", keyFile)...)
+	killed.tap(t, func(_ int, m *events.Message) bool { return m.Type != events.TypeCodeSampled })
+	killed.signal(t, os.Kill)
+	killed.wait(t)
+	killed.alone(t)
+
+	second := &openaitest.Server{Key: key, Fault: func(n int64, w http.ResponseWriter, _ *http.Request) bool {
+		if n == 2 { // after the probe
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return n == 2
+	}}
+	moved := modelServer(t, second)
+	resumed := start(t, dir, "eval", "--resume", "remote", "--server", moved)
+	if code := resumed.wait(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	if got, want := resumed.stdout.String(), "small at "+moved+"\n"+table; got != want {
+		t.Errorf("the table is\n%s\nwant\n%s", got, want)
+	}
+	for _, file := range []func(string) string{rundir.Results, rundir.Samples} {
+		want, err := os.ReadFile(file(runPath(dir, "local")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(file(runPath(dir, "remote")))
+		if d := cmp.Diff(string(want), string(got)); err != nil || d != "" {
+			t.Errorf("%v, the server (+) differs from its model:\n%s", err, d)
+		}
+	}
+	if n := second.Requests(); n != 3 {
+		t.Errorf("%d requests after the kill, want a probe, a failure and the problem that was left", n)
+	}
+	if log := resumed.stderr.String(); !strings.Contains(log, "503 Service Unavailable") || !strings.Contains(log, "answers again") {
+		t.Errorf("the outage is not in the log:\n%s", log)
+	}
+	if out := must(t, dir, "replay", "verify", "remote"); !strings.Contains(out, " intact, ends with") {
+		t.Error(out)
+	}
+	config, err := os.ReadFile(rundir.Config(runPath(dir, "remote")))
+	if err != nil || !strings.Contains(string(config), "server: "+address) || !strings.Contains(string(config), "model: small") {
+		t.Errorf("%v, the configuration has no server and no model:\n%s", err, config)
+	}
+	err = filepath.WalkDir(runPath(dir, "remote"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if bytes.Contains(content, []byte(key)) {
+			t.Errorf("%s has the key", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if all := resumed.stderr.String() + killed.stderr.String(); strings.Contains(all, key) {
+		t.Errorf("the key is in the log:\n%s", all)
+	}
+}
+
+// What a model server cannot do is refused before anything is made.
+func TestAServerIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := &openaitest.Server{}
+	address := modelServer(t, server)
+	eval := func(more ...string) []string {
+		return append([]string{"eval", address, "builtin:heldout"}, more...)
+	}
+	for want, args := range map[string][]string{
+		"OpenAI's interface takes none":                      train("--sampler", "openai", "--server", address, "--model", "small"),
+		"name the model of the server with --model":          eval(),
+		"the model other does not exist":                     eval("--model", "other"),
+		"--test-model is for a checkpoint":                   eval("--model", "small", "--test-model", "builtin"),
+		"--server: name the address of the server in place":  {"eval", "builtin", "builtin:heldout", "--server", address},
+		"--model is for the address of a server in place of": {"eval", "builtin", "builtin:heldout", "--model", "small"},
+	} {
+		if sentence := refused(t, dir, args...); !strings.Contains(sentence, want) {
+			t.Errorf("%q, want %q", sentence, want)
+		}
+	}
+	if n := server.Requests(); n != 1 {
+		t.Errorf("%d requests, want the probe of the other model", n)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("%v, %v are left behind", err, entries)
+	}
+}
