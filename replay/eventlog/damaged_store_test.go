@@ -213,7 +213,7 @@ func TestFlippedByteInAWriteAheadLog(t *testing.T) {
 		writeSparse(t, paths[0], raw)
 		return copied
 	}
-	places := []int{0, 50}
+	places := []int{50}
 	if thorough() {
 		places = []int{0, 10, 50, 90}
 	}
@@ -237,6 +237,9 @@ func TestFlippedByteInAWriteAheadLog(t *testing.T) {
 		"torn in the middle":       func(raw []byte, end int) { clear(raw[end/2 : end]) },
 		"its last byte is another": func(raw []byte, end int) { raw[end-1] ^= 0x10 },
 	} {
+		if !thorough() && name != "whole" && name != "torn in the middle" {
+			continue
+		}
 		l := openLog(t, killed(change), scratch)
 		if report := mustVerify(t, l); name == "whole" && report.Events != 150 || report.Events < 70 {
 			t.Errorf("%s: %d events", name, report.Events)

@@ -27,7 +27,10 @@ func TestMain(m *testing.M) {
 	}
 	// Every check of a property opens logs. -rapid.checks=1000 runs more.
 	flag.Parse()
-	checks := "40"
+	checks := "15"
+	if thorough() {
+		checks = "40"
+	}
 	flag.Visit(func(f *flag.Flag) {
 		if f.Name == "rapid.checks" {
 			checks = f.Value.String()
