@@ -1,9 +1,10 @@
 package sandbox
 
 import (
-	"codea1/consumers/execution/internal/sandboxtest"
 	"runtime"
 	"testing"
+
+	"codea1/consumers/execution/internal/sandboxtest"
 )
 
 // TestAnswersHoldLittle: a pool keeps a bounded part of a program's answers, however
