@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(pools.Main(m)) }
 var pools = sandboxtest.Pools[int64, *sandbox.Pool]{Skip: sandbox.ErrNotIsolated}
 
 // generous has limits for a busy machine. An answer that hangs takes the first.
-func generous(t *testing.T) (*execution.Executor, int) {
+func generous(t testing.TB) (*execution.Executor, int) {
 	t.Helper()
 	config := sandbox.Config{CallTimeout: 10 * time.Second, JobTimeout: 120 * time.Second, MemoryBytes: 4 << 30}
 	pool := pools.Get(t, config.MemoryBytes, func() (*sandbox.Pool, error) { return sandbox.Open(t.Context(), config) })
@@ -265,7 +265,7 @@ var slow = strings.Fields(`HumanEval/15 HumanEval/36 HumanEval/59 HumanEval/83 H
 func isSlow(task string) bool { return slices.Contains(slow, task) }
 
 // shared returns the path of a file of the data sets beside the repository, or skips.
-func shared(t *testing.T, name string) string {
+func shared(t testing.TB, name string) string {
 	t.Helper()
 	directory, err := os.Getwd()
 	if err != nil {
