@@ -111,10 +111,10 @@ func (c *call) use(text []byte) error {
 	}
 	choice := &a.Choices[0]
 	out := events.Completion{Text: choice.Message.Content + choice.Text, Finish: events.FinishStop}
-	switch {
-	case choice.FinishReason == "":
+	switch choice.FinishReason {
+	case "":
 		return errors.New("it has no finish_reason")
-	case choice.FinishReason == "length":
+	case events.FinishLength:
 		out.Finish = events.FinishLength
 	}
 	if len(out.Text) > events.MaxTextBytes {

@@ -197,25 +197,28 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 	}{
 		"refused": {status(400), openai.ErrRefused, "400 Bad Request"},
 		"too long": {func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(400)
+			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprint(w, "context_length_exceeded")
 		}, gpuworker.ErrPromptTooLong, ""},
-		"the key, repeated": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(422); fmt.Fprint(w, r.Header) }, openai.ErrRefused, "***"},
-		"always 500":        {status(500), openai.ErrRefused, "500"},
-		"redirect":          {status(307, "Location", "http://other.invalid/v1"), openai.ErrRefused, "set --server to the final address"},
-		"no JSON":           {body("\x00\xff" + strings.Repeat("x", 5000)), openai.ErrProtocol, "it begins with"},
-		"no choice":         {body(`{"choices": []}`), openai.ErrProtocol, "0 choices"},
-		"two choices":       {body(`{"choices": [{"finish_reason": "stop"}, {"finish_reason": "stop"}]}`), openai.ErrProtocol, "2 choices"},
-		"no end":            {body(`{"choices": [{}]}`), openai.ErrProtocol, "no finish_reason"},
-		"no ids":            {choice(""), openai.ErrProtocol, "--server-log-probs needs a server with both"},
-		"counts differ":     {ids("[1, 2]", `[{"logprob": -1}]`), openai.ErrProtocol, "2 token ids and 1 log-probs"},
-		"more than asked":   {ids("[1, 2, 3, 4, 5]", `[{"logprob": -1}, {"logprob": -1}, {"logprob": -1}, {"logprob": -1}, {"logprob": -1}]`), openai.ErrProtocol, "at most 4 tokens"},
-		"NaN":               {ids("[1]", `[{"logprob": NaN}]`), openai.ErrProtocol, "invalid character"},
-		"null":              {ids("[1]", `[{"logprob": null}]`), openai.ErrProtocol, "no log-prob"},
-		"infinite":          {ids("[1]", `[{"logprob": -1e999}]`), openai.ErrProtocol, "1e999"},
-		"a probability":     {ids("[1]", `[{"logprob": 0.5}]`), openai.ErrProtocol, "no log-prob of at most 0"},
-		"negative id":       {ids("[-1]", `[{"logprob": -1}]`), openai.ErrProtocol, "with the id -1"},
-		"huge text":         {body(`{"choices": [{"text": "` + strings.Repeat("x", events.MaxTextBytes+1) + `", "finish_reason": "stop"}]}`), openai.ErrProtocol, "its text has"},
+		"the key, repeated": {func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			fmt.Fprint(w, r.Header)
+		}, openai.ErrRefused, "***"},
+		"always 500":      {status(500), openai.ErrRefused, "500"},
+		"redirect":        {status(307, "Location", "http://other.invalid/v1"), openai.ErrRefused, "set --server to the final address"},
+		"no JSON":         {body("\x00\xff" + strings.Repeat("x", 5000)), openai.ErrProtocol, "it begins with"},
+		"no choice":       {body(`{"choices": []}`), openai.ErrProtocol, "0 choices"},
+		"two choices":     {body(`{"choices": [{"finish_reason": "stop"}, {"finish_reason": "stop"}]}`), openai.ErrProtocol, "2 choices"},
+		"no end":          {body(`{"choices": [{}]}`), openai.ErrProtocol, "no finish_reason"},
+		"no ids":          {choice(""), openai.ErrProtocol, "--server-log-probs needs a server with both"},
+		"counts differ":   {ids("[1, 2]", `[{"logprob": -1}]`), openai.ErrProtocol, "2 token ids and 1 log-probs"},
+		"more than asked": {ids("[1, 2, 3, 4, 5]", `[{"logprob": -1}, {"logprob": -1}, {"logprob": -1}, {"logprob": -1}, {"logprob": -1}]`), openai.ErrProtocol, "at most 4 tokens"},
+		"NaN":             {ids("[1]", `[{"logprob": NaN}]`), openai.ErrProtocol, "invalid character"},
+		"null":            {ids("[1]", `[{"logprob": null}]`), openai.ErrProtocol, "no log-prob"},
+		"infinite":        {ids("[1]", `[{"logprob": -1e999}]`), openai.ErrProtocol, "1e999"},
+		"a probability":   {ids("[1]", `[{"logprob": 0.5}]`), openai.ErrProtocol, "no log-prob of at most 0"},
+		"negative id":     {ids("[-1]", `[{"logprob": -1}]`), openai.ErrProtocol, "with the id -1"},
+		"huge text":       {body(`{"choices": [{"text": "` + strings.Repeat("x", events.MaxTextBytes+1) + `", "finish_reason": "stop"}]}`), openai.ErrProtocol, "its text has"},
 		"endless": {func(w http.ResponseWriter, _ *http.Request) {
 			for line := bytes.Repeat([]byte(" "), 1<<16); ; {
 				if _, err := w.Write(line); err != nil {
