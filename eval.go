@@ -30,7 +30,7 @@ type EvalCommand struct {
 	Benchmarks   []string `arg:"" optional:"" name:"benchmark" help:"A benchmark is a release file of HumanEval+ or MBPP+ (.jsonl, .jsonl.gz; https://github.com/evalplus/humanevalplus_release, https://github.com/evalplus/mbppplus_release), a problem set of ours (.jsonl, .jsonl.gz, .parquet), or builtin:heldout. With --samples-file or --ground-truths it may also be a published JSONL file of CRUXEval (https://huggingface.co/datasets/cruxeval-org/cruxeval; problems ID/input and ID/output for each row), LiveCodeBench (https://huggingface.co/datasets/livecodebench/code_generation_lite) or BigCodeBench (https://huggingface.co/datasets/bigcode/bigcodebench and bigcodebench-hard; complete and instruct)."`
 	SamplesFile  string   `help:"Grade these samples and sample none: a JSON line each with task_id and solution or completion, any number per task, as EvalPlus writes them." type:"existingfile" placeholder:"FILE" xor:"from"`
 	GroundTruths bool     `help:"Grade the ground truths that the benchmark files have, and fail if one does not pass." xor:"from"`
-	Out          string   `help:"With --samples-file: file to add a JSON line per problem to. Problems that it already has with the same samples are not graded again, so a stopped grading can be continued." placeholder:"FILE"`
+	Out          string   `help:"With --samples-file or --ground-truths: file to add a JSON line per problem to. Problems that it already has with the same samples are not graded again, so a stopped grading can be continued." placeholder:"FILE"`
 	JSON         bool     `name:"json" help:"Print a JSON object per suite of tests instead of a table."`
 	SampleFlags
 	EvalSettings

@@ -92,8 +92,8 @@ func (c *EvalCommand) Validate(ctx *kong.Context) error {
 		return fmt.Errorf("--resume takes everything else from the run: leave out %s", cmp.Or(wrong, "the names"))
 	case (c.SamplesFile != "" || c.GroundTruths) && wrong != "":
 		return fmt.Errorf("--samples-file and --ground-truths sample nothing: leave out %s", wrong)
-	case c.SamplesFile == "" && c.Out != "":
-		return errors.New("--out is for --samples-file: an evaluation writes its results into its run directory")
+	case c.SamplesFile == "" && !c.GroundTruths && c.Out != "":
+		return errors.New("--out is for --samples-file and --ground-truths: an evaluation writes its results into its run directory")
 	case c.SamplesFile == "" && !c.GroundTruths && c.Resume == "" && len(c.Benchmarks) == 0:
 		return errors.New("name a checkpoint and a benchmark; or one of --samples-file, --ground-truths and --resume")
 	case c.TestModel == "" && (given("suites") != "" || c.Role == "code" && given("tests") != ""):
