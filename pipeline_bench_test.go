@@ -117,16 +117,22 @@ type pipeline struct {
 const pipelineRun = "bench"
 
 func newPipeline(t testing.TB, sizes curriculum.Flags) *pipeline {
-	p := &pipeline{dir: t.TempDir(), steps: sizes.Steps, groups: sizes.ProblemsPerStep, staging: prometheus.NewRegistry(), finished: make(chan struct{})}
-	server, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: filepath.Join(p.dir, "nats"), SyncInterval: connect.SyncInterval})
+	server, err := natsbus.StartServer(natsbus.ServerConfig{StoreDir: t.TempDir(), SyncInterval: connect.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Shutdown)
-	if p.bus, err = natsbus.Connect(t.Context(), natsbus.Config{Server: server}); err != nil {
+	bus, err := natsbus.Connect(t.Context(), natsbus.Config{Server: server})
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.bus.Close() })
+	t.Cleanup(func() { bus.Close() })
+	return newPipelineOn(t, bus, sizes)
+}
+
+func newPipelineOn(t testing.TB, bus *natsbus.Bus, sizes curriculum.Flags) *pipeline {
+	p := &pipeline{dir: t.TempDir(), bus: bus, steps: sizes.Steps, groups: sizes.ProblemsPerStep, staging: prometheus.NewRegistry(), finished: make(chan struct{})}
+	var err error
 	if err := p.bus.EnsureStream(t.Context(), pipelineRun); err != nil {
 		t.Fatal(err)
 	}

@@ -140,3 +140,30 @@ func (c *Cluster) Restart(i int) {
 	c.start(i)
 	c.untilWhole()
 }
+
+// Stored returns the messages, the bytes and the consumers of a run's stream. Each node
+// has the messages, but knows only the consumers that it stores.
+func (c *Cluster) Stored(run string) (messages, size uint64, consumers int) {
+	c.t.Helper()
+	leader, names := c.Leader(run), map[string]bool{}
+	for i, server := range c.servers {
+		all, err := server.Jsz(&natsserver.JSzOptions{Accounts: true, Streams: true, Consumer: true})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for _, account := range all.AccountDetails {
+			for _, stream := range account.Streams {
+				if stream.Name != "codea1-"+run {
+					continue
+				}
+				for _, consumer := range stream.Consumer {
+					names[consumer.Name] = true
+				}
+				if i == leader {
+					messages, size = stream.State.Msgs, stream.State.Bytes
+				}
+			}
+		}
+	}
+	return messages, size, len(names)
+}
