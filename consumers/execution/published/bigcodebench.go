@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
 	"codea1/consumers/execution"
 	"codea1/consumers/execution/grading"
@@ -48,8 +51,35 @@ func readBigCode(line []byte) ([]Task, error) {
 	if !ok {
 		return nil, fmt.Errorf("BigCodeBench: problem %q: field libs is no list of modules: %.60s", t.TaskID, t.Libs)
 	}
+	for _, name := range append(imported(t.Header), imported(t.Test)...) {
+		if !slices.Contains(t.needs, name) {
+			t.needs = append(t.needs, name)
+		}
+	}
 	return []Task{t}, nil
 }
+
+var importStatement = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+(\w+)[\w.]*[ \t]+import\b|import[ \t]+([^\n#;]+))`)
+
+// imported returns the modules that a text imports. The published libs do not have
+// all that the tests import.
+func imported(text string) (modules []string) {
+	for _, m := range importStatement.FindAllStringSubmatch(text, -1) {
+		if m[1] != "" {
+			modules = append(modules, m[1])
+			continue
+		}
+		for one := range strings.SplitSeq(m[2], ",") {
+			name, _, _ := strings.Cut(strings.TrimSpace(one), " ")
+			name, _, _ = strings.Cut(name, ".")
+			modules = append(modules, name)
+		}
+	}
+	return modules
+}
+
+// bigCodeNames are the names that BigCodeBench gives every program.
+const bigCodeNames = "import os, sys\nfrom os import environ\n"
 
 func (t *bigCode) ID() string        { return t.TaskID }
 func (t *bigCode) modules() []string { return t.needs }
@@ -67,13 +97,13 @@ func (t *bigCode) grade(ctx context.Context, g *Grader, answer string) (Verdict,
 	if t.plan == nil {
 		// Without an entry point, a script runs in the process of the program: the tests
 		// replace parts of it.
-		plan, err := g.x.PlanGolden(ctx, sandbox.Program{Code: t.Truth()}, []string{t.Test}, 0)
+		plan, err := g.x.PlanGolden(ctx, sandbox.Program{Code: bigCodeNames + t.Truth()}, []string{t.Test}, 0)
 		if err != nil {
 			return Verdict{}, err
 		}
 		t.plan = plan
 	}
-	report, verdicts, err := g.x.GradeWithReport(ctx, sandbox.Program{Code: answer}, t.plan)
+	report, verdicts, err := g.x.GradeWithReport(ctx, sandbox.Program{Code: bigCodeNames + answer}, t.plan)
 	if err != nil {
 		return Verdict{}, err
 	}

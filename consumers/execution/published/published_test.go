@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,13 +222,22 @@ func TestBigCodeBench(t *testing.T) {
 	task := tasks[0]
 	check(t, grader(t), file, task.ID(), task.Truth(), task.Program("    return x ** 0.5 if x >= 0 else math.sqrt(x)\n", true),
 		// A solution may lack the imports.
-		task.Program("def task_func(x):\n    return math.sqrt(x)\n", false), "",
+		task.Program("def task_func(x):\n    return math.sqrt(x)\n", false),
+		"import math\ndef task_func(x):\n    return math.sqrt(x) if os.sep and sys.path and environ is os.environ else 0\n", "",
 		task.Program("def task_func(x):\n    return 2\n", false), "x = ", "import os\nos._exit(0)", "import sys\nsys.exit(0)",
 		task.Program("import os\ndef task_func(x):\n    os._exit(0)\n", false), task.Program("def task_func(x):\n    raise SystemExit(0)\n", false))
 }
 
+func TestImported(t *testing.T) {
+	got := imported("import os, a.b as c\nfrom d.e import f\nclass T:\n    def test(self):\n        import g # h\n        text = 'import i'\nfrom . import j\nimportant = 1\n")
+	if want := []string{"os", "a", "d", "g"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestMissingModulesAreNamed(t *testing.T) {
-	tasks, err := ReadFile(write(t, "f.jsonl", bigCodeRow("['math', 'codea1_no_such_module']")))
+	file := strings.Replace(bigCodeRow("['math', 'codea1_no_such_module']"), "import unittest", "import unittest, codea1_nor_this.part", 1)
+	tasks, err := ReadFile(write(t, "f.jsonl", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +246,7 @@ func TestMissingModulesAreNamed(t *testing.T) {
 		got = append(got, r)
 		return nil
 	})
-	if err != nil || len(got) != 1 || len(got[0].Verdicts) != 0 || strings.Join(got[0].Missing, " ") != "codea1_no_such_module" {
+	if err != nil || len(got) != 1 || len(got[0].Verdicts) != 0 || strings.Join(got[0].Missing, " ") != "codea1_no_such_module codea1_nor_this" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
