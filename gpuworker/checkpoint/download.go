@@ -171,7 +171,7 @@ func (r *Remote) fetchRest(ctx context.Context, key, to string) error {
 	if err != nil {
 		return backoff.Permanent(err)
 	}
-	defer f.Close() //nolint:errcheck // Sync has returned the errors of writing
+	defer f.Close() // Sync has returned the errors of writing
 	info, err := f.Stat()
 	if err != nil {
 		return backoff.Permanent(err)

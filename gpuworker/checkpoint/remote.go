@@ -107,7 +107,7 @@ func (r *Remote) Upload(ctx context.Context, version int, dir string) error {
 			return err
 		}
 		manifest, err = temporaryFile(sums)
-		defer os.Remove(manifest) //nolint:errcheck // a file of some hundred bytes stays
+		defer os.Remove(manifest) // a file of some hundred bytes
 	}
 	if err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)

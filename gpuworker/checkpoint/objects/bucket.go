@@ -95,9 +95,10 @@ func (b *bucket) explain(op, key string, err error) error {
 	case minio.RequestTimeTooSkewed:
 		reason, remedy = ErrRefused, "set the clock of this machine: it differs too much from the server's"
 	default:
-		if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden {
+		switch answer.StatusCode {
+		case http.StatusUnauthorized, http.StatusForbidden:
 			reason, remedy = ErrRefused, "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the credentials file, and their rights in the bucket"
-		} else if answer.StatusCode == http.StatusNotFound {
+		case http.StatusNotFound:
 			reason = fs.ErrNotExist
 		}
 	}
@@ -168,7 +169,7 @@ func (b *bucket) Remove(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, stallLimit)
 	defer cancel()
 	for _, k := range append([]string{key}, below...) {
-		if err := b.core.Client.RemoveObject(ctx, b.address.Bucket, path.Join(b.address.Prefix, k), minio.RemoveObjectOptions{}); err != nil {
+		if err := b.core.RemoveObject(ctx, b.address.Bucket, path.Join(b.address.Prefix, k), minio.RemoveObjectOptions{}); err != nil {
 			return b.explain("remove", k, err)
 		}
 	}

@@ -56,7 +56,7 @@ func (b *bucket) Put(ctx context.Context, key, file string) (err error) {
 func (b *bucket) stat(ctx context.Context, key, name string) (int64, error) {
 	watched, watch := newWatch(ctx)
 	defer watch.Stop()
-	info, err := b.core.Client.StatObject(watched, b.address.Bucket, name, minio.StatObjectOptions{})
+	info, err := b.core.StatObject(watched, b.address.Bucket, name, minio.StatObjectOptions{})
 	return info.Size, b.explain("look up", key, err)
 }
 
