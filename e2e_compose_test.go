@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/natsbus/natstest"
 	"codea1/events/rundir"
 	"codea1/events/settings"
@@ -251,7 +252,7 @@ func TestComposedGPUProfile(t *testing.T) {
 		var cli CLI
 		parser, err := newParser(&cli)
 		if err == nil {
-			err = checkEnvironment(parser.Model.Node, environ)
+			err = commandline.CheckEnvironment(parser.Model.Node, envPrefix, environ)
 		}
 		if err != nil {
 			t.Errorf("%s-gpu: %v", name, err)

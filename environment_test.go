@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"codea1/events/commandline"
 	"codea1/events/settings"
 )
 
@@ -23,11 +24,11 @@ func TestMisspeltVariables(t *testing.T) {
 	}
 	for _, f := range settings.Fields(&cli.Train.Settings) {
 		name := settings.Variable(envPrefix, f.Key)
-		if err := checkEnvironment(parser.Model.Node, []string{"PATH=/bin", name + "=1"}); err != nil {
+		if err := commandline.CheckEnvironment(parser.Model.Node, envPrefix, []string{"PATH=/bin", name + "=1"}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, wrong := range []string{name + "X", name[:len(envPrefix)] + "X" + name[len(envPrefix):]} {
-			err := checkEnvironment(parser.Model.Node, []string{"PATH=/bin", wrong + "=1"})
+			err := commandline.CheckEnvironment(parser.Model.Node, envPrefix, []string{"PATH=/bin", wrong + "=1"})
 			if want := "environment variable " + wrong + " sets nothing; the nearest name is " + name + ": "; err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("have %v\nwant %s", err, want)
 			}
@@ -73,7 +74,7 @@ func TestVariablesOfTheRepositoryAreKnown(t *testing.T) {
 		t.Errorf("only %v found", found)
 	}
 	for name, path := range found {
-		if err := checkEnvironment(parser.Model.Node, []string{name + "=1"}); err != nil {
+		if err := commandline.CheckEnvironment(parser.Model.Node, envPrefix, []string{name + "=1"}); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

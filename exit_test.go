@@ -12,6 +12,7 @@ import (
 
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/experiment"
+	"codea1/events/commandline"
 	"codea1/producers/problems"
 	"codea1/replay/command"
 	"codea1/replay/eventlog"
@@ -148,11 +149,11 @@ func TestCompletion(t *testing.T) {
 		"codea1 train --warmup-s":        "--warmup-steps",
 		"codea1 --log-l":                 "--log-level",
 	} {
-		if have := candidates(parser.Model.Node, line); line != "" && strings.Join(have, " ") != want {
+		if have := commandline.Candidates(parser.Model.Node, line); line != "" && strings.Join(have, " ") != want {
 			t.Errorf("%q: %q, want %q", line, have, want)
 		}
 	}
-	for shell, lines := range completions {
+	for shell, lines := range commandline.Completions {
 		if !strings.Contains(lines, "codea1 complete") {
 			t.Errorf("%s: %s", shell, lines)
 		}

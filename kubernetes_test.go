@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/gpuworker/checkpoint/objects"
 )
 
@@ -115,7 +116,7 @@ func TestKubernetesManifests(t *testing.T) {
 		if _, err := parser.Parse(c.Args); err != nil {
 			t.Errorf("%s: %v: %v", name, c.Args, err)
 		}
-		if err := checkEnvironment(parser.Model.Node, environ); err != nil {
+		if err := commandline.CheckEnvironment(parser.Model.Node, envPrefix, environ); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if c.Args[1] != name || m.Spec.Replicas != 1 {

@@ -30,6 +30,7 @@ import (
 	"codea1/consumers/experiment"
 	"codea1/consumers/rewards"
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/deadletter"
 	"codea1/events/progress"
 	"codea1/events/settings"
@@ -70,8 +71,8 @@ type CLI struct {
 	Track      track.Command             `cmd:"" help:"Write the figures of a run for TensorBoard, W&B, MLflow or as CSV, during the run or afterwards."`
 	TrainSFT   sft.Command               `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
 	Version    VersionCommand            `cmd:"" help:"Print the version."`
-	Completion CompletionCommand         `cmd:"" help:"Print what bash, zsh or fish needs to complete command lines."`
-	Complete   CompleteCommand           `cmd:"" hidden:""`
+	Completion commandline.Completion    `cmd:"" help:"Print what bash, zsh or fish needs to complete command lines."`
+	Complete   commandline.Complete      `cmd:"" hidden:""`
 }
 
 func main() {
@@ -106,7 +107,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(err, exitFailed)
 	}
-	if err := checkEnvironment(parser.Model.Node, os.Environ()); err != nil {
+	if err := commandline.CheckEnvironment(parser.Model.Node, envPrefix, os.Environ()); err != nil {
 		return fail(err, exitUsage)
 	}
 	bare := len(args) == 0
@@ -128,7 +129,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	command.BindTo(stdout, (*io.Writer)(nil))
 	logger := newLogger(stderr, cli.logLevel(command.Command()))
 	command.Bind(logger)
-	stopProfile, err := startProfile(cli.Profile)
+	stopProfile, err := commandline.StartProfile(cli.Profile)
 	if err != nil {
 		return fail(err, exitFailed)
 	}

@@ -1,4 +1,4 @@
-package main
+package commandline
 
 import (
 	"errors"
@@ -9,10 +9,10 @@ import (
 	"runtime/pprof"
 )
 
-// startProfile begins a CPU profile of this process in a directory, and returns the
+// StartProfile begins a CPU profile of this process in a directory, and returns the
 // function that ends it and writes a heap profile. Without a directory it does
 // nothing. The names have the process ID: several stages may share the directory.
-func startProfile(dir string) (stop func() error, err error) {
+func StartProfile(dir string) (stop func() error, err error) {
 	if dir == "" {
 		return func() error { return nil }, nil
 	}

@@ -1,4 +1,4 @@
-package main
+package commandline
 
 import (
 	"fmt"
@@ -10,33 +10,33 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// CompletionCommand prints the script with which a shell completes command lines.
-type CompletionCommand struct {
+// Completion prints the script with which a shell completes command lines.
+type Completion struct {
 	Shell string `arg:"" help:"The shell: bash, zsh or fish." enum:"bash,zsh,fish"`
 }
 
-// completions are the lines for the startup file of each shell.
-var completions = map[string]string{
+// Completions are the lines for the startup file of each shell.
+var Completions = map[string]string{
 	"bash": "complete -o default -C 'codea1 complete' codea1\n",
 	"zsh":  "autoload -U +X bashcompinit && bashcompinit\ncomplete -o default -C 'codea1 complete' codea1\n",
 	"fish": "complete -c codea1 -a '(COMP_LINE=(commandline -cp | string collect) codea1 complete)'\n",
 }
 
 // Run prints the lines.
-func (c *CompletionCommand) Run(out io.Writer) error {
-	_, err := io.WriteString(out, completions[c.Shell])
+func (c *Completion) Run(out io.Writer) error {
+	_, err := io.WriteString(out, Completions[c.Shell])
 	return err
 }
 
-// CompleteCommand prints the words that can follow in the line of COMP_LINE. Shells
+// Complete prints the words that can follow in the line of COMP_LINE. Shells
 // call it.
-type CompleteCommand struct {
+type Complete struct {
 	Words []string `arg:"" optional:"" passthrough:"" help:"Ignored: bash appends the program and two words."`
 }
 
 // Run prints one word per line.
-func (CompleteCommand) Run(out io.Writer, ctx *kong.Context) error {
-	for _, word := range candidates(ctx.Model.Node, os.Getenv("COMP_LINE")) {
+func (Complete) Run(out io.Writer, ctx *kong.Context) error {
+	for _, word := range Candidates(ctx.Model.Node, os.Getenv("COMP_LINE")) {
 		if _, err := fmt.Fprintln(out, word); err != nil {
 			return err
 		}
@@ -44,9 +44,9 @@ func (CompleteCommand) Run(out io.Writer, ctx *kong.Context) error {
 	return nil
 }
 
-// candidates returns the commands, flags and values that the last word of a line can
+// Candidates returns the commands, flags and values that the last word of a line can
 // become.
-func candidates(node *kong.Node, line string) []string {
+func Candidates(node *kong.Node, line string) []string {
 	words := strings.Fields(line + "|")
 	current := strings.TrimSuffix(words[len(words)-1], "|")
 	var all []string

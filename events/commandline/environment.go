@@ -1,4 +1,4 @@
-package main
+package commandline
 
 import (
 	"fmt"
@@ -20,9 +20,9 @@ var otherVariables = []string{
 	"CODEA1_TRAINER_VICTIM_MOMENT", "CODEA1_TRAINER_VICTIM_START", "CODEA1_TRAINER_VICTIM_STORE", "CODEA1_TRAINER_VICTIM_URL",
 }
 
-// checkEnvironment returns an error about the first variable in environ that begins
+// CheckEnvironment returns an error about the first variable in environ that begins
 // with the prefix of this program and that no command reads.
-func checkEnvironment(root *kong.Node, environ []string) error {
+func CheckEnvironment(root *kong.Node, prefix string, environ []string) error {
 	var known []string
 	_ = kong.Visit(root, func(v kong.Visitable, next kong.Next) error {
 		if flag, ok := v.(*kong.Flag); ok {
@@ -32,7 +32,7 @@ func checkEnvironment(root *kong.Node, environ []string) error {
 	})
 	for _, assignment := range environ {
 		name, _, _ := strings.Cut(assignment, "=")
-		if !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) || slices.Contains(otherVariables, name) {
+		if !strings.HasPrefix(name, prefix) || slices.Contains(known, name) || slices.Contains(otherVariables, name) {
 			continue
 		}
 		nearest := slices.MinFunc(known, func(a, b string) int { return edits(name, a) - edits(name, b) })
