@@ -56,7 +56,7 @@ func TestTrainingUnderARecipeFile(t *testing.T) {
 	}
 }
 
-// A training asks for what its recipe needs, and for nothing else.
+// A training asks for the fields that its recipe needs, and for nothing else.
 func TestTrainingAsksForTheNeedsOfItsRecipe(t *testing.T) {
 	t.Parallel()
 	for _, name := range rewards.Names() {
@@ -73,7 +73,7 @@ func TestTrainingAsksForTheNeedsOfItsRecipe(t *testing.T) {
 
 // A run that compares all answers on all tests is verified, and its rewards computed
 // again are the recorded ones bit by bit. A run with the default recipe has nothing
-// of it, and computing such a reward for it names what is missing.
+// of it, and computing such a reward for it names the missing field.
 func TestTrainingOnTheWholeGroup(t *testing.T) {
 	onlyThorough(t, "execution, curriculum and recipes have tests of it")
 	t.Parallel()

@@ -81,7 +81,7 @@ func manifests(t *testing.T, file string) map[string]manifest {
 	return all
 }
 
-// Each stage has a workload whose command the program accepts, with probes on the port
+// Each stage has a workload with a command that the program accepts, with probes on the port
 // that the stage serves, and without privileges. KEDA scales stages that may have
 // replicas, on the consumers that they make.
 func TestKubernetesManifests(t *testing.T) {

@@ -35,7 +35,7 @@ type Sampler interface {
 // prefills the prompt once.
 type SampleRequest struct {
 	Prompt   []int32   // token ids, from EncodePrompt
-	Messages []Message // that were encoded; for a Sampler whose EncodePrompt returns no tokens
+	Messages []Message // that were encoded; for a Sampler with an EncodePrompt that returns no tokens
 	Seeds    []uint64  // one per completion
 }
 

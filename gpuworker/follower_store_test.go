@@ -12,8 +12,8 @@ import (
 )
 
 // A replica on a machine without the run directory loads the versions of the store. One
-// that falls behind takes the newest: those between are removed. Of a version whose
-// object is damaged it waits for the next one.
+// that falls behind takes the newest: those between are removed. After a damaged
+// version it waits for the next one.
 func TestFollowerLoadsFromTheStore(t *testing.T) {
 	bus := connect(t, server(t))
 	folder := policies(t, events.RoleCode)

@@ -23,7 +23,7 @@ type Group struct {
 	*events.CodeExecuted
 	Answers []Answer
 
-	// LeaveTests is set by a recipe whose suites of this group teach nothing: the
+	// LeaveTests is set by a recipe if the suites of this group teach nothing: the
 	// Test LLM does not learn from the group.
 	LeaveTests bool
 
@@ -46,7 +46,7 @@ type Suite struct {
 }
 
 // view returns the group as the recipe with these rules sees it. It sets Loads and
-// Masked of the rewards in out. An error names what the group lacks.
+// Masked of the rewards in out. An error names the field that the group lacks.
 func (r *Rules) view(executed *events.CodeExecuted, out *events.GroupRewarded) (*Group, error) {
 	g := &Group{CodeExecuted: executed}
 	if r.Cross {

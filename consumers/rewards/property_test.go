@@ -55,7 +55,7 @@ func drawRecipe(t *rapid.T) Recipe {
 	return r
 }
 
-// crossed adds what recipes need of a group: the verdicts of all suites on all
+// crossed adds a field that some recipes need: the verdicts of all suites on all
 // answers. They follow from the test and from the name of the answer, which is in
 // its LoadError.
 func crossed(g *events.CodeExecuted) {

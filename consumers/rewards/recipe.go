@@ -28,8 +28,8 @@ type Recipe interface {
 	// Name identifies the recipe in group.rewarded and in configurations. New makes
 	// the same recipe of it again.
 	Name() string
-	// Rules returns the decisions about the rewards of a whole group, and what the
-	// recipe needs of a group.
+	// Rules returns the decisions about the rewards of a whole group, and the
+	// needs of the recipe.
 	Rules() Rules
 	// Reward sets the rewards of the group's answers and suites, which are any finite
 	// numbers. It is pure, and the order of the answers does not matter.

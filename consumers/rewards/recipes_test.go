@@ -26,7 +26,7 @@ func goldens(s string) (out []events.GoldenVerdict) {
 // taught is a group of three answers with two suites each: the first answer is
 // right, the second passes one golden test of two, the third does not load. On all
 // answers that load, f(1) == 1 is passed by the first one, f(2) == 2 by both, and
-// f(3) == 9, whose true value is 3, by the second one.
+// f(3) == 9 by the second one; the true value of f(3) is 3.
 func taught() *events.CodeExecuted {
 	test := func(call, stated, expected string) events.ExecutedTest {
 		t := kept(notRun)
@@ -186,8 +186,8 @@ func TestUtrl(t *testing.T) {
 	}
 }
 
-// A group without what a recipe needs has no rewards, and the error says what is
-// missing.
+// A group without a field that a recipe needs has no rewards, and the error names the
+// field.
 func TestRecipesRefuseWhatIsNotMeasured(t *testing.T) {
 	without := map[error]func(*events.CodeExecuted){
 		ErrNoGolden: func(g *events.CodeExecuted) { g.Answers[1].Golden = nil },

@@ -20,8 +20,8 @@ var (
 // answers and the M x N rewards of the suites with their advantages, the answer
 // that the Test LLM learns from, and the changes of the Mistake Book. Score is
 // pure: equal groups give equal results. The group must pass
-// events.CodeExecuted.Validate. A group that lacks what the recipe needs has no
-// rewards: the error names what is missing.
+// events.CodeExecuted.Validate. A group that lacks a field the recipe needs has
+// no rewards: the error names the field.
 func Score(recipe Recipe, group *events.CodeExecuted) (*events.GroupRewarded, error) {
 	plan := &group.Plan
 	if plan.Suites > 0 && plan.Tests < 1 {

@@ -1,3 +1,3 @@
-// Package commandline has what the command line needs beside its commands: the completion
-// of shells, a check of the environment variables, and profiles of the process.
+// Package commandline serves the command line beside its commands: the completion of
+// shells, a check of the environment variables, and profiles of the process.
 package commandline

@@ -58,7 +58,7 @@ func (r *Remote) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = l.Close() }, nil
 }
 
-// find downloads the copy of a version whose weights have a SHA-256.
+// find downloads the copy of a version with these weights, by their SHA-256.
 func (r *Remote) find(ctx context.Context, version int, weights string, skip func(string) bool) (string, error) {
 	all, err := r.copies(ctx)
 	if err != nil {
@@ -164,7 +164,7 @@ func (r *Remote) fetchFile(ctx context.Context, name, file, to, want string) err
 	return r.corruptCopy(name, file)
 }
 
-// fetchRest appends to a file what is missing at its end. A failure of the disk of this
+// fetchRest appends the missing end to a file. A failure of the disk of this
 // machine is permanent.
 func (r *Remote) fetchRest(ctx context.Context, key, to string) error {
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)

@@ -30,7 +30,7 @@ type Objects interface {
 // Remote keeps the versions of one role in a store, for processes on machines that
 // do not share the run directory.
 //
-// A copy of a version is a directory whose name has the hash of its SHA256SUMS,
+// A copy of a version is a directory. Its name has the hash of its SHA256SUMS,
 // which is uploaded last. So a cut upload is no version, two trainers never mix
 // their files, and a copy proves itself. The names of all objects derive from run,
 // role and version, never from the URI in an event.
@@ -211,8 +211,8 @@ func (r *Remote) Restore(ctx context.Context, folder Folder) error {
 	return replace(partial, folder.Dir(newest))
 }
 
-// FetchInitial makes dir the directory of version 0, whose weights have a SHA-256,
-// unless dir exists.
+// FetchInitial makes dir the directory of version 0 with these weights, by their
+// SHA-256, unless dir exists.
 func (r *Remote) FetchInitial(ctx context.Context, weights, dir string) error {
 	unlock, err := r.lock(ctx)
 	if err != nil {

@@ -3,7 +3,7 @@
 // implements gpuworker.Sampler.
 //
 // It owns the requests and answers of /chat/completions and /completions, the
-// limits on what a server may send, the repetition of failed requests, and the
+// limits on the answers of a server, the repetition of failed requests, and the
 // key. It must not know groups, roles or rewards, and no event except the
 // Completion that it returns.
 //

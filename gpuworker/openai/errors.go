@@ -20,7 +20,7 @@ var (
 	ErrNoWeights = errors.New("OpenAI's interface has no request that replaces weights")
 )
 
-// verdict says what follows from a failed request.
+// verdict is the reaction to a failed request.
 type verdict int
 
 const (

@@ -307,7 +307,7 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// The probe refuses what a user can correct, at once.
+// The probe refuses mistakes that a user can correct, at once.
 func TestProbe(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*openaitest.Server, *openai.Options)

@@ -33,7 +33,7 @@ func New(options Options) (*Sampler, error) {
 }
 
 // Probe asks for one token, once. It returns an error if the server cannot be reached,
-// refuses the key or the model, or lacks what the options ask for. A server that is
+// refuses the key or the model, or lacks a feature that the options ask for. A server that is
 // busy or starting is accepted: Sample waits for it.
 func (s *Sampler) Probe(ctx context.Context) error {
 	if o := &s.client.Options; o.KeyFile != "" && o.inClear() {

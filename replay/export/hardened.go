@@ -21,7 +21,7 @@ const (
 var (
 	// ErrNoCross is returned for a log in which no suite ran on the answers of others.
 	ErrNoCross = errors.New("no group has the verdicts of all suites on all answers (cross in code.executed); train with a recipe that asks for them, such as utrl")
-	// ErrNothingHardened is returned for a log whose problems have too few tests.
+	// ErrNothingHardened is returned for a log with too few tests of each problem.
 	ErrNothingHardened = fmt.Errorf("no problem has %d tests that pass the filter", hardenedLeast)
 )
 

@@ -10,8 +10,8 @@ import (
 	"codea1/events"
 )
 
-// crossedGroup is a group of one suite whose test f(i) is passed by the answers with
-// a p in the i-th text and failed by those with an f.
+// crossedGroup is a group of one suite. The answers with a p in the i-th text pass its test
+// f(i), and those with an f fail it.
 func crossedGroup(slot int, verdicts ...string) *events.CodeExecuted {
 	g := &events.CodeExecuted{Plan: events.Plan{Purpose: events.PurposeTrain, Step: 1, Slot: slot}, Answers: make([]events.ExecutedAnswer, len(verdicts[0]))}
 	suite := events.ExecutedSuite{}

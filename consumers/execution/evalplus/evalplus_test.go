@@ -112,8 +112,8 @@ func TestReadNamesTheMistake(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "it has no samples",
-		`{"task_id":"HumanEval/1","solution":""}`: `s.jsonl:1: the benchmark has no task "HumanEval/1"`,
-		"\n" + `{"task_id":"HumanEval/0"}`:        "s.jsonl:2: want solution or completion",
+		`{"task_id":"HumanEval/1","solution":""}`: `s.jsonl:1: field task_id: the benchmark has no task "HumanEval/1"`,
+		"\n" + `{"task_id":"HumanEval/0"}`:        "s.jsonl:2: want field solution or completion",
 	} {
 		if _, err := ReadSamples(write(t, "s.jsonl", text), tasks); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

@@ -1,12 +1,6 @@
 package evalplus
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-
-	"codea1/consumers/execution/grading"
-)
+import "codea1/consumers/execution/grading"
 
 // Sample is a row of a file of samples in EvalPlus's format.
 type Sample struct {
@@ -14,39 +8,18 @@ type Sample struct {
 	Solution string `json:"solution"` // a whole program
 }
 
-// ReadSamples reads the samples of tasks, by task, each in the order of the file. A
-// row has solution, a whole program, or completion, which follows the prompt. The
-// error names the line.
+// ReadSamples reads the samples of tasks, by task, as grading.ReadSamples does. A
+// solution is a whole program, and a completion follows the prompt.
 func ReadSamples(path string, tasks []*Task) (map[string][]string, error) {
 	known := map[string]*Task{}
 	for _, t := range tasks {
 		known[t.ID] = t
 	}
-	samples := map[string][]string{}
-	err := grading.ReadLines(path, func(line []byte) error {
-		var row struct {
-			TaskID     string  `json:"task_id"`
-			Solution   *string `json:"solution"`
-			Completion *string `json:"completion"`
+	return grading.ReadSamples(path, func(id, text string, completion bool) (string, bool) {
+		task := known[id]
+		if task != nil && completion {
+			text = task.Prompt + text
 		}
-		if err := json.Unmarshal(line, &row); err != nil {
-			return fmt.Errorf("want a JSON object with task_id and solution or completion: %w", err)
-		}
-		task := known[row.TaskID]
-		switch {
-		case task == nil:
-			return fmt.Errorf("the benchmark has no task %q", row.TaskID)
-		case row.Solution != nil:
-			samples[row.TaskID] = append(samples[row.TaskID], *row.Solution)
-		case row.Completion != nil:
-			samples[row.TaskID] = append(samples[row.TaskID], task.Prompt+*row.Completion)
-		default:
-			return errors.New("want solution or completion")
-		}
-		return nil
+		return text, task != nil
 	})
-	if err == nil && len(samples) == 0 {
-		err = fmt.Errorf("%s: it has no samples", path)
-	}
-	return samples, err
 }

@@ -32,7 +32,7 @@ type Verdict struct {
 	Reason    string // why it does not pass
 }
 
-// ErrUnknown is wrapped for a file whose first row has the fields of no format here.
+// ErrUnknown is wrapped for a file of no format here, judged by the fields of its first row.
 var ErrUnknown = errors.New("neither a file of CRUXEval (fields id, code, input, output), of LiveCodeBench (question_id, question_content, public_test_cases) nor of BigCodeBench (task_id, complete_prompt, test)")
 
 // formats are the readers of a row, by a field that only this format has with the
@@ -107,38 +107,17 @@ func missing(id string, fields ...string) error {
 	return nil
 }
 
-// ReadSamples reads the answers to tasks, by ID, each in the order of the file. A row
-// has task_id, and solution or completion. The error names the line.
+// ReadSamples reads the answers to tasks, by ID, as grading.ReadSamples does.
 func ReadSamples(path string, tasks []Task) (map[string][]string, error) {
 	known := map[string]Task{}
 	for _, t := range tasks {
 		known[t.ID()] = t
 	}
-	samples := map[string][]string{}
-	err := grading.ReadLines(path, func(line []byte) error {
-		var row struct {
-			TaskID     string  `json:"task_id"`
-			Solution   *string `json:"solution"`
-			Completion *string `json:"completion"`
+	return grading.ReadSamples(path, func(id, text string, completion bool) (string, bool) {
+		task := known[id]
+		if task == nil {
+			return "", false
 		}
-		if err := json.Unmarshal(line, &row); err != nil {
-			return fmt.Errorf("want a JSON object with task_id and solution or completion: %w", err)
-		}
-		task := known[row.TaskID]
-		switch {
-		case task == nil:
-			return fmt.Errorf("field task_id: the benchmark has no problem %q", row.TaskID)
-		case row.Solution != nil:
-			samples[row.TaskID] = append(samples[row.TaskID], task.Program(*row.Solution, false))
-		case row.Completion != nil:
-			samples[row.TaskID] = append(samples[row.TaskID], task.Program(*row.Completion, true))
-		default:
-			return errors.New("want field solution or completion")
-		}
-		return nil
+		return task.Program(text, completion), true
 	})
-	if err == nil && len(samples) == 0 {
-		err = fmt.Errorf("%s: it has no samples", path)
-	}
-	return samples, err
 }

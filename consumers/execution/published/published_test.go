@@ -286,7 +286,7 @@ func TestReadNamesTheMistake(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"":                                    "it has no samples",
-		row("task_id", "s0", "solution", "1"): `s.jsonl:1: field task_id: the benchmark has no problem "s0"`,
+		row("task_id", "s0", "solution", "1"): `s.jsonl:1: field task_id: the benchmark has no task "s0"`,
 		row("task_id", "s0/input"):            "s.jsonl:1: want field solution or completion",
 	} {
 		if _, err := ReadSamples(write(t, "s.jsonl", text), tasks); err == nil || !strings.Contains(err.Error(), want) {

@@ -2,7 +2,7 @@
 // directory that several machines mount.
 //
 // It owns the address of a store, its credentials, and the transfer of one file. It
-// must not know what the files are: package checkpoint names them and checks
+// must not know the meaning of the files: package checkpoint names them and checks
 // their content.
 //
 // An object is complete or missing. A key is a clean relative path, so no caller

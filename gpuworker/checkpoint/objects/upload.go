@@ -129,7 +129,7 @@ func (b *bucket) begunUpload(ctx context.Context, name string) (string, map[int]
 	return id, nil, err
 }
 
-// uploads returns cut uploads of objects whose names begin with prefix.
+// uploads returns cut uploads of objects with names that begin with prefix.
 func (b *bucket) uploads(ctx context.Context, prefix string) ([]minio.ObjectMultipartInfo, error) {
 	page, err := b.core.ListMultipartUploads(ctx, b.address.Bucket, prefix, "", "", "", 1000)
 	var answer minio.ErrorResponse
