@@ -16,7 +16,9 @@ import (
 )
 
 // `codea1 tap` shows each event of a running training once, and its log afterwards.
-// A tap that is stopped does not hold the training back.
+// A tap that is stopped does not hold the training back. `codea1 shadow` rewards the
+// same groups as replay rescore, bit by bit, and a shadow that is killed changes nothing:
+// the weights are those of a training without readers.
 func TestTapCommand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -26,6 +28,8 @@ func TestTapCommand(t *testing.T) {
 	whole := start(t, dir, "tap", "r", "--json", "--from", "start", "--type", "problem.posed,group.rewarded,policy.updated")
 	stopped := start(t, dir, "tap", "r", "--text")
 	figures := start(t, dir, "track", "r", "--to", "csv")
+	shadow := start(t, dir, "shadow", "r", "--from", "start", "--reward", "selfplay", "--json")
+	killed := start(t, dir, "shadow", "r", "--from", "start", "--reward", "a1", "--json")
 	running := func() {
 		select {
 		case <-p.ended:
@@ -39,12 +43,15 @@ func TestTapCommand(t *testing.T) {
 	}
 	eventually(t, "a tap prints", func() bool { running(); return stopped.stdout.String() != "" })
 	stopped.signal(t, syscall.SIGSTOP)
+	eventually(t, "a shadow prints", func() bool { running(); return killed.stdout.String() != "" })
+	killed.signal(t, syscall.SIGKILL)
+	killed.wait(t)
 	before := 0
 	eventually(t, "the live tap prints", func() bool { before = trained(live); return before > 0 })
 	eventually(t, "the training goes on while a tap is stopped", func() bool { return trained(live) >= before+6 && trained(whole) >= before+6 })
 	p.interrupt(t)
 	stopped.signal(t, syscall.SIGCONT)
-	for _, tap := range []*process{live, whole, stopped, figures} {
+	for _, tap := range []*process{live, whole, stopped, figures, shadow} {
 		if code := tap.wait(t); code != 0 {
 			t.Errorf("a tap ends with the training, with exit code %d", code)
 		}
@@ -66,6 +73,37 @@ func TestTapCommand(t *testing.T) {
 	if read, readErr := os.ReadFile(csv); err != nil || readErr != nil || !bytes.HasPrefix(read, followed) || bytes.Count(followed, []byte("\n")) < 3 {
 		t.Errorf("%v, %v: figures of the run\n%s\nand of its log\n%s", err, readErr, followed, read)
 	}
+	shadowed := rescored(t, shadow.stdout.String())
+	for group, line := range rescored(t, must(t, dir, "replay", "rescore", "r", "--reward", "selfplay", "--groups", "--json")) {
+		if got, ok := shadowed[group]; ok && got != line {
+			t.Errorf("%s\nrescored %s\nshadowed %s", group, line, got)
+		}
+	}
+	if len(shadowed) < 6 {
+		t.Errorf("%d groups were shadowed", len(shadowed))
+	}
+	if thorough() {
+		alone := start(t, t.TempDir(), train("--steps", "5000", "--name", "r", "--heldout", "")...)
+		n := 0
+		alone.tap(t, func(_ int, m *events.Message) bool {
+			if m.Type == events.TypePolicyUpdated {
+				n++
+			}
+			return n < 6
+		})
+		alone.interrupt(t)
+		versions, same := versionsOf(t, dir), 0
+		for group, sum := range versionsOf(t, alone.command.Dir) {
+			if other := versions[group]; other != "" {
+				if same++; other != sum {
+					t.Errorf("%s has other weights in a training without readers", group)
+				}
+			}
+		}
+		if same < 6 {
+			t.Errorf("%d versions were compared", same)
+		}
+	}
 	// The live tap has the whole steps between its first and its last event.
 	count := map[tapped]int{}
 	for _, e := range tappedIn(t, live.stdout.String()) {
@@ -79,6 +117,42 @@ func TestTapCommand(t *testing.T) {
 			t.Errorf("the live tap shows %s %s %d times", e.Type, e.Group, count[e])
 		}
 	}
+}
+
+// rescored returns the rewards of each group in the lines of replay rescore and shadow.
+func rescored(t *testing.T, lines string) map[string]string {
+	t.Helper()
+	groups := map[string]string{}
+	for line := range strings.Lines(lines) {
+		var g struct {
+			Group         string
+			Before, After json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(line), &g); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if g.Group != "" {
+			groups[g.Group] = string(g.Before) + string(g.After)
+		}
+	}
+	return groups
+}
+
+// versionsOf returns the hash of each policy version of the run r.
+func versionsOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	sums := map[string]string{}
+	for line := range strings.Lines(must(t, dir, "tap", "r", "--json", "--type", "policy.updated")) {
+		var e struct {
+			Group   string
+			Payload events.PolicyUpdated
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Payload.Checkpoint.SHA256 == "" {
+			t.Fatalf("%s: %v", line, err)
+		}
+		sums[e.Group] = e.Payload.Checkpoint.SHA256
+	}
+	return sums
 }
 
 // tapped is an event that a tap has printed.

@@ -33,6 +33,10 @@ codea1 tap first --bus kafka://127.0.0.1:9092`,
 codea1 track first --to tensorboard
 codea1 track first --to csv,mlflow --out figures
 codea1 track first --to wandb --wandb-python venv/bin/python`,
+	"shadow": `
+codea1 shadow first --reward selfplay
+codea1 shadow first --reward utrl --reward mine.yaml --json
+codea1 shadow first --reward utrl --bus nats://127.0.0.1:4222 --from start`,
 	events.StageDashboard: "codea1 dashboard --run first\ncodea1 dashboard --run first --bus nats://127.0.0.1:4222",
 	"doctor":              `codea1 doctor --engine torch`,
 	"config":              `codea1 config > codea1.yaml`,

@@ -26,7 +26,7 @@ import (
 // flags are known.
 func (c *CLI) AfterApply() error { //nolint:unparam // kong expects the error
 	h := &host{newLogger(os.Stderr, max(c.logLevel("replay"), slog.LevelError))}
-	c.Replay.Host, c.Tap.Host, c.Track.Host = h, h, h
+	c.Replay.Host, c.Tap.Host, c.Track.Host, c.Shadow.Host = h, h, h, h
 	return nil
 }
 

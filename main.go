@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -69,6 +70,7 @@ type CLI struct {
 	Dashboard  DashboardCommand          `cmd:"" help:"Show a run on a page: one in progress, or a finished one from its log."`
 	Tap        tap.Command               `cmd:"" help:"Follow the events of a run, or print those of a finished one."`
 	Track      track.Command             `cmd:"" help:"Write the figures of a run for TensorBoard, W&B, MLflow or as CSV, during the run or afterwards."`
+	Shadow     command.ShadowCommand     `cmd:"" help:"Reward the groups of a run under other recipes, while it trains or afterwards, and report the differences."`
 	TrainSFT   sft.Command               `cmd:"" name:"train-sft" help:"Train a checkpoint of the embedded engine from text."`
 	Version    VersionCommand            `cmd:"" help:"Print the version."`
 	Completion commandline.Completion    `cmd:"" help:"Print what bash, zsh or fish needs to complete command lines."`
@@ -96,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	output := &output{to: stdout}
 	stdout = output
 	var cli CLI
-	cli.Replay.Recipes = rewards.Recipes{}
+	cli.Replay.Recipes, cli.Shadow.Recipes = rewards.Recipes{}, rewards.Recipes{}
 	cli.Replay.Retrainer = &retrainer{newLogger(stderr, slog.LevelError)}
 	exit := -1
 	parser, err := newParser(&cli,
@@ -210,11 +212,15 @@ func configure(root *kong.Node, base *Settings) {
 			for _, n := range node.Children {
 				settings.Layer(n.Flags, &base.Sampling)
 			}
-		case "train", "stage", "deadletter", "doctor", "tap", "track", events.StageDashboard:
+		case "train", "stage", "deadletter", "doctor", "tap", "track", "shadow", events.StageDashboard:
 			_ = kong.Visit(node, func(v kong.Visitable, next kong.Next) error {
 				if n, ok := v.(*kong.Node); ok {
-					settings.Environment(n.Flags, envPrefix)
-					settings.Layer(n.Flags, base)
+					flags := n.Flags
+					if node.Name == "shadow" { // its recipes are not that of the run
+						flags = slices.DeleteFunc(slices.Clone(flags), func(f *kong.Flag) bool { return f.Name == "reward" || f.Name == "alpha" })
+					}
+					settings.Environment(flags, envPrefix)
+					settings.Layer(flags, base)
 				}
 				return next(nil)
 			})

@@ -15,10 +15,19 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
 
+	"codea1/events/connect"
 	"codea1/replay/eventlog"
 	"codea1/replay/eventlog/eventlogtest"
 	"codea1/replay/internal/replaytest"
 )
+
+// embedded is the host of runs with an embedded server.
+type embedded struct{}
+
+// Bus implements tap.Host.
+func (embedded) Bus(string) (*connect.Flags, error) {
+	return &connect.Flags{URL: connect.Embedded}, nil
+}
 
 // execute runs a command line as the program does.
 func execute(t *testing.T, args ...string) (string, error) {
@@ -29,9 +38,11 @@ func execute(t *testing.T, args ...string) (string, error) {
 func executeWith(ctx context.Context, t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var cli struct {
-		Mistakes Mistakes `cmd:""`
-		Replay   Command  `cmd:""`
+		Mistakes Mistakes      `cmd:""`
+		Replay   Command       `cmd:""`
+		Shadow   ShadowCommand `cmd:""`
 	}
+	cli.Shadow.Recipes, cli.Shadow.Host = replaytest.Recipes{}, embedded{}
 	cli.Replay.Recipes, cli.Replay.Retrainer = replaytest.Recipes{}, testTrainer{}
 	parser, err := kong.New(&cli)
 	if err != nil {

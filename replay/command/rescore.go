@@ -37,7 +37,7 @@ func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 	if parent.Recipes == nil {
 		return query.ErrNoRecipes
 	}
-	name, formula, score, err := c.recipe(parent.Recipes)
+	name, formula, score, err := recipe(parent.Recipes, c.Reward, c.Alpha)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *RescoreCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 			return err
 		}
 	}
-	return c.print(out, name, &report)
+	return printRescored(out, name, &report)
 }
 
 // ErrUnscorable is returned for a recipe that cannot reward most groups of a run. The
@@ -91,13 +91,13 @@ func thousands(n uint64) string {
 
 // recipe returns the recipe and its name in the report; for a file also its
 // formula, the name in group.rewarded events.
-func (c *RescoreCommand) recipe(recipes query.Recipes) (name, formula string, score query.Score, err error) {
-	if ext := filepath.Ext(c.Reward); ext == ".yaml" || ext == ".yml" {
-		formula, score, err = recipes.File(c.Reward)
-		return filepath.Base(c.Reward), formula, score, err
+func recipe(recipes query.Recipes, reward string, alpha float64) (name, formula string, score query.Score, err error) {
+	if ext := filepath.Ext(reward); ext == ".yaml" || ext == ".yml" {
+		formula, score, err = recipes.File(reward)
+		return filepath.Base(reward), formula, score, err
 	}
-	score, err = recipes.Recipe(c.Reward, c.Alpha)
-	return fmt.Sprintf("%s, alpha %g", c.Reward, c.Alpha), "", score, err
+	score, err = recipes.Recipe(reward, alpha)
+	return fmt.Sprintf("%s, alpha %g", reward, alpha), "", score, err
 }
 
 func (c *RescoreCommand) visit(out io.Writer) func(*query.GroupRescored) error {
@@ -123,7 +123,8 @@ func (c *RescoreCommand) visit(out io.Writer) func(*query.GroupRescored) error {
 	}
 }
 
-func (c *RescoreCommand) print(out io.Writer, name string, r *query.Rescored) error {
+// printRescored prints a comparison as a table.
+func printRescored(out io.Writer, name string, r *query.Rescored) error {
 	table := newTable(out)
 	fmt.Fprintf(table, "%d groups under %s\tCODE\tTEST\n", r.Groups, name)
 	row := func(name string, cell func(*query.RoleChange) string) {

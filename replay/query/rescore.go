@@ -34,6 +34,7 @@ type GroupRescored struct {
 	Seq           uint64 // of group.rewarded
 	Group         string
 	Before, After *events.GroupRewarded
+	Failure       error // why the other recipe cannot reward the group; After is nil
 }
 
 // rescoreBatch is the number of groups that are decoded and scored in parallel.
@@ -43,7 +44,7 @@ const rescoreBatch = 64
 // compares. visit, unless nil, is called for each group in order; progress, unless
 // nil, with its sequence number.
 func Rescore(ctx context.Context, log eventlog.Reader, score Score, visit func(*GroupRescored) error, progress func(done uint64)) (Rescored, error) {
-	fold := rescoring{before: mistakes.New(), after: mistakes.New()}
+	fold := NewComparison()
 	var batch []eventlog.Record
 	flush := func() error {
 		groups, err := rescoreAll(ctx, log, batch, score)
@@ -51,9 +52,9 @@ func Rescore(ctx context.Context, log eventlog.Reader, score Score, visit func(*
 			return err
 		}
 		for i := range groups {
-			fold.add(&groups[i])
+			fold.Add(&groups[i])
 			if visit != nil && groups[i].After != nil {
-				if err := visit(&groups[i].GroupRescored); err != nil {
+				if err := visit(&groups[i]); err != nil {
 					return err
 				}
 			}
@@ -77,18 +78,12 @@ func Rescore(ctx context.Context, log eventlog.Reader, score Score, visit func(*
 	if err := flush(); err != nil {
 		return Rescored{}, err
 	}
-	return fold.end(), nil
-}
-
-// rescoredGroup is a group, with the reason if it could not be rewarded.
-type rescoredGroup struct {
-	GroupRescored
-	failure error
+	return fold.Report(), nil
 }
 
 // rescoreAll rewards groups on all cores; decoding takes most of the time.
-func rescoreAll(ctx context.Context, log eventlog.Reader, batch []eventlog.Record, score Score) ([]rescoredGroup, error) {
-	groups := make([]rescoredGroup, len(batch))
+func rescoreAll(ctx context.Context, log eventlog.Reader, batch []eventlog.Record, score Score) ([]GroupRescored, error) {
+	groups := make([]GroupRescored, len(batch))
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range batch {
@@ -106,24 +101,30 @@ func rescoreAll(ctx context.Context, log eventlog.Reader, batch []eventlog.Recor
 			}
 			g := &groups[i]
 			g.Seq, g.Group, g.Before = batch[i].Seq, e.Group, e.Payload.(*events.GroupRewarded)
-			g.After, g.failure = score(executed)
+			g.After, g.Failure = score(executed)
 			return nil
 		})
 	}
 	return groups, work.Wait()
 }
 
-// rescoring computes a Rescored from groups.
-type rescoring struct {
+// Comparison computes a Rescored from groups.
+type Comparison struct {
 	report        Rescored
 	before, after *mistakes.Book
 }
 
-func (f *rescoring) add(g *rescoredGroup) {
+// NewComparison returns a Comparison without a group.
+func NewComparison() *Comparison {
+	return &Comparison{before: mistakes.New(), after: mistakes.New()}
+}
+
+// Add adds a group. The changes of the Mistake Book depend on the order of the groups.
+func (f *Comparison) Add(g *GroupRescored) {
 	f.before.Apply(g.Before)
 	if g.After == nil {
 		if f.report.Unscorable++; f.report.Why == "" {
-			f.report.Why = fmt.Sprintf("%s: %v", g.Group, g.failure)
+			f.report.Why = fmt.Sprintf("%s: %v", g.Group, g.Failure)
 		}
 		return
 	}
@@ -140,19 +141,21 @@ func (f *rescoring) add(g *rescoredGroup) {
 	f.report.Test.keep(trains(Suites(g.Before, g.Before.TopVar)), trains(Suites(g.After, g.After.TopVar)))
 }
 
-func (f *rescoring) end() Rescored {
-	f.report.Code.End()
-	f.report.Test.End()
-	f.report.BookBefore, f.report.BookAfter = f.before.Size(), f.after.Size()
+// Report returns the comparison of the groups so far.
+func (f *Comparison) Report() Rescored {
+	report := f.report
+	report.Code.End()
+	report.Test.End()
+	report.BookBefore, report.BookAfter = f.before.Size(), f.after.Size()
 	for _, c := range mistakes.Diff(f.before, f.after) {
 		switch {
 		case c.Before == 0:
-			f.report.BookEntered++
+			report.BookEntered++
 		case c.Count == 0:
-			f.report.BookLeft++
+			report.BookLeft++
 		default:
-			f.report.BookChanged++
+			report.BookChanged++
 		}
 	}
-	return f.report
+	return report
 }
