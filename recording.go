@@ -39,6 +39,8 @@ type recording struct {
 	training   []events.Problem // until they are checked
 	completed  bool             // by an earlier attempt
 
+	stopBeating func() // ends the heartbeats and waits for the last one
+
 	trained  atomic.Int64  // steps; only the recorder may use the curriculum
 	ending   atomic.Bool   // run.finished is published, or will be
 	finished chan struct{} // closed when every step is trained that was planned or that the budget allows
@@ -104,14 +106,22 @@ func (r *recording) begin(ctx context.Context, g *services.Group, config string)
 		return err
 	}
 	r.trained.Store(int64(r.curriculum.Trained()))
+	meter, err := r.meter(events.StageRecorder)
+	if err != nil {
+		return err
+	}
 	recorder, err := eventlog.NewRecorder(bus, r.log, eventlog.RecorderConfig{
 		Run: r.run, Source: r.source(events.StageRecorder), Logger: r.logger.With("stage", events.StageRecorder), OnAppend: r.appended,
-		KeepTokens: r.settings.KeepTokens,
+		KeepTokens: r.settings.KeepTokens, Meter: meter,
 	})
 	if err != nil {
 		return err
 	}
 	g.Go(recorder.Run)
+	beating, stop := context.WithCancel(g.Context())
+	silent := make(chan struct{})
+	r.stopBeating = func() { stop(); <-silent }
+	g.Go(func(context.Context) error { defer close(silent); return meter.Run(beating) })
 	return r.publishInTurn(ctx, fmt.Sprintf("start-%04d", r.attempt), r.attempt > 1, &events.RunStarted{
 		Attempt: r.attempt, Steps: r.settings.steps(r.problems), Build: build(), Config: config,
 		ProblemSet: r.settings.Data.Problems, Problems: r.problems,
@@ -209,6 +219,7 @@ func (r *recording) reason() string {
 // recorder is the group in which the recorder runs.
 func (r *recording) finish(ctx context.Context, recorder *services.Group, reason string) error {
 	r.ending.Store(true)
+	r.stopBeating() // run.finished is the recorder's last event
 	err := r.publishInTurn(ctx, r.endGroup(), true, &events.RunFinished{Attempt: r.attempt, Steps: int(r.trained.Load()), Reason: reason})
 	if err != nil && ctx.Err() == nil {
 		return err

@@ -159,6 +159,20 @@ func (soleLease) Confirm(context.Context) error { return nil }
 func (soleLease) Lost() <-chan struct{}         { return nil }
 func (soleLease) Close() error                  { return nil }
 
+// identify sets how a stage appears on the bus, in metrics and in the log.
+func (r *runner) identify(config *stage.Config) {
+	config.Logger, config.Registerer = r.logger.With("stage", config.Name), r.metrics
+	config.Bus, config.Run, config.Instance = firstCounts{r.bus, config.Logger}, r.run, r.instance
+	config.HeartbeatEvery = heartbeatEvery
+}
+
+// meter returns the meter of a stage that is no worker.
+func (r *runner) meter(name string) (*stage.Meter, error) {
+	config := stage.Config{Name: name}
+	r.identify(&config)
+	return stage.NewMeter(config)
+}
+
 // startWorker starts a worker, which consumes the events that the topology says.
 func (r *runner) startWorker(g *services.Group, config stage.Config) error {
 	worker, ok := r.settings.models().Stage(config.Name)
@@ -166,10 +180,8 @@ func (r *runner) startWorker(g *services.Group, config stage.Config) error {
 		return fmt.Errorf("the run has no stage %s", config.Name)
 	}
 	config.Types = worker.Consumes
-	config.Bus, config.Run, config.Instance = firstCounts{r.bus, r.logger.With("stage", config.Name)}, r.run, r.instance
-	config.AckWait, config.HeartbeatEvery = r.settings.Delivery.AckWait, heartbeatEvery
-	config.HoldDeadLetters = r.settings.Delivery.HoldDeadLetters
-	config.Logger, config.Registerer = r.logger.With("stage", config.Name), r.metrics
+	r.identify(&config)
+	config.AckWait, config.HoldDeadLetters = r.settings.Delivery.AckWait, r.settings.Delivery.HoldDeadLetters
 	running, err := stage.New(config)
 	if err != nil {
 		return err

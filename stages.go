@@ -146,15 +146,20 @@ func startTrainer(role events.Role) func(context.Context, *runner, *services.Gro
 		if remote != nil {
 			remote.Confirm = lease.Confirm
 		}
+		meter, err := r.meter(name)
+		if err != nil {
+			return err
+		}
 		trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
 			Bus: r.bus, Learner: gpuworker.Leased(learner, lease), Run: r.run, Role: role, Shared: r.settings.models() == events.ModelsShared, Source: r.source(name),
 			Checkpoints: rundir.Checkpoints(r.dir, role), Initial: rundir.Start(r.dir, role), Steps: r.settings.steps(r.problems),
 			Hyper: r.settings.hyperparameters(role, r.problems), KeepLast: r.settings.Models.KeepCheckpoints, KeepEvery: r.settings.Models.KeepEvery,
-			Remote: remote, Logger: r.logger.With("role", role),
+			Remote: remote, Meter: meter, Logger: r.logger.With("role", role),
 		})
 		if err != nil {
 			return err
 		}
+		g.Go(meter.Run)
 		r.serve(g, name, trainer.Run)
 		return nil
 	}

@@ -131,6 +131,14 @@ type Reader interface {
 	Close() error
 }
 
+// Lagging is a Reader that knows its lag.
+type Lagging interface {
+	// Behind returns how many messages followed the last one that Next returned, at
+	// that moment. Messages of types that are not read may count. It can be called
+	// beside Next.
+	Behind() int64
+}
+
 // Lag counts the messages that a worker set has not answered.
 type Lag struct {
 	Pending  int64 // not delivered yet

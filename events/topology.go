@@ -49,8 +49,9 @@ type Stage struct {
 	Role     Role   // the model of a rollout or trainer stage; empty for the others
 	Within   string // the stage whose process runs this one; empty for a process of its own
 	Consumes []Type // a worker consumes one type; empty for all types
-	// Makes are the event types that the stage publishes. Every worker may
-	// publish TypeGroupDropped and TypeStageHeartbeat besides.
+	// Makes are the event types that the stage publishes. A worker may publish
+	// TypeGroupDropped besides, and a process that publishes anything
+	// TypeStageHeartbeat.
 	Makes []Type
 }
 

@@ -87,7 +87,10 @@ func (t *Trainer) run(ctx context.Context) (err error) {
 			if !ok {
 				break
 			}
-			if err := t.train(ctx, step); err != nil {
+			trained := t.config.Meter.Begin(len(step.groups))
+			err := t.train(ctx, step)
+			trained(err)
+			if err != nil {
 				return fmt.Errorf("step %d: %w", step.number, err)
 			}
 		}
@@ -152,6 +155,7 @@ func (t *Trainer) collect(ctx context.Context, reader events.Reader) error {
 	if err != nil {
 		return err
 	}
+	t.config.Meter.Behind(reader)
 	before := t.position
 	t.position = after
 	e, err := m.Admit()
@@ -196,6 +200,7 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 		t.optimizerSteps++
 		metrics.add(&stats, config.LearningRate)
 	}
+	t.config.Meter.Failed(len(lesson.unusable))
 	for _, err := range lesson.unusable {
 		t.config.Logger.Error("a group is left out: its events cannot be trained on", "error", err)
 	}

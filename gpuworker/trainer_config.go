@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"codea1/events"
+	"codea1/events/stage"
 	"codea1/gpuworker/checkpoint"
 )
 
@@ -81,6 +82,7 @@ type TrainerConfig struct {
 	KeepLast    int                // number of newest checkpoints to keep; at least 1
 	KeepEvery   int                // keeps each version that it divides; 0 for none
 	Remote      *checkpoint.Remote // store for replicas on other machines; nil for none
+	Meter       *stage.Meter       // measures the trainer; nil disables it
 	Logger      *slog.Logger       // default: discard
 }
 

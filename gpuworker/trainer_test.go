@@ -12,8 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"codea1/events"
+	"codea1/events/stage"
 	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint"
 )
@@ -312,8 +314,16 @@ func TestTrainerKeepsTheCheckpointsItShould(t *testing.T) {
 	}
 	config := trainerConfig(bus, events.RoleCode, dir, initial(t))
 	config.KeepLast, config.KeepEvery = 1, 2
+	var err error
+	registry := prometheus.NewRegistry()
+	if config.Meter, err = stage.NewMeter(stage.Config{Name: "trainer", Registerer: registry}); err != nil {
+		t.Fatal(err)
+	}
 	if err := run(t, config); err != nil {
 		t.Fatal(err)
+	}
+	if n := handled(t, registry); n != float64(sampleRun.Steps*sampleRun.Groups) {
+		t.Errorf("the meter has %v", n)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -415,4 +425,21 @@ func TestTrainerConfigIsChecked(t *testing.T) {
 			t.Errorf("%s is accepted", name)
 		}
 	}
+}
+
+// handled returns what the meter of the registry has counted.
+func handled(t *testing.T, registry *prometheus.Registry) (sum float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "codea1_stage_handled_total" {
+			for _, m := range f.GetMetric() {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
 }

@@ -18,6 +18,7 @@ type Binding struct {
 	Step    int    `json:"step"`
 	Seconds number `json:"seconds"`
 	Text    string `json:"text"` // which stage it waited for the longest
+	Now     string `json:"now"`  // which stage is the busiest; empty at the end of the attempt
 	Spans   []Span `json:"spans"`
 }
 
@@ -107,8 +108,23 @@ func (x *stepSpans) trained(step int, began time.Time, models events.Models) {
 	x.last = b
 }
 
-// fill adds to the views what heartbeats do not say: the stages that send none, and
-// the policy versions.
+// busiest says which stage is the busiest by the newest heartbeats. It is empty if
+// none is busy.
+func busiest(views []stageView) string {
+	var most *stageView
+	for i := range views {
+		if v := &views[i]; v.Busy > 0 && (most == nil || v.Busy > most.Busy) {
+			most = v
+		}
+	}
+	if most == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s is the busiest stage now: %.0f%%, %d in flight, %d wait", most.Stage, 100*float64(most.Busy), most.InFlight, most.Lag)
+}
+
+// fill adds to the views what heartbeats do not say: the curriculum, and the policy
+// versions.
 func (s *State) fill(views []stageView) {
 	seconds := float64(s.spans.last.Seconds)
 	for i := range views {
@@ -122,21 +138,29 @@ func (s *State) fill(views []stageView) {
 				behind := max(0, policy.Version-version)
 				v.Staleness = &behind
 			} else {
-				v.Replicas = max(v.Replicas, 1)
 				v.Handled = max(v.Handled, int64(policy.Step)*int64(s.groupsPerStep))
-				for _, groups := range s.endedGroups {
-					v.Lag += int64(groups)
-				}
-				if seconds > 0 {
+				if seconds > 0 { // a step takes longer than the time between two heartbeats
 					v.PerSecond = number(float64(s.groupsPerStep) / seconds)
-					v.Busy = number(min(1, policy.Metrics.Seconds/seconds))
+				}
+				if v.Replicas == 0 { // no heartbeat yet
+					v.Replicas = 1
+					if seconds > 0 {
+						v.Busy = number(min(1, policy.Metrics.Seconds/seconds))
+					}
 				}
 			}
 			v.Version = &version
 		}
+		if stage.Role != "" && stage.Kind == events.Projection {
+			v.Lag = -int64(v.InFlight) // a trainer reads nothing while it trains, so it does not know
+			for _, groups := range s.endedGroups {
+				v.Lag += int64(groups)
+			}
+			v.Lag = max(0, v.Lag)
+		}
 		switch v.Stage {
 		case events.StageRecorder:
-			v.Replicas, v.Handled, v.PerSecond, v.Failed = min(1, s.Attempt), s.Total(), number(s.PerSecond()), s.Quarantined
+			v.Replicas, v.Handled, v.PerSecond, v.Failed = min(1, s.Attempt), s.Total(), number(s.PerSecond()), max(v.Failed, s.Quarantined)
 		case events.StageCurriculum:
 			v.Replicas, v.Handled = min(1, s.Attempt), s.Events[events.TypeProblemPosed]
 			if seconds > 0 {

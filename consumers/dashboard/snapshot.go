@@ -144,6 +144,9 @@ func (s *State) snapshot(since int64) Snapshot {
 		})
 	}
 	out.Stages, out.Replicas = stageViews(s.Models.Stages(), s.Replicas)
+	if s.Finished == "" {
+		out.Binding.Now = busiest(out.Stages)
+	}
 	s.fill(out.Stages)
 	for _, e := range s.evals {
 		eval := object{
@@ -165,6 +168,19 @@ func stageViews(of []events.Stage, replicas map[string]Replica) (stages []stageV
 	for _, s := range of {
 		stages = append(stages, stageView{Stage: s.Name, Consumes: s.Consumes, Makes: s.Makes})
 	}
+	// The replica of a stage with one replica at a time is the one with the newest
+	// heartbeat: the others have ended.
+	ended := func(r *Replica, i int) bool {
+		if of[i].Replicas != events.One {
+			return false
+		}
+		for _, other := range replicas {
+			if other.Stage == r.Stage && (other.At.After(r.At) || other.At.Equal(r.At) && other.Name > r.Name) {
+				return true
+			}
+		}
+		return false
+	}
 	index := func(name string) int {
 		if i := slices.IndexFunc(stages, func(s stageView) bool { return s.Stage == name }); i >= 0 {
 			return i
@@ -177,7 +193,7 @@ func stageViews(of []events.Stage, replicas map[string]Replica) (stages []stageV
 		r := replicas[source]
 		all = append(all, r)
 		i := index(r.Stage)
-		if i == len(stages) {
+		if i == len(stages) || ended(&r, i) {
 			continue
 		}
 		s := &stages[i]

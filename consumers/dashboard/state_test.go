@@ -262,6 +262,47 @@ func TestTableText(t *testing.T) {
 	}
 }
 
+// TestHeartbeatsOfSingleStages checks the views of the recorder and of a trainer that
+// another process has taken over, and that the busiest stage is named.
+func TestHeartbeatsOfSingleStages(t *testing.T) {
+	s, state := &script{at: noon}, NewState()
+	state.Apply(s.started(1, 4))
+	state.Apply(s.updated(events.RoleCode, 1))
+	state.Apply(s.updated(events.RoleTest, 1))
+	for slot := range 5 { // of step 2
+		state.Apply(s.dropped(events.PurposeTrain, fmt.Sprintf("s000002-q%04d", slot), 2, slot, 5, events.DropRetries))
+	}
+	beat := func(stage, source string, handled, pending int64, busy float64) {
+		s.at = s.at.Add(time.Second)
+		e := s.beat(source, 1, handled, pending)
+		e.Payload.(*events.StageHeartbeat).Stage, e.Payload.(*events.StageHeartbeat).Busy = stage, busy
+		state.Apply(e)
+	}
+	beat(events.StageTrainerTest, "trainer-test-a", 90, 0, 0.25)
+	beat(events.StageTrainerTest, "trainer-test-b", 7, 0, 0.75)
+	beat(events.StageRecorder, "recorder-a", 900, 6, 0.125)
+	got := state.Snapshot()
+	for _, v := range got.Stages {
+		switch v.Stage {
+		case events.StageTrainerTest: // 2 of the 5 groups are in training
+			if v.Replicas != 1 || v.Busy != 0.75 || v.InFlight != 2 || v.Lag != 3 {
+				t.Errorf("have %+v, want the trainer that took over, and 3 groups that wait", v)
+			}
+		case events.StageRecorder:
+			if v.Replicas != 1 || v.Busy != 0.125 || v.InFlight != 2 || v.Lag != 6 || v.Handled != state.Total() {
+				t.Errorf("have %+v, want the heartbeat of the recorder", v)
+			}
+		}
+	}
+	if want := "trainer-test is the busiest stage now: 75%, 2 in flight, 0 wait"; got.Binding.Now != want {
+		t.Errorf("have %q, want %q", got.Binding.Now, want)
+	}
+	state.Apply(s.finished(1, events.RunStopped))
+	if now := state.Snapshot().Binding.Now; now != "" {
+		t.Errorf("after the end of the attempt: %q", now)
+	}
+}
+
 // TestStagesSumTheirReplicas checks the order of the stages, the sums over their
 // replicas, and that an unknown stage has replicas only.
 func TestStagesSumTheirReplicas(t *testing.T) {
@@ -292,7 +333,7 @@ func TestStagesSumTheirReplicas(t *testing.T) {
 			want.Replicas, want.InFlight, want.PerSecond, want.Lag, want.Handled, want.Busy = 2, 4, 3, 5, 24, 0.5
 		case events.StageRewards:
 			want.Replicas, want.InFlight, want.PerSecond, want.Lag, want.Handled, want.Busy = 1, 2, 2.5, 1, 20, 0.5
-		case events.StageRecorder: // sends no heartbeat: its figures are those of the events
+		case events.StageRecorder: // has sent no heartbeat: its figures are those of the events
 			want.Handled, want.PerSecond = 8, number(state.PerSecond())
 		}
 		want.Role = events.Stages[i].Role

@@ -33,6 +33,9 @@ func (s *suite) readersAgree(t *testing.T) {
 				}
 				orders[i] = append(orders[i], m.ID)
 			}
+			if lagging, ok := r.(events.Lagging); !ok || lagging.Behind() != 0 {
+				t.Errorf("the reader does not know that it has read the last message")
+			}
 		})
 	}
 	for p := range publishers {

@@ -15,7 +15,10 @@ func Publishes(s events.Stage) []events.Type {
 		}
 	}
 	if s.Kind == events.Worker {
-		made = append(made, events.TypeGroupDropped, events.TypeStageHeartbeat)
+		made = append(made, events.TypeGroupDropped)
+	}
+	if len(made) > 0 { // the dashboard only reads
+		made = append(made, events.TypeStageHeartbeat)
 	}
 	slices.Sort(made)
 	return slices.Compact(made)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"codea1/events"
 	"codea1/events/internal/client"
@@ -64,6 +65,7 @@ type reader struct {
 	ctx       context.Context // ends with Close
 
 	at       int64 // control offset from which to read
+	behind   atomic.Int64
 	payloads *payloadReader
 }
 
@@ -120,6 +122,7 @@ func (r *reader) next(ctx context.Context) (storedEvent, error) {
 				if r.types == nil || r.types[l.events[i].typ] {
 					e := l.events[i]
 					found = &e
+					r.behind.Store(int64(len(l.events) - i - 1))
 				}
 			}
 			if found == nil {
@@ -142,6 +145,9 @@ func (r *reader) next(ctx context.Context) (storedEvent, error) {
 		}
 	}
 }
+
+// Behind implements events.Lagging.
+func (r *reader) Behind() int64 { return r.behind.Load() }
 
 // Close implements events.Reader.
 func (r *reader) Close() error {

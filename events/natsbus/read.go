@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -76,7 +78,8 @@ type reader struct {
 	name      string // of the consumer
 	requested bool   // the server may have a consumer of this name
 	consumer  jetstream.Consumer
-	delivered uint64   // messages delivered by the consumer
+	delivered uint64 // messages delivered by the consumer
+	behind    atomic.Int64
 	ahead     *request // requested messages
 }
 
@@ -110,6 +113,9 @@ func (r *reader) Next(ctx context.Context) (events.Message, events.Position, err
 		r.bus.logger.Error("nats: skipped a malformed message", "position", r.last, "error", err)
 	}
 }
+
+// Behind implements events.Lagging.
+func (r *reader) Behind() int64 { return r.behind.Load() }
 
 func (r *reader) next(ctx context.Context) (jetstream.Msg, error) {
 	asking, release := client.Both(ctx, r.ctx)
@@ -150,6 +156,7 @@ func (r *reader) next(ctx context.Context) (jetstream.Msg, error) {
 			}
 			r.delivered++
 			r.last = meta.Sequence.Stream
+			r.behind.Store(int64(min(meta.NumPending, math.MaxInt64)))
 			return msg, nil
 		}
 	}

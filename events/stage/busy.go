@@ -36,7 +36,7 @@ func (b *busyMeter) advance(now time.Time) {
 }
 
 // busyShare computes the share of busy slots between two readings of a
-// busyMeter.
+// busyMeter. Work beyond the slots, as of a Meter, does not count.
 type busyShare struct {
 	slots int
 	at    time.Time
@@ -49,5 +49,5 @@ func (b *busyShare) next(now time.Time, total time.Duration) float64 {
 	if interval <= 0 {
 		return 0
 	}
-	return float64(busy) / float64(interval) / float64(b.slots)
+	return min(1, float64(busy)/float64(interval)/float64(b.slots))
 }

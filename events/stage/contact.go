@@ -102,14 +102,17 @@ func (s *Stage) asked(ctx context.Context, what operation, err error) {
 	}
 }
 
-// watch updates the lag and the busy share every LagEvery until ctx ends, with
-// one request at a time.
-func (s *Stage) watch(ctx context.Context) {
+// watch updates the lag and the busy share until ctx ends, with one request at a
+// time.
+func (s *Stage) watch(ctx context.Context) { s.measure(ctx, func() { s.askLag(ctx) }) }
+
+// measure calls askLag and updates the busy share, every LagEvery until ctx ends.
+func (s *Stage) measure(ctx context.Context, askLag func()) {
 	tick := time.NewTicker(s.config.LagEvery)
 	defer tick.Stop()
 	share := busyShare{slots: s.config.Concurrency, at: s.config.Now(), total: s.metrics.busy.read(s.config.Now())}
 	for {
-		s.askLag(ctx)
+		askLag()
 		select {
 		case <-ctx.Done():
 			return

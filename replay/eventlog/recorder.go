@@ -13,6 +13,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/services"
+	"codea1/events/stage"
 )
 
 // Bus is the part of events.Bus that a Recorder needs.
@@ -33,6 +34,7 @@ type RecorderConfig struct {
 	// OnAppend is called with the events that have been appended, in order. The log
 	// may already have later batches. An error ends the recorder.
 	OnAppend func(ctx context.Context, appended []events.Message) error
+	Meter    *stage.Meter     // measures the recorder; nil disables it
 	Now      func() time.Time // (time.Now)
 	Logger   *slog.Logger     // nil discards
 }
@@ -119,6 +121,7 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 			if err != nil {
 				return fmt.Errorf("recorder: read run %s: %w", r.config.Run, err)
 			}
+			r.config.Meter.Behind(reader)
 			select {
 			case entries <- next:
 			case <-ctx.Done():
@@ -127,7 +130,7 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 		}
 	})
 	// The next batch is prepared while one is committed.
-	pendings, gone := make(chan *Pending), make(chan struct{})
+	pendings, gone := make(chan begun), make(chan struct{})
 	group.Go(func() error {
 		defer close(pendings)
 		for {
@@ -135,14 +138,17 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 			if len(batch) == 0 {
 				return nil
 			}
+			handled := r.config.Meter.Begin(len(batch))
 			pending, err := r.log.Begin(keeping, batch)
 			if err != nil {
+				handled(err)
 				return err
 			}
 			select {
-			case pendings <- pending:
+			case pendings <- begun{pending, handled}:
 			case <-gone:
 				_, err := pending.Wait()
+				handled(err)
 				return err
 			}
 		}
@@ -150,13 +156,21 @@ func (r *Recorder) run(ctx context.Context, reader events.Reader) error {
 	group.Go(func() error {
 		defer close(gone)
 		for pending := range pendings {
-			if err := r.record(keeping, pending); err != nil {
+			err := r.record(keeping, pending.Pending)
+			pending.handled(err)
+			if err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	return group.Wait()
+}
+
+// begun is a batch that is being committed. handled takes the result.
+type begun struct {
+	*Pending
+	handled func(error)
 }
 
 // Next returns the next message of a reader with ReadConfig.Malformed.
@@ -206,6 +220,7 @@ func (r *Recorder) record(ctx context.Context, pending *Pending) error {
 	if err != nil {
 		return err
 	}
+	r.config.Meter.Failed(len(appended.Quarantined) + len(appended.Conflicts))
 	for i := range appended.Quarantined {
 		q := &appended.Quarantined[i]
 		if q.Number > loggedQuarantine && q.Number%loggedQuarantine != 0 {

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"codea1/events"
+	"codea1/events/stage"
 	"codea1/replay/internal/replaytest"
 )
 
@@ -59,9 +61,17 @@ func TestRecorderContinuesAtTheLogsPosition(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = openLog(t, dir, Options{})
-	more, err := record(t, bus, l, 90, 1, RecorderConfig{})
+	registry := prometheus.NewRegistry()
+	meter, err := stage.NewMeter(stage.Config{Name: "recorder", Registerer: registry})
 	if err != nil {
 		t.Fatal(err)
+	}
+	more, err := record(t, bus, l, 90, 1, RecorderConfig{Meter: meter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := handled(t, registry); n != 50 {
+		t.Errorf("the meter has %v", n)
 	}
 	if diff := cmp.Diff(messages, append(heard, more...)); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
@@ -171,4 +181,21 @@ func TestRecorderEndsWithItsCollaborators(t *testing.T) {
 			t.Errorf("%+v: %v", config, err)
 		}
 	}
+}
+
+// handled returns what the meter of the registry has counted.
+func handled(t *testing.T, registry *prometheus.Registry) (sum float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "codea1_stage_handled_total" {
+			for _, m := range f.GetMetric() {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
 }

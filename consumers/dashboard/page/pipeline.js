@@ -113,6 +113,7 @@ function showPipeline(s) {
   byId("binding").replaceChildren(
     el("h3", null, "What binds the run"),
     el("p", { id: "binding_text", class: "big" }, b.text ? b.text : "No step is trained yet."),
+    b.now ? el("p", { id: "binding_now" }, b.now) : "",
     el("div", { class: "spans", role: "img", "aria-label": "Share of each stage: " + spans.map((x) => `${x.stage} ${(100 * x.share).toFixed(0)}%`).join(", ") }, bars),
     el("p", { class: "note" }, "A stage has the time from the last event of the stage before it to its own last event of the step."));
   const { places } = placed(s.stages);
