@@ -50,11 +50,14 @@ func checkMetrics(t *testing.T, url string) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
-	workers, err := os.ReadFile(filepath.Join("events", "stage", "SCALING.md"))
-	if err != nil {
-		t.Fatal(err)
+	known := string(served)
+	for _, list := range []string{filepath.Join("events", "stage", "SCALING.md"), filepath.Join("docs", "reference.md")} { // tests compare both with the code
+		text, err := os.ReadFile(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known += string(text)
 	}
-	known := string(served) + string(workers)
 	name := regexp.MustCompile(`\bcodea1_\w+`)
 	for _, file := range []string{"alerts.yml", filepath.Join("grafana", "codea1.json")} {
 		text, err := os.ReadFile(filepath.Join(monitoring, file))

@@ -7,7 +7,7 @@ package events
 // CodeSampledColumns is a CodeSampled on the wire.
 type CodeSampledColumns struct {
 	Posed            ProblemPosed      `msgpack:"posed"`
-	Version          int               `msgpack:"version"`           // policy version that answered
+	Version          int               `msgpack:"version"`           // policy version that sampled every token of every answer
 	Prompt           Int32s            `msgpack:"prompt"`            // token ids, in planes; shared by all answers
 	Answers          []SampledText     `msgpack:"answers"`           // M
 	ResponseTokens   []SampledTokens   `msgpack:"response_tokens"`   // M: the answers' token ids
@@ -18,7 +18,7 @@ type CodeSampledColumns struct {
 type TestsSampledColumns struct {
 	Posed            ProblemPosed        `msgpack:"posed"`
 	CodeVersion      int                 `msgpack:"code_version"`      // policy version that answered
-	Version          int                 `msgpack:"version"`           // policy version that wrote the tests
+	Version          int                 `msgpack:"version"`           // policy version that sampled every token of every suite
 	Codes            []string            `msgpack:"codes"`             // M answers, as shown to the Test LLM
 	Prompts          []Int32s            `msgpack:"prompts"`           // M; token ids, in planes; shared by the suites of an answer
 	Suites           [][]SampledText     `msgpack:"suites"`            // M x N

@@ -29,10 +29,12 @@ func (c *Completion) validate(field string) error {
 	return invalid(field+".finish", "%q is not one of stop, length, given", clip(c.Finish))
 }
 
-// CodeSampled holds the completions of the Code LLM for a group.
+// CodeSampled holds the completions of the Code LLM for a group. No completion spans
+// two policy versions, because a sampler loads weights only between two calls: the
+// version of a token is that of its event.
 type CodeSampled struct {
 	Posed   ProblemPosed `msgpack:"posed"`
-	Version int          `msgpack:"version"` // policy version that answered
+	Version int          `msgpack:"version"` // policy version that sampled every token of every answer
 	Prompt  Int32s       `msgpack:"prompt"`  // token ids; shared by all answers
 	Answers []Completion `msgpack:"answers"` // M
 }
@@ -72,7 +74,7 @@ func (s *CodeSampled) Validate() error {
 type TestsSampled struct {
 	Posed       ProblemPosed   `msgpack:"posed"`
 	CodeVersion int            `msgpack:"code_version"` // policy version that answered
-	Version     int            `msgpack:"version"`      // policy version that wrote the tests
+	Version     int            `msgpack:"version"`      // policy version that sampled every token of every suite
 	Codes       []string       `msgpack:"codes"`        // M answers, as shown to the Test LLM
 	Prompts     []Int32s       `msgpack:"prompts"`      // M; shared by the suites of an answer
 	Suites      [][]Completion `msgpack:"suites"`       // M x N

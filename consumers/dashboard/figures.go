@@ -24,9 +24,24 @@ var policyFigures = []struct {
 	{"gradient_norm", "Gradient norm before clipping in the newest update.", func(p *events.PolicyUpdated) float64 { return p.Metrics.GradNorm }},
 	{"learning_rate", "Learning rate of the last optimizer step.", func(p *events.PolicyUpdated) float64 { return p.Metrics.LearningRate }},
 	{"update_seconds", "Time of the newest update.", func(p *events.PolicyUpdated) float64 { return p.Metrics.Seconds }},
+	{"ratio", "Mean ratio of a token's probabilities, trainer over sampler or over the old log-probs computed again, in the newest update.", func(p *events.PolicyUpdated) float64 { return p.Metrics.RatioMean }},
+	{"mismatch_kl", "KL divergence of the sampler from the trainer before the newest update, in nats per token; only with --old-log-probs=recomputed.", mismatch(func(m *events.Mismatch) float64 { return m.KL })},
+	{"mismatch_max", "Largest difference of the log-probs of sampler and trainer before the newest update, in nats; only with --old-log-probs=recomputed.", mismatch(func(m *events.Mismatch) float64 { return m.Max })},
+	{"mismatch_truncated", "Share of the tokens with a truncated importance weight in the newest update; only with --old-log-probs=recomputed.", mismatch(func(m *events.Mismatch) float64 { return m.Truncated })},
 	{"response_tokens", "Mean length of a response in the newest update, in tokens.", func(p *events.PolicyUpdated) float64 {
 		return float64(p.Metrics.Tokens) / float64(p.Metrics.Sequences)
 	}},
+}
+
+// mismatch returns a figure of the mismatch of sampler and trainer, NaN if it was not
+// measured.
+func mismatch(of func(*events.Mismatch) float64) func(*events.PolicyUpdated) float64 {
+	return func(p *events.PolicyUpdated) float64 {
+		if p.Metrics.Mismatch == nil {
+			return math.NaN()
+		}
+		return of(p.Metrics.Mismatch)
+	}
 }
 
 // The staleness of a model is a figure of the groups, not of an update.

@@ -34,9 +34,11 @@ func reported(t testing.TB) *Follower {
 	score("before", 0, "012")
 	for step := 1; step <= 9; step++ {
 		s.at = s.at.Add(2 * time.Second)
+		measured := s.updated(events.RoleTest, step)
+		measured.Payload.(*events.PolicyUpdated).Metrics.Mismatch = &events.Mismatch{KL: 0.01}
 		applyTo(t, f,
 			s.rewarded(step, 0, 1, 0.1*float64(step), 0.3, events.BookDelta{Call: fmt.Sprintf("f(%d)", step), Expected: "1", Change: 1}),
-			s.updated(events.RoleCode, step), s.updated(events.RoleTest, step))
+			s.updated(events.RoleCode, step), measured)
 		applyTo(t, f, s.failing(step, 1, fmt.Sprintf("p%d", step), executed{"2", "2", "2"}, executed{"4", "4", "5"})...)
 	}
 	evil := s.dropped(events.PurposeTrain, "s000009-q0003", 9, 3, 4, events.DropTooLarge)
@@ -68,11 +70,11 @@ func TestReportInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	browser.open("file://" + path)
-	browser.until(`document.querySelectorAll('.chart canvas').length === 18`)
+	browser.until(`document.querySelectorAll('.chart canvas').length === 19`)
 	browser.until(fmt.Sprintf(drawn, "reward", "[0x25, 0x63, 0xeb]") + " > 100")
 	for id, want := range map[string][2]int{ // pixels of the first colour, of the second
 		"reward": {100, 100}, "heldout": {100, 0}, "pass": {100, 100}, "tests": {100, 0}, "changes": {100, 100},
-		"book": {100, 0}, "entropy": {0, 100}, "kl": {0, 100}, "grad": {0, 100}, "dropped": {50, 0}, "lr": {0, 100}, "finding": {100, 100},
+		"book": {100, 0}, "entropy": {0, 100}, "kl": {0, 100}, "grad": {0, 100}, "mismatch": {0, 100}, "dropped": {50, 0}, "lr": {0, 100}, "finding": {100, 100},
 	} {
 		for i, colour := range []string{"[0x25, 0x63, 0xeb]", "[0xc2, 0x41, 0x0c]"} {
 			if n, _ := browser.eval(fmt.Sprintf(drawn, id, colour)).(float64); int(n) < want[i] {

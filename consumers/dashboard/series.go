@@ -62,6 +62,8 @@ const (
 	rateTest
 	secondsCode // of an update
 	secondsTest
+	mismatchCode // KL divergence of the sampler from the trainer, nats per token, if it was measured
+	mismatchTest
 	measures
 )
 
@@ -70,7 +72,7 @@ var measureNames = [measures]string{
 	"reward_code", "reward_test", "pass_new", "pass_hist", "kept", "wrong_or_discarded", "wrong", "discarded", "breaking",
 	"stale_code", "stale_test", "loss_code", "loss_test", "entropy_code", "entropy_test", "kl_code", "kl_test",
 	"clip_code", "clip_test", "grad_norm_code", "grad_norm_test", "length_code", "length_test", "lr_code", "lr_test",
-	"seconds_code", "seconds_test",
+	"seconds_code", "seconds_test", "mismatch_code", "mismatch_test",
 }
 
 // Mean is a running mean.
@@ -183,6 +185,9 @@ func (s *Series) update(p *events.PolicyUpdated) {
 		rateCode: m.LearningRate, secondsCode: m.Seconds,
 	} {
 		means[of+other].add(value)
+	}
+	if m.Mismatch != nil {
+		means[mismatchCode+other].add(m.Mismatch.KL)
 	}
 	if m.Sequences > 0 {
 		means[lengthCode+other].add(float64(m.Tokens) / float64(m.Sequences))

@@ -83,6 +83,9 @@ func TestServerShowsTheRun(t *testing.T) {
 	applyTo(t, f, append(start(), s.scored("after", 2, 0, 1, events.EvalScored{
 		Suites: 4, Wanted: 16, Stated: 10, Right: 4, Defective: 4, Found: 1, Inputs: &events.InputCounts{Kept: 8, Trivial: 2, Reached: 3},
 	}))...)
+	measured := s.updated(events.RoleTest, 2)
+	measured.Payload.(*events.PolicyUpdated).Metrics.Mismatch = &events.Mismatch{KL: 0.25}
+	applyTo(t, f, measured)
 	// A publisher can write any bytes as a reason.
 	applyTo(t, f, s.dropped(events.PurposeEval, "e-after-0001", 2, 1, 2, "\xff\n"))
 	server, _ := serve(t, f)
@@ -102,7 +105,7 @@ func TestServerShowsTheRun(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &got); err != nil || status != http.StatusOK {
 		t.Fatalf("/api/state: status %d, %v", status, err)
 	}
-	if got.Run != "r1" || got.Step != 2 || got.Book["size"] != 1.0 || !cmp.Equal(got.Series["step"], []any{1.0}) {
+	if got.Run != "r1" || got.Step != 2 || got.Book["size"] != 1.0 || !cmp.Equal(got.Series["step"], []any{1.0, 2.0}) {
 		t.Errorf("/api/state: %+v", got)
 	}
 
@@ -115,6 +118,7 @@ func TestServerShowsTheRun(t *testing.T) {
 		`codea1_evaluation_trivial_inputs{run="r1",step="2",tag="after"} 0.25` + "\n",
 		`codea1_training_step{run="r1"} `, `codea1_mistake_book_tests{run="r1"} 1` + "\n", `codea1_groups_dropped_total{reason="?\n",run="r1"} 1`,
 		`codea1_policy_version{role="code",run="r1"} 1` + "\n", `codea1_policy_reward{role="test",run="r1"} `, `codea1_policy_loss{`, `codea1_policy_kl{`, `codea1_policy_entropy{`,
+		`codea1_policy_mismatch_kl{role="test",run="r1"} 0.25` + "\n",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("/metrics lacks %s", want)

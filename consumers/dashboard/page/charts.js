@@ -1,7 +1,8 @@
 // The charts of the training. A chart draws columns of the series of one or more runs.
 "use strict";
 
-// The columns of each chart. Bounds are thin lines in the colour of the first line.
+// The columns of each chart. Bounds are thin lines in the colour of the first line. An
+// optional chart is shown if a run has a value for it.
 const tint = ["--first", "--second", "--third"];
 const both = (code, test) => [["Code LLM", code], ["Test LLM", test]];
 const charts = {
@@ -26,6 +27,7 @@ const charts = {
   length: { title: "Response length, tokens", lines: both("length_code", "length_test"), digits: 1, fromZero: true },
   lr: { title: "Learning rate", lines: both("lr_code", "lr_test"), digits: 8, fromZero: true },
   stale: { title: "Staleness, versions", lines: both("stale_code", "stale_test"), digits: 2, fromZero: true },
+  mismatch: { title: "Sampler and trainer: KL divergence, nats per token", lines: both("mismatch_code", "mismatch_test"), digits: 5, fromZero: true, optional: true },
   seconds: { title: "Time of an update, seconds", lines: both("seconds_code", "seconds_test"), digits: 2, fromZero: true },
   dropped: { title: "Groups dropped", lines: [["groups", "dropped"]], digits: 0, fromZero: true },
 };
@@ -128,8 +130,11 @@ function makeCharts(into) {
 // drawCharts draws the charts that have room; anew with other lines.
 function drawCharts(anew) {
   for (const element of document.querySelectorAll(".chart")) {
-    if (element.clientWidth === 0) continue; // the view is hidden
     const chart = charts[element.dataset.chart];
+    if (chart.optional) {
+      element.parentElement.hidden = !chartState.runs.some((r) => chart.lines.some(([, column]) => r.series[column]?.some((v) => typeof v === "number")));
+    }
+    if (element.clientWidth === 0) continue; // it is hidden, or the view is
     const lines = chartLines(chart);
     const data = chartData(chart, lines);
     element.dataset.rows = data[0].length;

@@ -57,7 +57,7 @@ class CodeSampledColumns(TypedDict):
     prompt: List[int]
     response_logprobs: List[SampledLogProbs]  # M: the answers' log-probs
     response_tokens: List[SampledTokens]  # M: the answers' token ids
-    version: int  # policy version that answered
+    version: int  # policy version that sampled every token of every answer
 
 
 class Cross(TypedDict):
@@ -386,7 +386,7 @@ class TestsSampledColumns(TypedDict):
     response_logprobs: List[List[SampledLogProbs]]  # M x N: the suites' log-probs
     response_tokens: List[List[SampledTokens]]  # M x N: the suites' token ids
     suites: List[List[SampledText]]  # M x N
-    version: int  # policy version that wrote the tests
+    version: int  # policy version that sampled every token of every suite
 
 
 PAYLOADS = {
