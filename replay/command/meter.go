@@ -5,8 +5,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-
 	"codea1/events/progress"
 	"codea1/replay/fork"
 )
@@ -17,11 +15,20 @@ const meterFrom = 20_000
 
 // meter shows the progress of a long command on a terminal. A nil meter shows
 // nothing.
-type meter struct{ bar *progressbar.ProgressBar }
+type meter struct{ bar *progress.Bar }
 
-// newMeter returns a meter on standard error, nil if that is not a terminal.
+// newMeter returns a meter of events on standard error, nil if that is not a
+// terminal.
 func newMeter(operation string, total uint64) *meter {
-	if total < meterFrom || !progress.IsTerminal(os.Stderr) {
+	if total < meterFrom {
+		return nil
+	}
+	return newSlowMeter(operation, total)
+}
+
+// newSlowMeter is newMeter for parts that take long.
+func newSlowMeter(operation string, total uint64) *meter {
+	if !progress.IsTerminal(os.Stderr) {
 		return nil
 	}
 	return &meter{progress.New(os.Stderr, total, operation)}
@@ -30,14 +37,14 @@ func newMeter(operation string, total uint64) *meter {
 // at shows the number of events done.
 func (m *meter) at(done uint64) {
 	if m != nil && done%512 == 0 {
-		_ = m.bar.Set64(int64(done)) // a bar that cannot be drawn does not stop the command
+		_ = m.bar.Set(int64(done)) // a bar that cannot be drawn does not stop the command
 	}
 }
 
 // to is at for a command with long steps.
 func (m *meter) to(done uint64) {
 	if m != nil {
-		_ = m.bar.Set64(int64(done))
+		_ = m.bar.Set(int64(done))
 	}
 }
 
@@ -55,9 +62,6 @@ func showProgress(o fork.Operation) (at func(done uint64), finish func()) {
 		return m.at, m.finish
 	}
 	fmt.Fprintf(os.Stderr, "%s; that takes about %v\n", o.Name, o.Takes.Round(time.Second))
-	m := newMeter("training", max(o.Total, meterFrom))
-	if m != nil {
-		m.bar.ChangeMax64(int64(o.Total))
-	}
+	m := newSlowMeter("training", o.Total)
 	return m.to, m.finish
 }

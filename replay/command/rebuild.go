@@ -95,7 +95,14 @@ func (c *RebuildCommand) fromBus(ctx context.Context, logger *slog.Logger, paren
 	if err != nil {
 		return fork.Rebuilt{}, err
 	}
-	report, err := fork.RebuildFromBus(ctx, bus, run, eventlog.Dir(c.Into), c.Quiet, eventlog.Options{Logger: logger})
+	var m *meter
+	report, err := fork.RebuildFromBus(ctx, bus, run, eventlog.Dir(c.Into), c.Quiet, eventlog.Options{Logger: logger}, func(done, total uint64) {
+		if done == 1 {
+			m = newMeter("rebuilding", total)
+		}
+		m.at(done)
+	})
+	m.finish()
 	return report, errors.Join(err, closeBus())
 }
 

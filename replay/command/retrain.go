@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/term"
-
 	"codea1/events"
 	"codea1/replay/eventlog"
 	"codea1/replay/export"
@@ -56,15 +54,14 @@ func (c *RetrainCommand) retrain(ctx context.Context, out io.Writer, l *eventlog
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return err
 	}
-	progress := func(version int) {
-		if term.IsTerminal(int(os.Stderr.Fd())) {
-			fmt.Fprintf(os.Stderr, "\r%s v%d", role, version)
+	var m *meter
+	same, err := fork.Retrain(ctx, l, trainer, role, filepath.Dir(l.Dir()), folder, func(done, versions int) {
+		if m == nil {
+			m = newSlowMeter(fmt.Sprintf("training %s again", role), uint64(versions))
 		}
-	}
-	same, err := fork.Retrain(ctx, l, trainer, role, filepath.Dir(l.Dir()), folder, progress)
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		fmt.Fprint(os.Stderr, "\r")
-	}
+		m.to(uint64(done))
+	})
+	m.finish()
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,9 @@ type StoredBus interface {
 // recorder continues from the position of the new log. RebuildFromBus publishes
 // nothing. For a run that is not on the bus it returns ErrNothingOnBus and does
 // not create the run. dir must be empty or absent; after a failure it is so
-// still.
-func RebuildFromBus(ctx context.Context, bus StoredBus, run, dir string, quiet time.Duration, options eventlog.Options) (Rebuilt, error) {
+// still. It calls progress with the number of messages read and that of all, on a bus
+// that knows it.
+func RebuildFromBus(ctx context.Context, bus StoredBus, run, dir string, quiet time.Duration, options eventlog.Options, progress func(done, total uint64)) (Rebuilt, error) {
 	var report Rebuilt
 	nothing := fmt.Errorf("run %s: %w", run, ErrNothingOnBus)
 	has, err := bus.HasRun(ctx, run)
@@ -41,7 +42,7 @@ func RebuildFromBus(ctx context.Context, bus StoredBus, run, dir string, quiet t
 		return report, nothing
 	}
 	err = report.makeLog(dir, options, func(target *eventlog.Log) error {
-		err := report.read(ctx, bus, run, target, quiet)
+		err := report.read(ctx, bus, run, target, quiet, progress)
 		if last, _ := target.Last(); err == nil && last == 0 {
 			err = nothing
 		}
@@ -51,7 +52,7 @@ func RebuildFromBus(ctx context.Context, bus StoredBus, run, dir string, quiet t
 }
 
 // read appends the events of a run until none comes for the time quiet.
-func (report *Rebuilt) read(ctx context.Context, bus StoredBus, run string, target *eventlog.Log, quiet time.Duration) (err error) {
+func (report *Rebuilt) read(ctx context.Context, bus StoredBus, run string, target *eventlog.Log, quiet time.Duration, progress func(done, total uint64)) (err error) {
 	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, From: events.Start, Malformed: true})
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func (report *Rebuilt) read(ctx context.Context, bus StoredBus, run string, targ
 		}
 		return report.count(&appended)
 	}}
-	for {
+	for done := uint64(1); ; done++ {
 		waiting, cancel := context.WithTimeout(ctx, quiet)
 		next, err := eventlog.Next(waiting, reader)
 		cancel()
@@ -76,6 +77,9 @@ func (report *Rebuilt) read(ctx context.Context, bus StoredBus, run string, targ
 		}
 		if err := batch.add(ctx, next, len(next.Message.Data)); err != nil {
 			return err
+		}
+		if lagging, ok := reader.(events.Lagging); ok && progress != nil {
+			progress(done, done+uint64(lagging.Behind()))
 		}
 	}
 }

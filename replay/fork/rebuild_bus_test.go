@@ -61,9 +61,13 @@ func TestRebuildFromBus(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := filepath.Join(t.TempDir(), "log")
-		report, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, quiet, eventlog.Options{})
+		var read, total uint64
+		report, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, quiet, eventlog.Options{}, func(done, of uint64) { read, total = done, of })
 		if err != nil {
 			t.Fatal(err)
+		}
+		if all := uint64(len(messages) + len(noEvents)); read != all || total != all {
+			t.Errorf("the progress ended with %d of %d messages, want %d", read, total, all)
 		}
 		rebuilt := eventlogtest.Open(t, dir, eventlog.Options{})
 		eventlogtest.SameStores(t, live, rebuilt)
@@ -92,7 +96,7 @@ func TestRebuildFromBusRefusesAsARecorderDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "log")
-	report, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, atOnce, eventlog.Options{})
+	report, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, atOnce, eventlog.Options{}, nil)
 	if err != nil || report.Refused != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}
@@ -105,7 +109,7 @@ func TestRecorderContinuesARebuiltLog(t *testing.T) {
 	messages := replaytest.Tell(t)
 	bus := replaytest.NewMemoryBus(messages[:7]...)
 	dir := filepath.Join(t.TempDir(), "log")
-	if _, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, atOnce, eventlog.Options{}); err != nil {
+	if _, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, atOnce, eventlog.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := bus.Publish(t.Context(), messages[7:]...); err != nil {
@@ -128,7 +132,7 @@ func TestRebuildFromBusWithoutTheRun(t *testing.T) {
 	t.Parallel()
 	bothBuses(t, func(t *testing.T, bus SeedBus) {
 		dir := filepath.Join(t.TempDir(), "log")
-		if _, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, quiet, eventlog.Options{}); !errors.Is(err, ErrNothingOnBus) {
+		if _, err := RebuildFromBus(within(t), bus, replaytest.Run, dir, quiet, eventlog.Options{}, nil); !errors.Is(err, ErrNothingOnBus) {
 			t.Errorf("a bus without the run: %v", err)
 		}
 		if has, err := bus.HasRun(t.Context(), replaytest.Run); has || err != nil {

@@ -124,7 +124,7 @@ func (r *resumption) place(ctx context.Context, p Placement) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	at, finish := r.progress.start(r.retraining(ctx, p.Role, p.Version))
-	_, err = Retrain(ctx, r.log, r.retrainer, p.Role, p.From, work, func(version int) { at(uint64(version)) })
+	_, err = Retrain(ctx, r.log, r.retrainer, p.Role, p.From, work, func(done, _ int) { at(uint64(done)) })
 	finish()
 	if err != nil {
 		return fmt.Errorf("its checkpoint was not kept, and training it again failed: %w", err)

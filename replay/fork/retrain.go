@@ -72,8 +72,9 @@ func (e *DivergedError) Error() string {
 // Retrain trains a role again from the events of the log and compares the weights
 // of every version with the logged ones. It returns the number of equal versions,
 // and a *DivergedError for the first other version. If compaction has removed the
-// tokens, it returns a *TokensError and trains nothing.
-func Retrain(ctx context.Context, log eventlog.Reader, trainer Retrainer, role events.Role, runDir, work string, progress func(version int)) (same int, err error) {
+// tokens, it returns a *TokensError and trains nothing. It calls progress, which may
+// be nil, with the number of equal versions so far and that of all.
+func Retrain(ctx context.Context, log eventlog.Reader, trainer Retrainer, role events.Role, runDir, work string, progress func(done, versions int)) (same int, err error) {
 	bus := &logBus{log: log, role: role, progress: progress}
 	job := RetrainJob{RunDir: runDir, Role: role, Bus: bus, Work: work}
 	if err := fillJob(ctx, log, &job, bus); err != nil || len(bus.logged) == 0 {
@@ -81,6 +82,9 @@ func Retrain(ctx context.Context, log eventlog.Reader, trainer Retrainer, role e
 	}
 	if err := checkTokens(ctx, log, 1, bus.logged[len(bus.logged)-1].Step); err != nil {
 		return 0, err
+	}
+	if progress != nil {
+		progress(0, len(bus.logged))
 	}
 	err = trainer.Retrain(ctx, job)
 	if bus.diverged != nil {
@@ -164,7 +168,7 @@ type logBus struct {
 	log      eventlog.Reader
 	role     events.Role
 	logged   []*events.PolicyUpdated // versions of the role, in order
-	progress func(version int)
+	progress func(done, versions int)
 	same     int
 	diverged *DivergedError
 }
@@ -191,7 +195,7 @@ func (b *logBus) Publish(_ context.Context, messages ...events.Message) error {
 		}
 		b.same++
 		if b.progress != nil {
-			b.progress(u.Version)
+			b.progress(b.same, len(b.logged))
 		}
 	}
 	return nil

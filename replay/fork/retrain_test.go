@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,10 +31,10 @@ func TestRetrain(t *testing.T) {
 	t.Parallel()
 	_, l := eventlogtest.Run(t, replaytest.Tell(t))
 	for _, role := range []events.Role{events.RoleCode, events.RoleTest} {
-		var versions []int
-		same, err := Retrain(t.Context(), l, testTrainer{}, role, "", "", func(v int) { versions = append(versions, v) })
-		if err != nil || same != replaytest.Steps || len(versions) != replaytest.Steps {
-			t.Errorf("%s: %d versions, %v, %v", role, same, versions, err)
+		var progress [][2]int
+		same, err := Retrain(t.Context(), l, testTrainer{}, role, "", "", func(done, of int) { progress = append(progress, [2]int{done, of}) })
+		if err != nil || same != replaytest.Steps || !slices.Equal(progress, [][2]int{{0, 2}, {1, 2}, {2, 2}}) {
+			t.Errorf("%s: %d versions, progress %v, %v", role, same, progress, err)
 		}
 	}
 	same, err := Retrain(t.Context(), l, testTrainer{wrong: 2}, events.RoleTest, "", "", nil)

@@ -54,7 +54,7 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	g.Executor, g.Workers = execution.New(pool), pool.Config().Workers
 	bar := progress.New(os.Stderr, answers, "grading")
-	if err := bar.Set(len(g.done)); err != nil {
+	if err := bar.Skip(len(g.done)); err != nil {
 		return err
 	}
 	if !c.JSON {
