@@ -205,7 +205,7 @@ func (s *RunSettings) schedule() (curriculum.Config, error) {
 		return curriculum.Config{}, err
 	}
 	rules := recipe.Rules()
-	return curriculum.Config{Flags: s.Curriculum, Golden: rules.Golden, Cross: rules.Cross, Models: s.models()}, nil
+	return curriculum.Config{Flags: s.Curriculum, Golden: rules.Golden, Cross: rules.Cross, Probes: events.JoinProbes(rules.Probe), Models: s.models()}, nil
 }
 
 // models returns the models of the run. A reward that trains no Test LLM needs none,

@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"codea1/consumers/rewards"
@@ -65,41 +69,70 @@ func TestTrainingAsksForTheNeedsOfItsRecipe(t *testing.T) {
 			t.Fatal(err)
 		}
 		schedule, err := mustParse(t, "--reward", name).schedule()
-		if rules := recipe.Rules(); err != nil || schedule.Golden != rules.Golden || schedule.Cross != rules.Cross {
-			t.Errorf("%s: golden %v, cross %v, %v; want %+v", name, schedule.Golden, schedule.Cross, err, rules)
+		if rules := recipe.Rules(); err != nil || schedule.Golden != rules.Golden || schedule.Cross != rules.Cross || schedule.Probes != string(rules.Probe) {
+			t.Errorf("%s: golden %v, cross %v, probes %q, %v; want %+v", name, schedule.Golden, schedule.Cross, schedule.Probes, err, rules)
 		}
 	}
 }
 
-// A run that compares all answers on all tests is verified, and its rewards computed
+// A run with a recipe that needs more than its suites is verified, and its rewards computed
 // again are the recorded ones bit by bit. A run with the default recipe has nothing
 // of it, and computing such a reward for it names the missing field.
 func TestTrainingOnTheWholeGroup(t *testing.T) {
 	onlyThorough(t, "execution, curriculum and recipes have tests of it")
 	t.Parallel()
-	dir := t.TempDir()
-	must(t, dir, train("--steps", "2", "--name", "c", "--heldout", "", "--reward", "cure")...)
-	if out := must(t, dir, "replay", "verify", "c"); !strings.Contains(out, "every effect has its cause, every group ends once and is trained once") {
-		t.Error(out)
-	}
-	groups := 0
-	for line := range strings.Lines(must(t, dir, "replay", "rescore", "c", "--reward", "cure", "--groups", "--json")) {
-		var g struct{ Before, After json.RawMessage }
-		if err := json.Unmarshal([]byte(line), &g); err != nil {
-			t.Fatal(err)
-		}
-		if g.Before != nil {
-			groups++
-			if !bytes.Equal(g.Before, g.After) {
-				t.Errorf("recorded %s\ncomputed again %s", g.Before, g.After)
+	for recipe, field := range map[string]string{"cure": "cross", "mutation": "probes"} {
+		t.Run(recipe, func(t *testing.T) {
+			t.Parallel()
+			const steps = 2
+			dir := t.TempDir()
+			args := train("--steps", strconv.Itoa(steps), "--heldout", "", "--reward", recipe)
+			must(t, dir, append(args, "--name", "c")...)
+			if out := must(t, dir, "replay", "verify", "c"); !strings.Contains(out, "every effect has its cause, every group ends once and is trained once") {
+				t.Error(out)
 			}
-		}
-	}
-	if groups == 0 || !strings.Contains(must(t, dir, "replay", "export", "c"), `"cross":{`) {
-		t.Errorf("%d groups were computed again, or no group has a cross", groups)
-	}
-	if out := must(t, completedRun(t), "replay", "export", "r"); strings.Contains(out, `"cross":`) {
-		t.Error("a run with the default recipe has a cross")
+			groups := 0
+			for line := range strings.Lines(must(t, dir, "replay", "rescore", "c", "--reward", recipe, "--groups", "--json")) {
+				var g struct{ Before, After json.RawMessage }
+				if err := json.Unmarshal([]byte(line), &g); err != nil {
+					t.Fatal(err)
+				}
+				if g.Before != nil {
+					groups++
+					if !bytes.Equal(g.Before, g.After) {
+						t.Errorf("recorded %s\ncomputed again %s", g.Before, g.After)
+					}
+				}
+			}
+			measured := regexp.MustCompile(`"` + field + `":[{\[]`)
+			if groups == 0 || !measured.MatchString(must(t, dir, "replay", "export", "c")) {
+				t.Errorf("%d groups were computed again, or no group has %s", groups, field)
+			}
+			if out := must(t, completedRun(t), "replay", "export", "r"); strings.Contains(out, `"`+field+`":`) {
+				t.Errorf("a run with the default recipe has %s", field)
+			}
+			if why := refused(t, completedRun(t), "replay", "rescore", "r", "--reward", recipe); recipe != "cure" && !strings.Contains(why, "lacks `"+field+"`") {
+				t.Error(why)
+			}
+			if recipe != "mutation" {
+				return // one with kills is enough
+			}
+			// Each replica of the execution stage is killed while it measures a group.
+			want := read(t, runPath(dir, "c"), steps)
+			c := newCrew(t, t.TempDir(), startGuardedNATS(t), args)
+			executors := slices.DeleteFunc(slices.Clone(c.members), func(m *member) bool { return m.args[1] != events.StageExecution })
+			killed := 0
+			c.tap(func(_ int, m *events.Message) {
+				if m.Type == events.TypeTestsSampled && killed < 2*len(executors) {
+					executors[killed%len(executors)].signal(syscall.SIGKILL)
+					killed++
+				}
+			})
+			if killed < len(executors) {
+				t.Errorf("%d replicas were killed", killed)
+			}
+			c.same(steps, want)
+		})
 	}
 	if why := refused(t, completedRun(t), "replay", "rescore", "r", "--reward", "utrl"); !strings.Contains(why, "lacks `cross`") {
 		t.Error(why)

@@ -66,9 +66,7 @@ type CrossTest struct{ Call, Value string }
 
 // CrossTests returns the distinct tests of a group, at most MaxCrossTests: each
 // kept test with the true value, and the one that is wrong as stated with the
-// stated value too. First are the first tests of all suites, then the second ones,
-// so that a long suite does not displace the tests of the others. Tests that were
-// lost to infrastructure failures are left out.
+// stated value too. Tests that were lost to infrastructure failures are left out.
 func (e *CodeExecuted) CrossTests() []CrossTest {
 	var tests []CrossTest
 	seen := map[CrossTest]bool{}
@@ -78,6 +76,19 @@ func (e *CodeExecuted) CrossTests() []CrossTest {
 			tests = append(tests, t)
 		}
 	}
+	e.keptTests(func(t *ExecutedTest) {
+		add(CrossTest{t.Call, t.Expected})
+		if t.Wrong {
+			add(CrossTest{t.Call, t.Stated})
+		}
+	})
+	return tests
+}
+
+// keptTests visits the kept tests that were not lost. First are the first tests of all
+// suites, then the second ones, so that a long suite does not displace the tests of the
+// others.
+func (e *CodeExecuted) keptTests(visit func(*ExecutedTest)) {
 	for i, more := 0, true; more; i++ {
 		more = false
 		for m := range e.Answers {
@@ -91,15 +102,11 @@ func (e *CodeExecuted) CrossTests() []CrossTest {
 				}
 				more = true
 				if t := &suite.Tests[i]; t.Status == StatusKept {
-					add(CrossTest{t.Call, t.Expected})
-					if t.Wrong {
-						add(CrossTest{t.Call, t.Stated})
-					}
+					visit(t)
 				}
 			}
 		}
 	}
-	return tests
 }
 
 // Bits is a row of bits. Bit i is bit i%8 of byte i/8, the lowest first.
@@ -107,6 +114,21 @@ type Bits []byte
 
 // Has reports whether bit i is set. A bit after the end is not.
 func (b Bits) Has(i int) bool { return i/8 < len(b) && b[i/8]&(1<<(i%8)) != 0 }
+
+// Count returns the number of bits that are set.
+func (b Bits) Count() (n int) {
+	for _, x := range b {
+		n += bits.OnesCount8(x)
+	}
+	return n
+}
+
+// Add sets the bits of another row of the same length.
+func (b Bits) Add(other Bits) {
+	for i := range b {
+		b[i] |= other[i]
+	}
+}
 
 func (b Bits) set(i int) { b[i/8] |= 1 << (i % 8) }
 

@@ -133,8 +133,9 @@ type CodeExecuted struct {
 	TestVersion int              `msgpack:"test_version"`    // policy version that wrote the tests
 	Given       bool             `msgpack:"given,omitempty"` // the answers came with the problem
 	Historical  []HistoricalTest `msgpack:"hist,omitempty"`
-	Answers     []ExecutedAnswer `msgpack:"answers"`         // M
-	Cross       *Cross           `msgpack:"cross,omitempty"` // absent: the plan does not ask for it
+	Answers     []ExecutedAnswer `msgpack:"answers"`          // M
+	Cross       *Cross           `msgpack:"cross,omitempty"`  // absent: the plan does not ask for it
+	Probes      []Probes         `msgpack:"probes,omitempty"` // one of each kind that was measured
 }
 
 func (e *CodeExecuted) fields(c *coder) {
@@ -152,6 +153,7 @@ func (e *CodeExecuted) fields(c *coder) {
 		}
 		c.object(*x)
 	})
+	optionalList(c, "probes", &e.Probes, objects)
 }
 
 // EventType implements Payload.
@@ -176,6 +178,14 @@ func (e *CodeExecuted) Validate() error {
 			return within("answers", i, err)
 		}
 	}
+	for i := range e.Probes {
+		if err := e.Probes[i].validate(); err != nil {
+			return within("probes", i, err)
+		}
+		if e.Probed(e.Probes[i].Probe) != &e.Probes[i] {
+			return invalid(at("probes", i), "there are two of %s", e.Probes[i].Probe)
+		}
+	}
 	if e.Cross != nil {
 		return e.Cross.validate(len(e.Answers))
 	}
@@ -189,6 +199,12 @@ func (e *CodeExecuted) normalize() {
 			for m := range rows {
 				rows[m] = notNil(rows[m])
 			}
+		}
+	}
+	for i := range e.Probes {
+		e.Probes[i].Hits = notNil(e.Probes[i].Hits)
+		for t := range e.Probes[i].Hits {
+			e.Probes[i].Hits[t] = notNil(e.Probes[i].Hits[t])
 		}
 	}
 }

@@ -17,21 +17,22 @@ var codePurpose = word([]Purpose{PurposeTrain, PurposeEval})
 // of the group carries it, so that a worker needs no other input.
 type Plan struct {
 	Purpose     Purpose `msgpack:"purpose"`
-	Tag         string  `msgpack:"tag,omitempty"`   // eval: which evaluation, for example "before"
-	Step        int     `msgpack:"step"`            // training step, from 1; eval: steps trained so far
-	Epoch       int     `msgpack:"epoch"`           // pass over the problem set, from 0
-	Slot        int     `msgpack:"slot"`            // index within the step, from 0: the canonical order of groups
-	Groups      int     `msgpack:"groups"`          // groups in the step (eval: in the evaluation)
-	CodeVersion int     `msgpack:"code_version"`    // oldest policy version of the Code LLM that may answer
-	TestVersion int     `msgpack:"test_version"`    // oldest policy version of the Test LLM that may write suites
-	Answers     int     `msgpack:"m"`               // M: answers per problem
-	Suites      int     `msgpack:"n"`               // N: suites per answer
-	Tests       int     `msgpack:"k"`               // K: tests wanted per suite
-	Temperature float64 `msgpack:"temp"`            // sampling temperature of both roles
-	CodeTokens  int     `msgpack:"code_tokens"`     // token limit of a completion of the Code LLM
-	TestTokens  int     `msgpack:"test_tokens"`     // token limit of a completion of the Test LLM
-	Seed        uint64  `msgpack:"seed"`            // root of the group's sampling seeds
-	Cross       bool    `msgpack:"cross,omitempty"` // run the tests of all suites on all answers
+	Tag         string  `msgpack:"tag,omitempty"`    // eval: which evaluation, for example "before"
+	Step        int     `msgpack:"step"`             // training step, from 1; eval: steps trained so far
+	Epoch       int     `msgpack:"epoch"`            // pass over the problem set, from 0
+	Slot        int     `msgpack:"slot"`             // index within the step, from 0: the canonical order of groups
+	Groups      int     `msgpack:"groups"`           // groups in the step (eval: in the evaluation)
+	CodeVersion int     `msgpack:"code_version"`     // oldest policy version of the Code LLM that may answer
+	TestVersion int     `msgpack:"test_version"`     // oldest policy version of the Test LLM that may write suites
+	Answers     int     `msgpack:"m"`                // M: answers per problem
+	Suites      int     `msgpack:"n"`                // N: suites per answer
+	Tests       int     `msgpack:"k"`                // K: tests wanted per suite
+	Temperature float64 `msgpack:"temp"`             // sampling temperature of both roles
+	CodeTokens  int     `msgpack:"code_tokens"`      // token limit of a completion of the Code LLM
+	TestTokens  int     `msgpack:"test_tokens"`      // token limit of a completion of the Test LLM
+	Seed        uint64  `msgpack:"seed"`             // root of the group's sampling seeds
+	Cross       bool    `msgpack:"cross,omitempty"`  // run the tests of all suites on all answers
+	Probes      string  `msgpack:"probes,omitempty"` // kinds of probes to measure, separated by commas
 }
 
 func (p *Plan) fields(c *coder) {
@@ -51,6 +52,7 @@ func (p *Plan) fields(c *coder) {
 	field(c, "test_tokens", &p.TestTokens, integer)
 	field(c, "seed", &p.Seed, unsigned)
 	optional(c, "cross", &p.Cross, boolean)
+	optional(c, "probes", &p.Probes, text)
 }
 
 // GroupID returns the group's name. It is unique in its run and sorts by step and
@@ -94,6 +96,9 @@ func (p *Plan) Validate() error {
 	}
 	if !(p.Temperature > 0) || p.Temperature > 100 {
 		return invalid("plan.temp", "%v is outside (0, 100]", p.Temperature)
+	}
+	if p.Probes != JoinProbes(p.ProbeKinds()...) {
+		return invalid("plan.probes", "%q is no list of the kinds %s", clip(p.Probes), JoinProbes(probeKinds...))
 	}
 	return nil
 }

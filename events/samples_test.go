@@ -11,7 +11,7 @@ var sampleTime = time.Date(2026, 1, 2, 3, 4, 5, 678900000, time.UTC)
 func samplePlan() Plan {
 	return Plan{
 		Purpose: PurposeTrain, Step: 12, Epoch: 1, Slot: 3, Groups: 8, CodeVersion: 11, TestVersion: 11,
-		Answers: 2, Suites: 1, Tests: 3, Temperature: 1, CodeTokens: 64, TestTokens: 96, Seed: math.MaxUint64, Cross: true,
+		Answers: 2, Suites: 1, Tests: 3, Temperature: 1, CodeTokens: 64, TestTokens: 96, Seed: math.MaxUint64, Cross: true, Probes: "mutants",
 	}
 }
 
@@ -69,7 +69,8 @@ func samples() []Payload {
 				},
 				{LoadError: "SyntaxError", Failure: "sandbox died", Historical: []Verdict{VerdictNotRun}, Suites: []ExecutedSuite{{Failure: "sandbox died"}}},
 			},
-			Cross: &Cross{Tests: 2, Passed: []Bits{{0b01}, {}}, Failed: []Bits{{0b10}, {}}},
+			Cross:  &Cross{Tests: 2, Passed: []Bits{{0b01}, {}}, Failed: []Bits{{0b10}, {}}},
+			Probes: []Probes{{Probe: ProbeMutants, Engine: "mutants-1", Total: 9, Hash: strings.Repeat("ab", 32), Hits: []Bits{{0b11, 1}}}},
 		},
 		&GroupRewarded{
 			Plan: samplePlan(), ProblemID: "train/00042", CodeVersion: 11, TestVersion: 11, Recipe: "a1", Alpha: 0.5,

@@ -19,7 +19,8 @@ import (
 // Execute runs the tests of a group's suites on its ground truth and keeps those
 // that have an expectation. Then it runs each answer on the kept tests of its own
 // suites, on the historical tests, and on the golden tests if the problem has some.
-// Where the plan asks for it, each answer then runs on the tests of all suites.
+// Where the plan asks for it, each answer then runs on the tests of all suites, and the
+// kept tests on probes of the ground truth.
 //
 // An answer has its Failure set if the sandbox failed on it. If the sandbox failed
 // on the ground truth or on every answer, Execute returns a *sandbox.Error: nothing
@@ -68,6 +69,9 @@ func (x *Executor) Execute(ctx context.Context, in *events.TestsSampled) (*event
 		if err := x.cross(ctx, problem, in.Codes, suites.truth, out, failures); err != nil {
 			return nil, err
 		}
+	}
+	if err := x.probe(ctx, problem, suites.truth, out); err != nil {
+		return nil, err
 	}
 	for _, failure := range failures {
 		if failure == nil {

@@ -14,6 +14,9 @@ var (
 	// ErrNoCross is returned for a group without the verdicts of all suites on all
 	// answers.
 	ErrNoCross = errors.New("the tests of the suites were not run on all answers")
+	// ErrNoProbes is returned for a group whose tests were not run on the probes of the
+	// ground truth that a recipe needs.
+	ErrNoProbes = errors.New("the tests of the suites were not probed")
 )
 
 // Group is an executed group as a recipe sees it. It has no answer and no suite
@@ -27,7 +30,9 @@ type Group struct {
 	// Test LLM does not learn from the group.
 	LeaveTests bool
 
-	tests map[events.CrossTest]int // the bit of each test in Cross
+	tests  map[events.CrossTest]int         // the bit of each test in Cross
+	probed map[events.CrossTest]events.Bits // the probes that each test hits
+	none   events.Bits                      // a row without a hit
 }
 
 // Answer is an answer of a Group, with its reward, which the recipe sets.
@@ -51,6 +56,11 @@ func (r *Rules) view(executed *events.CodeExecuted, out *events.GroupRewarded) (
 	g := &Group{CodeExecuted: executed}
 	if r.Cross {
 		if err := g.readTests(); err != nil {
+			return nil, err
+		}
+	}
+	if r.Probe != "" {
+		if err := g.readProbes(r.Probe); err != nil {
 			return nil, err
 		}
 	}
@@ -99,6 +109,45 @@ func (g *Group) readTests() error {
 		g.tests[t] = i
 	}
 	return nil
+}
+
+func (g *Group) readProbes(kind events.Probe) error {
+	p := g.Probed(kind)
+	if p == nil {
+		return fmt.Errorf("%w: code.executed lacks `probes` with %s; use a recipe that needs none, or a run that was trained with one that does", ErrNoProbes, kind)
+	}
+	tests := g.ProbedTests()
+	if len(tests) != len(p.Hits) {
+		return fmt.Errorf("%w: probes has %d tests, the suites have %d", ErrNoProbes, len(p.Hits), len(tests))
+	}
+	g.none = events.NewProbes(kind, p.Engine, p.Hash, p.Total, 1).Hits[0]
+	g.probed = make(map[events.CrossTest]events.Bits, len(tests))
+	for i, t := range tests {
+		g.probed[t] = p.Hits[i]
+	}
+	return nil
+}
+
+// hitsOf returns the probes that a kept test hits. It reports false for one that was
+// not probed.
+func (g *Group) hitsOf(t *events.ExecutedTest) (events.Bits, bool) {
+	row, ok := g.probed[events.CrossTest{Call: t.Call, Value: t.Expected}]
+	return row, ok && t.Status == events.StatusKept
+}
+
+// hits returns the probes that the kept tests of all suites hit.
+func (g *Group) hits() events.Bits {
+	all := slices.Clone(g.none)
+	for m := range g.Answers {
+		for _, s := range g.Answers[m].Suites {
+			for i := range s.Tests {
+				if row, ok := g.hitsOf(&s.Tests[i]); ok {
+					all.Add(row)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // golden returns whether each answer passes each golden test. An answer that does

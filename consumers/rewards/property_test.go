@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,6 +73,29 @@ func crossed(g *events.CodeExecuted) {
 	}
 }
 
+// probed adds fields that some recipes need: the probes of each kind that each test
+// hits, which follow from the test.
+func probed(g *events.CodeExecuted) {
+	tests := g.ProbedTests()
+	g.Plan.Probes, g.Probes = events.JoinProbes(probeKinds...), nil
+	for _, kind := range probeKinds {
+		p := events.NewProbes(kind, "test-1", strings.Repeat("0", 64), 11, len(tests))
+		for i, test := range tests {
+			for probe := range p.Total {
+				hash := fnv.New32()
+				fmt.Fprint(hash, kind, probe, test)
+				if hash.Sum32()%4 == 0 {
+					p.Hit(i, probe)
+				}
+			}
+		}
+		g.Probes = append(g.Probes, p)
+	}
+}
+
+// probeKinds are all kinds of probes.
+var probeKinds = []events.Probe{events.ProbeMutants}
+
 // drawGroup draws a valid group with at least one answer that is not lost.
 func drawGroup(t *rapid.T) *events.CodeExecuted {
 	g := &events.CodeExecuted{ProblemID: "p"}
@@ -98,6 +122,7 @@ func drawGroup(t *rapid.T) *events.CodeExecuted {
 	}
 	g.Plan = planFor(g, rapid.IntRange(1, 5).Draw(t, "K"))
 	crossed(g)
+	probed(g)
 	return g
 }
 
@@ -189,6 +214,7 @@ func TestOrderOfAnswersAndSuitesDoesNotMatter(t *testing.T) {
 			moved.Answers = append(moved.Answers, a)
 		}
 		crossed(&moved)
+		probed(&moved)
 		got := score(t, &moved, recipe)
 
 		expect := *want
@@ -320,6 +346,8 @@ func TestMaskingIsAbsence(t *testing.T) {
 		g.Answers[lost].Failure = "the sandbox died"
 		crossed(g)
 		crossed(&without)
+		probed(g)
+		probed(&without)
 
 		recipe := drawRecipe(t)
 		with, want := score(t, g, recipe), score(t, &without, recipe)

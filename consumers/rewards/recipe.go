@@ -21,6 +21,7 @@ const (
 	NameVerpo    = "verpo"
 	NameCure     = "cure"
 	NameUtrl     = "utrl"
+	NameMutation = "mutation"
 )
 
 // Recipe rewards executed groups. A Formula is one; others see the whole group.
@@ -53,6 +54,7 @@ var recipes = map[string]func(alpha float64) Recipe{
 	NameVerpo:    func(float64) Recipe { return verpo{} },
 	NameCure:     func(float64) Recipe { return cure{} },
 	NameUtrl:     func(float64) Recipe { return utrl{} },
+	NameMutation: func(float64) Recipe { return mutation{} },
 }
 
 // Names returns the names of the recipes, sorted.

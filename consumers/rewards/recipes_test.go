@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,7 @@ func taught() *events.CodeExecuted {
 		{Golden: goldens("nn"), Suites: []events.ExecutedSuite{suite(two), suite(two, three)}},
 	}}
 	g.Plan = planFor(g, 2)
+	probed(g)
 	matrix(g, map[events.CrossTest]string{{Call: "f(1)", Value: "1"}: "pf", {Call: "f(2)", Value: "2"}: "pp", {Call: "f(3)", Value: "3"}: "pf", {Call: "f(3)", Value: "9"}: "fp"})
 	return g
 }
@@ -186,12 +188,68 @@ func TestUtrl(t *testing.T) {
 	}
 }
 
+func TestMutation(t *testing.T) {
+	test := func(call string) events.ExecutedTest {
+		t := kept(notRun)
+		t.Call, t.Stated = call, t.Expected
+		return t
+	}
+	wrong := test("f(4)")
+	wrong.Stated, wrong.Wrong = "9", true
+	one, two, three := test("f(1)"), test("f(2)"), test("f(3)")
+	twice, broken := discarded(events.StatusDuplicate), discarded(events.StatusUnparsable)
+	var suites []events.ExecutedSuite
+	for _, tests := range [][]events.ExecutedTest{
+		{one, two, three}, {two, one, broken}, {one, twice, twice, twice}, {wrong, three}, {}, {discarded(events.StatusRaised), broken},
+	} {
+		suites = append(suites, events.ExecutedSuite{Chars: 10, Tests: tests})
+	}
+	one.Verdict, two.Verdict, three.Verdict = pass, fail, pass
+	suites = append(suites, events.ExecutedSuite{Chars: 10, Tests: []events.ExecutedTest{one, two, three}})
+	g := &events.CodeExecuted{ProblemID: "p", Answers: []events.ExecutedAnswer{{Loads: true, Suites: suites}, {Failure: "lost"}}}
+	g.Plan = planFor(g, 3)
+	g.Plan.Suites = len(suites)
+	// Of 6 mutants, f(1) fails 0 and 1, f(2) fails 1, f(3) fails 2, f(4) fails 1 and 3. The
+	// others are not known.
+	p := events.NewProbes(events.ProbeMutants, "test-1", strings.Repeat("0", 64), 6, 4)
+	for call, mutants := range map[string][]int{"f(1)": {0, 1}, "f(2)": {1}, "f(3)": {2}, "f(4)": {1, 3}} {
+		at := slices.IndexFunc(g.ProbedTests(), func(t events.CrossTest) bool { return t.Call == call })
+		for _, i := range mutants {
+			p.Hit(at, i)
+		}
+	}
+	g.Plan.Probes, g.Probes = string(events.ProbeMutants), []events.Probes{p}
+	got := mustScore(t, recipeNamed(t, NameMutation), g)
+	code, rewards := rewardsOf(got)
+	want := []float64{
+		3.0/4 - 0.1*2,       // f(2) is useless in place 2
+		2.0/4 - 0.5/3,       // the order matters: no test is useless
+		2.0/4 - 0.1*(2+3+3), // places after the third are the third
+		1.0/4 - 0.5/2,       // a value that is wrong as stated kills nothing
+		-0.5,                // no statement
+		-0.5,                //
+		3.0/4 - 0.1*2,       // verdicts on the answer do not count
+	}
+	if diff := cmp.Diff([][]float64{want, make([]float64, len(want))}, rewards, approx); diff != "" {
+		t.Error(diff)
+	}
+	a1, _ := rewardsOf(mustScore(t, A1(DefaultAlpha), g))
+	if !cmp.Equal(a1, code) || code[0] == 0 || !got.Code[1].Masked || got.TopVar != 0 {
+		t.Errorf("answers earn %v, under a1 %v; TOPVAR %d", code, a1, got.TopVar)
+	}
+	g.Probes[0] = events.NewProbes(events.ProbeMutants, "test-1", strings.Repeat("0", 64), 0, 4)
+	if _, rewards = rewardsOf(mustScore(t, recipeNamed(t, NameMutation), g)); rewards[0][0] != 0 || !cmp.Equal(rewards[0][1], -0.5/3, approx) {
+		t.Errorf("without a known mutant, suites earn %v", rewards[0])
+	}
+}
+
 // A group without a field that a recipe needs has no rewards, and the error names the
 // field.
 func TestRecipesRefuseWhatIsNotMeasured(t *testing.T) {
 	without := map[error]func(*events.CodeExecuted){
 		ErrNoGolden: func(g *events.CodeExecuted) { g.Answers[1].Golden = nil },
 		ErrNoCross:  func(g *events.CodeExecuted) { g.Cross = nil },
+		ErrNoProbes: func(g *events.CodeExecuted) { g.Probes = nil },
 	}
 	for _, name := range Names() {
 		recipe := recipeNamed(t, name)
@@ -199,7 +257,7 @@ func TestRecipesRefuseWhatIsNotMeasured(t *testing.T) {
 			g := taught()
 			remove(g)
 			out, err := Score(recipe, g)
-			switch needs := map[error]bool{ErrNoGolden: recipe.Rules().Golden, ErrNoCross: recipe.Rules().Cross}[missing]; {
+			switch needs := map[error]bool{ErrNoGolden: recipe.Rules().Golden, ErrNoCross: recipe.Rules().Cross, ErrNoProbes: recipe.Rules().Probe != ""}[missing]; {
 			case !needs && err != nil:
 				t.Errorf("%s does not need it: %v", name, err)
 			case needs && (!errors.Is(err, missing) || out != nil || !strings.Contains(err.Error(), "recipe "+name)):
@@ -217,6 +275,9 @@ func TestRecipesRefuseWhatIsNotMeasured(t *testing.T) {
 	odd.Answers[0].Suites[1].Tests[0].Call = "f(8)"
 	if _, err := Score(recipeNamed(t, NameUtrl), odd); !errors.Is(err, ErrNoCross) {
 		t.Errorf("a cross of other tests: %v", err)
+	}
+	if _, err := Score(recipeNamed(t, NameMutation), odd); !errors.Is(err, ErrNoProbes) {
+		t.Errorf("probes of other tests: %v", err)
 	}
 }
 

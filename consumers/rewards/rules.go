@@ -21,11 +21,12 @@ type Rules struct {
 	Advantage Advantage
 	Compare   Comparison
 	Choose    Choice
-	Remember  bool   // new tests that fail enter the Mistake Book
-	Forget    bool   // historical tests that pass lose count in it
-	Bands     []Band // weights of the advantages by difficulty, the hardest first; none for 1
-	Golden    bool   // golden tests must be run on the answers
-	Cross     bool   // the tests of all suites must be run on all answers
+	Remember  bool         // new tests that fail enter the Mistake Book
+	Forget    bool         // historical tests that pass lose count in it
+	Bands     []Band       // weights of the advantages by difficulty, the hardest first; none for 1
+	Golden    bool         // golden tests must be run on the answers
+	Cross     bool         // the tests of all suites must be run on all answers
+	Probe     events.Probe // kind of the probes that the tests must be run on; empty for none
 }
 
 // paperRules are the rules of Code-A1.

@@ -185,7 +185,7 @@ func (c *Curriculum) pose(step int) []events.ProblemPosed {
 			CodeVersion: version, TestVersion: version,
 			Answers: c.config.Answers, Suites: c.config.Suites, Tests: c.config.Tests,
 			Temperature: c.config.Temperature, CodeTokens: c.config.CodeTokens, TestTokens: c.config.TestTokens,
-			Cross: c.config.Cross,
+			Cross: c.config.Cross, Probes: c.config.Probes,
 		}
 		if c.config.Models == events.ModelsCode {
 			plan.TestVersion, plan.Suites, plan.Tests, plan.TestTokens = 0, 0, 0, 0

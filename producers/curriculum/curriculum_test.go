@@ -134,8 +134,8 @@ func TestGroupsCarryBookAndVersions(t *testing.T) {
 		if p.Problem.Golden != nil {
 			t.Errorf("%s: golden tests attached to a training group that does not need them", p.Problem.ID)
 		}
-		if p.Plan.Cross {
-			t.Errorf("%s: asks for the tests of all suites on all answers, which nobody needs", p.Problem.ID)
+		if p.Plan.Cross || p.Plan.Probes != "" {
+			t.Errorf("%s: asks for the tests of all suites on all answers or for probes, which nobody needs", p.Problem.ID)
 		}
 	}
 }

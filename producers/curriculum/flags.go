@@ -32,6 +32,7 @@ type Config struct {
 	Flags
 	Golden bool          // pose groups with golden tests, for a recipe that needs them
 	Cross  bool          // ask for the tests of all suites on all answers, for a recipe that needs them
+	Probes string        // kinds of probes to ask for, as in events.Plan
 	Models events.Models // of the run; without a Test LLM, groups have no suites
 }
 

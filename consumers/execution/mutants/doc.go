@@ -1,9 +1,7 @@
-// Package mutants measures tests by the mutants of a ground truth: programs with one
-// change each. The changes are those of Cosmic Ray 8, the operators that take no
-// arguments.
+// Package mutants measures tests by the mutants of a ground truth (package probes).
 //
-// It owns the changes and the rule by which tests kill a mutant. It must not know
-// which model wrote the tests.
+// It owns the rule by which tests kill a mutant. It must not know which model wrote the
+// tests.
 //
-// Start reading at mutants.go, then mutants.py.
+// Start reading at mutants.go.
 package mutants

@@ -47,6 +47,7 @@ class CodeExecuted(_CodeExecuted, total=False):
     cross: Cross  # absent: the plan does not ask for it
     given: bool  # the answers came with the problem
     hist: List[HistoricalTest]
+    probes: List[Probes]  # one of each kind that was measured
 
 
 class CodeSampledColumns(TypedDict):
@@ -229,6 +230,7 @@ class Plan(_Plan, total=False):
     "Plan holds the step and slot of a group and its sampling parameters."
 
     cross: bool  # run the tests of all suites on all answers
+    probes: str  # kinds of probes to measure, separated by commas
     tag: str  # eval: which evaluation, for example "before"
 
 
@@ -266,6 +268,16 @@ class PolicyUpdated(_PolicyUpdated, total=False):
 
     dropped: List[str]
     groups: List[str]  # groups consumed, in canonical order
+
+
+class Probes(TypedDict):
+    "Probes holds which probes of its ground truth each test of a group hits, for recipes that reward it."
+
+    engine: str  # name and version of the program that chose the probes
+    hits: List[bytes]  # one row per test, one bit per probe
+    probe: str
+    sha256: str  # of the probes
+    total: int  # probes of the ground truth
 
 
 class _Problem(TypedDict):

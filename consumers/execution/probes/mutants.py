@@ -1,6 +1,6 @@
 """Mutants of a program: each is the program with one change.
 
-mutants(text) returns (operator, program) for each. The operators are those of Cosmic
+mutants(text) returns (operator, program) for each, sample(text, most) some of them. The operators are those of Cosmic
 Ray 8 without arguments. A change replaces the bytes between two places by a text, so
 operators bind as they do in that text. It is (operator, start, end, text).
 """
@@ -19,6 +19,7 @@ COMPARISONS = {
 }
 WITH_NUMBER = ["==", "!=", "<", "<=", ">", ">="]
 WITH_NONE = {"==": ["is not"], "!=": ["is"], "is": ["is not"], "is not": ["is"]}
+GROWING = {"**", "<<"}  # make numbers that fill the memory
 WORDS = {"True": "False", "False": "True", "and": "or", "or": "and", "break": "continue", "continue": "break"}
 SKIPPED = {tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT}
 
@@ -131,13 +132,33 @@ def changes_of_token(token):
 
 def mutants(text):
     source = Source(text)
-    changes = []
+    return programs(text, changes(source))
+
+
+def sample(text, most):
+    source = Source(text)
+    loops = [(source.start(n), source.end(n)) for n in ast.walk(source.tree) if isinstance(n, ast.While)]
+    harmless = [
+        c for c in changes(source)
+        if c[3].strip() not in GROWING and not any(start <= c[1] < end for start, end in loops)
+    ]
+    different = list({program: (operator, program) for operator, program in programs(text, harmless) if program != text}.values())
+    count = min(most, len(different))
+    return [different[i * len(different) // count] for i in range(count)]
+
+
+def changes(source):
+    found = []
     for node in ast.walk(source.tree):
         if hasattr(node, "lineno") and not source.inside_text(source.start(node)):
-            changes.extend(changes_of_node(source, node))
+            found.extend(changes_of_node(source, node))
     for token in source.tokens:
         if not source.inside_text(token[2]):
-            changes.extend(changes_of_token(token))
-    changes.sort(key=lambda change: change[1:3])
+            found.extend(changes_of_token(token))
+    found.sort(key=lambda change: change[1:3])
+    return found
+
+
+def programs(text, found):
     code = text.encode()
-    return [(operator, (code[:start] + new.encode() + code[end:]).decode()) for operator, start, end, new in changes]
+    return [(operator, (code[:start] + new.encode() + code[end:]).decode()) for operator, start, end, new in found]
