@@ -248,6 +248,14 @@ func (s *RunSettings) validate(source func(key string) string) error {
 	if s.Engine.LoRARank > 0 && s.Engine.Engine != gpuworker.EngineTorch {
 		return fmt.Errorf("--lora-rank %d needs --engine %s; the engine %s trains all weights", s.Engine.LoRARank, gpuworker.EngineTorch, s.Engine.Engine)
 	}
+	if n := s.Engine.TrainGPUs; n > 1 {
+		if s.Engine.Engine != gpuworker.EngineTorch {
+			return fmt.Errorf("--train-gpus %d needs --engine %s; the engine %s trains on the CPU", n, gpuworker.EngineTorch, s.Engine.Engine)
+		}
+		if s.Engine.Reference != "device" && s.Engine.LoRARank == 0 {
+			return fmt.Errorf("--reference %s with --train-gpus %d: the GPUs share the reference model; leave --reference at device", s.Engine.Reference, n)
+		}
+	}
 	if err := s.checkServer(); err != nil {
 		return err
 	}

@@ -338,6 +338,8 @@ func TestValuesOutOfRange(t *testing.T) {
 		"--preset golden,":       `preset "" is unknown`,
 		"--preset tiny,paper":    "presets tiny and paper exclude each other; leave one out",
 		"--preset golden,golden": "presets golden and golden both set --reward; leave one out",
+		"--train-gpus 0":         "--train-gpus is 0; want 1 to",
+		"--train-gpus 2":         "--train-gpus 2 needs --engine torch",
 		"--learning-rate -1":     "",
 		"--resume a --name b":    "",
 	} {
@@ -414,13 +416,14 @@ func TestLimitsAreBounded(t *testing.T) {
 func TestImpossibleRunsHaveNoDirectory(t *testing.T) {
 	runs := filepath.Join(t.TempDir(), "runs")
 	for args, want := range map[string]string{
-		"--answers 257 --suites 256":           "--answers times --suites is 65792 suites of a group, over the limit of 65536",
-		"--answers 1024 --suites 1024":         "--answers times --suites is ",
-		"--eval-answers 1024 --eval-suites 65": "--eval-answers times --eval-suites is 66560 suites of a group, over the limit of 65536",
-		"--bus nonsense":                       `--bus: "nonsense" is not the address of a bus`,
-		"--bus http://127.0.0.1:1":             "is not the address of a bus; want nats://HOST:PORT",
-		"--bus kafka://127.0.0.1":              `--bus: "127.0.0.1" is not the address of a broker`,
-		"--port 65536":                         "--port is 65536; want 0 to 65535",
+		"--answers 257 --suites 256":                    "--answers times --suites is 65792 suites of a group, over the limit of 65536",
+		"--answers 1024 --suites 1024":                  "--answers times --suites is ",
+		"--eval-answers 1024 --eval-suites 65":          "--eval-answers times --eval-suites is 66560 suites of a group, over the limit of 65536",
+		"--bus nonsense":                                `--bus: "nonsense" is not the address of a bus`,
+		"--bus http://127.0.0.1:1":                      "is not the address of a bus; want nats://HOST:PORT",
+		"--bus kafka://127.0.0.1":                       `--bus: "127.0.0.1" is not the address of a broker`,
+		"--engine torch --train-gpus 2 --reference cpu": "--reference cpu with --train-gpus 2",
+		"--port 65536":                                  "--port is 65536; want 0 to 65535",
 	} {
 		var out, stderr bytes.Buffer
 		code := run(t.Context(), append([]string{"train", "--no-dashboard", "--runs-dir", runs}, strings.Fields(args)...), &out, &stderr)

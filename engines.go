@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"codea1/events"
@@ -26,6 +27,7 @@ func openEngine(ctx context.Context, flags *gpuworker.EngineFlags, dir string, n
 		return torch.Start(ctx, torch.Options{
 			Python: flags.TorchPython, Dir: dir, Device: flags.Device, OptimizerState: flags.OptimizerState, Reference: flags.Reference,
 			LoRARank: flags.LoRARank, LoRAAlpha: flags.LoRAAlpha, LoRATargets: strings.Split(flags.LoRATargets, ","), Needs: needs, Logger: logger,
+			TrainGPUs: flags.TrainGPUs,
 		})
 	}
 	return tiny.Open(dir)
@@ -130,7 +132,11 @@ func (r *runner) openOwnEngine(ctx context.Context, role events.Role, uses ...mo
 			needs = needs.Add(demand)
 		}
 	}
-	e, err := openEngine(ctx, &r.settings.Engine, rundir.Start(r.dir, role), needs, r.logger.With("role", role))
+	flags := r.settings.Engine
+	if !slices.ContainsFunc(uses, func(use modelUse) bool { return use.role == role && use.trains }) {
+		flags.TrainGPUs = 1
+	}
+	e, err := openEngine(ctx, &flags, rundir.Start(r.dir, role), needs, r.logger.With("role", role))
 	if err != nil {
 		return nil, err
 	}

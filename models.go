@@ -89,7 +89,7 @@ func (s *RunSettings) torchWork(use modelUse) torch.Work {
 	work, flags := s.work(use.role), &s.Engine
 	return torch.Work{
 		Samples: use.samples, Trains: use.trains, Tokens: work.Tokens, Together: min(rolloutBatch, work.Prompts) * work.Samples, Reference: work.Reference,
-		ReferenceOn: flags.Reference, OptimizerState: flags.OptimizerState, Adapter: flags.LoRARank > 0,
+		ReferenceOn: flags.Reference, OptimizerState: flags.OptimizerState, Adapter: flags.LoRARank > 0, GPUs: flags.TrainGPUs,
 	}
 }
 

@@ -56,6 +56,8 @@ type TorchFlags struct {
 	TorchPython string `yaml:"torch-python" help:"Python with codea1_torch for the torch engine; empty: python3." placeholder:"FILE" change:"resume" scope:"machine"`
 	Device      string `yaml:"device" help:"Device of the torch engine: cpu, cuda or cuda:N; auto: a GPU if there is one." default:"auto" change:"resume" scope:"machine"`
 
+	TrainGPUs int `name:"train-gpus" yaml:"train-gpus" help:"GPUs of this machine, from device on, that train a model of the torch engine together. They share weights, gradients and the optimizer's state; with lora-rank each has all weights." default:"1" min:"1" max:"64" change:"resume" scope:"machine"`
+
 	OptimizerState string `yaml:"optimizer-state" help:"Where the torch engine keeps AdamW's moments and the float32 weights: device; cpu (main memory, copied in parts for each step, same results); 8bit (on the device, moments in 8 bits, other results)." default:"device" enum:"device,cpu,8bit" change:"resume" scope:"machine"`
 	Reference      string `yaml:"reference" help:"Where the torch engine keeps the reference model, which it loads only if kl is above 0: device, or cpu (main memory, copied to the device for its log-probs)." default:"device" enum:"device,cpu" change:"resume" scope:"machine"`
 }

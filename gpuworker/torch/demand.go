@@ -17,6 +17,7 @@ type Work struct {
 	Reference       bool   // training compares with a reference policy
 	ReferenceOn     string // as Options.Reference
 	OptimizerState  string // as Options.OptimizerState
+	GPUs            int    // that train together; 0 is 1
 	Adapter         bool   // only an adapter is trained; the base, which is the reference, is kept beside the merged weights
 }
 
@@ -129,7 +130,13 @@ func newDemand(s *shapeFile, work Work) Demand {
 			perGPU += half
 		}
 	}
-	d.OnGPU, d.BesideGPU, d.OnCPU = n*perGPU+contextBytes, n*perHost, n*perCPU
+	if work.GPUs > 1 && work.Trains && !work.Adapter {
+		// The first GPU has all weights for sampling. The optimizer keeps no float32 weights beside the shards, which
+		// are on the GPU.
+		perHost, perGPU = min(perHost, momentBytes), perGPU+perHost-min(perHost, momentBytes)
+		d.OnGPU, perGPU = n*(perGPU-half)/uint64(work.GPUs), half
+	}
+	d.OnGPU, d.BesideGPU, d.OnCPU = d.OnGPU+n*perGPU+contextBytes, n*perHost, n*perCPU
 	if work.Samples {
 		token := uint64(2 * s.Layers * s.KVHeads * s.HeadSize)
 		one := token * uint64(promptTokens+work.Tokens)

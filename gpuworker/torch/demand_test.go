@@ -48,6 +48,11 @@ func TestDemandOfPublishedModels(t *testing.T) {
 		{Work{Trains: true, Reference: true}, 22, 0, 24},
 		{Work{Trains: true, Reference: true, ReferenceOn: "cpu"}, 20, 2, 24},
 		{Work{Trains: true, Adapter: true}, 4, 0, 8},
+		{Work{Trains: true, GPUs: 2}, 11, 0, 20},
+		{Work{Trains: true, Reference: true, GPUs: 4}, 7, 0, 24},
+		{Work{Trains: true, OptimizerState: "cpu", GPUs: 2}, 7, 8, 20},
+		{Work{Trains: true, Adapter: true, GPUs: 2}, 4, 0, 8},
+		{Work{GPUs: 2}, 2, 0, 4},
 		{Work{Trains: true, Adapter: true, Reference: true, ReferenceOn: "cpu"}, 2, 2, 8},
 	} {
 		d, err := ReadDemand(dir, c.work)

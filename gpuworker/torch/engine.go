@@ -77,6 +77,7 @@ func (e *Engine) start(ctx context.Context) error {
 	fields := request{
 		"dir": e.dir, "device": e.options.Device, "optimizer_state": e.options.OptimizerState, "reference": e.options.Reference,
 		"lora_rank": e.options.LoRARank, "lora_alpha": e.options.LoRAAlpha, "lora_targets": e.options.LoRATargets,
+		"train_gpus": e.options.TrainGPUs,
 	}
 	if e.started == 0 && e.options.Needs != (Demand{}) {
 		available, known := tiny.AvailableMemory(os.DirFS("/"))

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	protocolVersion = 2
+	protocolVersion = 3
 	lengthBytes     = 4
 )
 

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -34,26 +36,55 @@ func weights(t *testing.T, dir string) map[string][]float32 {
 	return out
 }
 
-// killer kills the child with SIGKILL during the operation that it is set to.
+// killer kills the child, or a rank that the child started, with SIGKILL during the
+// operation that it is set to. As the log of the child it learns the process IDs of
+// the ranks.
 type killer struct {
 	during atomic.Value // operation; empty: none
 	after  atomic.Int64 // frames of it
+	rank   atomic.Int64 // to kill; 0 is the child
+	pid    atomic.Int64 // of rank 1
 	kills  atomic.Int64
+}
+
+var rankStarted = regexp.MustCompile(`msg="rank started" .*pid=(\d+) rank=1\b`)
+
+func (k *killer) Write(line []byte) (int, error) {
+	if found := rankStarted.FindSubmatch(line); found != nil {
+		pid, err := strconv.ParseInt(string(found[1]), 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		k.pid.Store(pid)
+	}
+	return len(line), nil
 }
 
 func (k *killer) watch(c *child, kind, op string) {
 	if kind == kindProgress && k.during.Load() == op && k.after.Add(-1) < 0 {
 		k.during.Store("")
-		k.kills.Add(1)
-		_ = c.command.Process.Kill()
+		victim := c.command.Process
+		if k.rank.Load() != 0 {
+			victim, _ = os.FindProcess(int(k.pid.Load()))
+		}
+		if victim.Kill() == nil {
+			k.kills.Add(1)
+		}
 	}
 }
 
-// next kills the child in the next call of an operation, after a number of its
+// moment is that of a kill: in the next call of an operation, after a number of its
 // progress frames.
-func (k *killer) next(op string, after int) {
-	k.after.Store(int64(after))
-	k.during.Store(op)
+type moment struct {
+	op    string
+	after int
+	rank  int
+}
+
+func (k *killer) next(m moment) {
+	k.after.Store(int64(m.after))
+	k.rank.Store(int64(m.rank))
+	k.during.Store(m.op)
 }
 
 // lesson trains one step as a trainer does, and begins again at the checkpoint before
@@ -104,11 +135,39 @@ func lesson(t *testing.T, e *Engine, from, to string, sequences []gpuworker.Sequ
 // A child that is killed during any operation changes neither completions nor
 // weights. CODEA1_KILLS=30 kills it 30 times, in all operations in turn.
 func TestKilledChildChangesNothing(t *testing.T) {
+	moments := []moment{{op: opSample, after: 2}, {op: opUpdate}, {op: opSave, after: 2}}
+	if repeated() > 0 || os.Getenv("CODEA1_TEST_THOROUGH") == "1" {
+		moments = append(moments, []moment{
+			{op: opEncode}, {op: opSample}, {op: opLogProbs}, {op: opSave}, {op: opSave, after: 4}, {op: opLoad}, {op: opLoadReference}, {op: opLoadWeights},
+		}...)
+	}
+	changeNothing(t, 1, moments)
+}
+
+// Nor does a rank of a training on two GPUs: its end is the end of the child.
+func TestKilledRankChangesNothing(t *testing.T) {
+	moments := []moment{{op: opUpdate, rank: 1}}
+	if repeated() > 0 {
+		moments = append(moments, moment{op: opSave, after: 2, rank: 1}, moment{op: opUpdate}, moment{op: opLogProbs, rank: 1})
+	}
+	changeNothing(t, 2, moments)
+}
+
+// repeated is the number of kills that CODEA1_KILLS asks for.
+func repeated() int {
+	n, _ := strconv.Atoi(os.Getenv("CODEA1_KILLS"))
+	return n
+}
+
+// changeNothing trains on a number of GPUs with kills at moments, and compares with an
+// undisturbed training.
+func changeNothing(t *testing.T, gpus int, moments []moment) {
+	t.Helper()
 	python(t)
 	start := small(t)
 	kills := new(killer)
 	kills.during.Store("")
-	e := open(t, Options{Dir: start, watch: kills.watch})
+	e := open(t, Options{Dir: start, TrainGPUs: gpus, watch: kills.watch, Logger: logTo(io.MultiWriter(kills, t.Output()))})
 	params := gpuworker.SamplingParams{Temperature: 1, TopP: 1, MaxTokens: 100}
 	sample := func() ([][]events.Completion, []gpuworker.Sequence) {
 		prompt, err := e.EncodePrompt([]gpuworker.Message{{Role: "user", Content: "Return the sum of xs."}})
@@ -144,28 +203,17 @@ func TestKilledChildChangesNothing(t *testing.T) {
 		t.Fatal("the training changes no completion, the test can see nothing")
 	}
 
-	type moment struct {
-		op    string
-		after int
-	}
-	moments := []moment{{opSample, 2}, {opUpdate, 0}, {opSave, 2}}
-	wanted, _ := strconv.Atoi(os.Getenv("CODEA1_KILLS"))
-	if wanted > 0 || os.Getenv("CODEA1_TEST_THOROUGH") == "1" {
-		moments = append(moments, []moment{
-			{opEncode, 0}, {opSample, 0}, {opLogProbs, 0}, {opSave, 0}, {opSave, 4}, {opLoad, 0}, {opLoadReference, 0}, {opLoadWeights, 0},
-		}...)
-	}
-	for i := range cmp.Or(wanted, len(moments)) {
+	for i := range cmp.Or(repeated(), len(moments)) {
 		m := moments[i%len(moments)]
 		before := kills.kills.Load()
-		kills.next(m.op, m.after)
+		kills.next(m)
 		load()
 		rows, sequences := sample()
 		if d := gocmp.Diff(wantRows, rows); d != "" {
-			t.Fatalf("killed in %s: the completions differ:\n%s", m.op, d)
+			t.Fatalf("rank %d killed in %s: the completions differ:\n%s", m.rank, m.op, d)
 		}
 		if got := lesson(t, e, start, dir, sequences); got != want {
-			t.Fatalf("killed in %s: the weights differ", m.op)
+			t.Fatalf("rank %d killed in %s: the weights differ", m.rank, m.op)
 		}
 		if err := e.LoadWeights(t.Context(), dir); err != nil {
 			t.Fatal(err)
@@ -176,6 +224,9 @@ func TestKilledChildChangesNothing(t *testing.T) {
 		if kills.kills.Load() != before+1 {
 			t.Errorf("no kill in %s after %d frames", m.op, m.after)
 		}
+	}
+	if e.started != int(kills.kills.Load())+1 {
+		t.Errorf("%d children after %d kills", e.started, kills.kills.Load())
 	}
 	t.Logf("%d kills, %d children", kills.kills.Load(), e.started)
 }

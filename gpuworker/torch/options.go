@@ -24,6 +24,9 @@ type Options struct {
 	LoRARank    int
 	LoRAAlpha   float64
 	LoRATargets []string
+	// TrainGPUs is the number of processes that train together, each on a GPU of its
+	// own from Device on, or on the CPU. 0: 1.
+	TrainGPUs int
 	// Needs is the memory that must be free when the engine starts; zero: no check.
 	Needs Demand
 	// Silence is how long the child may send nothing before it counts as hung and
@@ -76,6 +79,7 @@ func (o Options) withDefaults() Options {
 			*d.value = d.byDefault
 		}
 	}
+	o.TrainGPUs = max(1, o.TrainGPUs)
 	if o.Deaths == 0 {
 		o.Deaths = defaultDeaths
 	}

@@ -175,7 +175,14 @@ def main() -> None:
     shapes.report(found, flags.out)
 
 
-OPEN: dict[str, object] = {"optimizer_state": "device", "reference": "device", "lora_rank": 0, "lora_alpha": 0.0, "lora_targets": []}
+OPEN: dict[str, object] = {
+    "optimizer_state": "device",
+    "reference": "device",
+    "lora_rank": 0,
+    "lora_alpha": 0.0,
+    "lora_targets": [],
+    "train_gpus": 1,
+}
 
 if __name__ == "__main__":
     main()

@@ -10,16 +10,17 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import torch
 from safetensors import SafetensorError, safe_open
 
 from .errors import Mismatch, MissingCheckpoint
-from .files import write_tensors
+from .files import Rows, write_tensors
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -50,6 +51,7 @@ _STEP = "step"
 _MASTER = "master."
 
 Tensors = dict[str, torch.Tensor]
+File: TypeAlias = tuple[str, Mapping[str, torch.Tensor | Rows], dict[str, str]]  # name, tensors and metadata
 
 
 def require(directory: Path) -> None:
@@ -153,7 +155,7 @@ def end_tokens(directory: Path, of_tokenizer: int | None) -> list[int]:
 def write(
     directory: Path,
     tensors: Iterator[tuple[str, torch.Tensor]],
-    optimizer: Tensors | None,
+    optimizer: Mapping[str, torch.Tensor | Rows] | None,
     config: dict[str, object],
     carried: dict[str, bytes],
     written: Callable[[int], None] = lambda files: None,
@@ -171,7 +173,7 @@ def write(
         _write_text(directory / name, text, flush)
         files += 1
         written(files)
-    large = [(WEIGHTS, weights, {"format": "pt"})]
+    large: list[File] = [(WEIGHTS, weights, {"format": "pt"})]
     if optimizer is not None:
         large += optimizer_files(optimizer)
     # Copies from a device and writes release the interpreter's lock, so the files are written side by side.
@@ -184,23 +186,31 @@ def write(
         sync(directory)
 
 
-def optimizer_files(optimizer: Tensors) -> list[tuple[str, Tensors, dict[str, str]]]:
+def write_rows(directory: Path, optimizer: Mapping[str, torch.Tensor | Rows], rank: int) -> None:
+    """Writes the rows of a rank above 0 into the files that rank 0 writes."""
+    for name, part, about in optimizer_files(optimizer):
+        write_tensors(directory / name, part, about, False, rank)
+
+
+def optimizer_files(optimizer: Mapping[str, torch.Tensor | Rows]) -> list[File]:
     """Returns name, tensors and metadata of the files of an optimizer's state."""
     # The embedded engine reads the optimizer's file, but has no masters.
     masters = {name: tensor for name, tensor in optimizer.items() if name.startswith(_MASTER)}
     state = {n: t for n, t in optimizer.items() if n != _STEP and n not in masters}
-    files = [(OPTIMIZER, state, {_STEP: str(int(optimizer[_STEP].item()))})]
+    step = optimizer[_STEP]
+    assert isinstance(step, torch.Tensor)
+    files: list[File] = [(OPTIMIZER, state, {_STEP: str(int(step.item()))})]
     return [*files, (MASTERS, masters, {"format": "pt"})] if masters else files
 
 
-def read_optimizer(directory: Path) -> Tensors | None:
-    """Returns the optimizer's state; None where the directory has none."""
+def read_optimizer(directory: Path, rows: Callable[[str], slice] | None = None) -> Tensors | None:
+    """Returns the optimizer's state; None where the directory has none. rows gives the rows of a weight."""
     path = directory / OPTIMIZER
     if not path.is_file():
         return None
-    tensors, metadata = read_tensors(path)
+    tensors, metadata = read_tensors(path, rows)
     if (directory / MASTERS).is_file():
-        tensors.update(read_tensors(directory / MASTERS)[0])
+        tensors.update(read_tensors(directory / MASTERS, rows)[0])
     step = metadata.get(_STEP, "")
     if not step.isdecimal():
         raise Mismatch(f"{path} has the step {step!r} in its metadata")
@@ -241,13 +251,22 @@ def new_directory(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
-    """Returns the tensors and the metadata of a file."""
+def read_tensors(path: Path, rows: Callable[[str], slice] | None = None) -> tuple[Tensors, dict[str, str]]:
+    """Returns the tensors and the metadata of a file. The names that rows gets have no kind such as "m." before them."""
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+            return {name: _read(file, name, rows) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except SafetensorError as error:
         raise Mismatch(f"{path} is damaged: {error}") from error
+
+
+def _read(file: Any, name: str, rows: Callable[[str], slice] | None) -> torch.Tensor:
+    chosen = slice(None) if rows is None else rows(name.partition(".")[2])
+    if chosen == slice(None):
+        whole: torch.Tensor = file.get_tensor(name)
+        return whole
+    some: torch.Tensor = file.get_slice(name)[chosen.start : max(chosen.stop, chosen.start + 1)]  # safetensors reads no empty range
+    return some[: chosen.stop - chosen.start]
 
 
 def _write_text(path: Path, text: bytes, flush: bool = True) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -24,7 +24,11 @@ from .learning import Learner, Sequence, UpdateConfig, UpdateStats
 from .lora import Adapter, Lora
 from .model import Config, Model
 from .optimizer import KINDS
+from .ranks import Ranks
 from .sampling import Completion, Params, Request, Sampler
+
+if TYPE_CHECKING:
+    from .sharding import Shards
 
 Cancelled = Callable[[], bool]
 T = TypeVar("T")
@@ -34,8 +38,8 @@ _LEAST_MICRO_TOKENS = 64
 _LEAST_SLOTS = 1
 
 
-def choose_device(name: str) -> str:
-    """Returns the device of a setting: auto, cpu, cuda or cuda:N."""
+def choose_device(name: str, rank: int = 0, size: int = 1) -> str:
+    """Returns the device of a rank for a setting: auto, cpu, cuda or cuda:N. A rank has the GPU after that of the rank before it."""
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -48,6 +52,11 @@ def choose_device(name: str) -> str:
         raise BadRequest(f"device {name!r}: this machine has {torch.cuda.device_count()} CUDA devices")
     if device.type not in ("cpu", "cuda"):
         raise BadRequest(f"device {name!r} is not supported; want auto, cpu, cuda or cuda:N")
+    if size > 1 and device.type == "cuda":
+        first, count = device.index or 0, torch.cuda.device_count()
+        if first + size > count:
+            raise BadRequest(f"--train-gpus {size} from cuda:{first}: this machine has {count} CUDA devices")
+        return f"cuda:{first + rank}"
     return name
 
 
@@ -69,12 +78,27 @@ class Options:
 
 
 class Engine:
-    def __init__(self, directory: Path, device: str = "auto", dtype: torch.dtype | None = None, options: Options | None = None) -> None:
-        """Opens a checkpoint. The type of the weights is float32 on the CPU and bfloat16 on a GPU, unless dtype is given."""
+    def __init__(
+        self,
+        directory: Path,
+        device: str = "auto",
+        dtype: torch.dtype | None = None,
+        options: Options | None = None,
+        ranks: Ranks | None = None,
+    ) -> None:
+        """Opens a checkpoint. The type of the weights is float32 on the CPU and bfloat16 on a GPU, unless dtype is given.
+
+        Several ranks train together. Only rank 0 samples. Each rank has all weights where an adapter is trained;
+        otherwise the trained weights are divided among the ranks, and rank 0 has a copy of all for sampling.
+        """
         self._options = options or Options()
         self._options.check()
+        self._ranks = ranks or Ranks()
+        self._divides = self._ranks.size > 1 and self._options.lora is None
+        if self._divides and self._options.reference != "device":
+            raise BadRequest("--reference cpu with --train-gpus above 1: the GPUs share the reference model; leave --reference at device")
         checkpoint.require(directory)
-        self.device = choose_device(device)
+        self.device = choose_device(device, self._ranks.rank, self._ranks.size)
         self.dtype = dtype or (torch.float32 if self.device == "cpu" else torch.bfloat16)
         with _mismatch(directory):
             self.config = Config.read(directory)
@@ -89,6 +113,7 @@ class Engine:
         self._holds: object = checkpoint.identity(directory)  # of the weights in the model; None after an update
         self._learner: Learner | None = None
         self._reference: Model | None = None
+        self._reference_shards: Shards | None = None
         self._opened = directory
         self._base: Model | None = None  # the weights that an adapter changes
         # The sampler's own model; None while it shares that of the learner.
@@ -130,11 +155,8 @@ class Engine:
         """Chooses the checkpoint to sample from."""
         self._require_same(directory)
         holds = checkpoint.identity(directory)
-        if self._learner is None and self._own is None and holds != self._holds:
-            with self._replacing(), _mismatch(directory):
-                self._model.load_tensors(directory)
-            self._holds = holds
-            self._weights_changed()
+        if self._learner is None and not self._ranks.any(self._own is not None):
+            self._load_model(directory, holds)
         self._wanted, self._wanted_holds = directory, holds
         if holds == self._holds and self._own is not None:
             self._release()
@@ -174,10 +196,10 @@ class Engine:
     # --- training
 
     def log_probs(self, reference: bool, sequences: list[Sequence], temperature: float, cancelled: Cancelled) -> list[list[float]]:
-        model = self._reference if reference else self._model
+        learner = self._ready_learner()
+        model = self._reference if reference else learner.model
         if model is None:
             raise NoReference("no reference policy is loaded")
-        learner = self._ready_learner()
         return self._fitting(
             "log-probs",
             lambda: learner.log_probs(model.moved(self.device), sequences, temperature, cancelled=cancelled),
@@ -205,9 +227,16 @@ class Engine:
 
     def save(self, directory: Path, progress: Callable[[int], None] = lambda files: None) -> None:
         learner = self._ready_learner() if self._options.lora else self._learner
+        if learner and learner.give_weights(self._model):
+            self._weights_changed()
         optimizer = learner.optimizer_tensors() if learner else None
         adapter = learner.adapter if learner else None
         whole = None if adapter else optimizer
+        if self._ranks.rank > 0:
+            if whole:
+                checkpoint.write_rows(directory, whole, self._ranks.rank)
+            self._holds = None  # rank 0 may still write
+            return
         checkpoint.write(directory, self._model.tensors(), whole, self._json, self._carried, progress, flush=False)
         if adapter:
             adapter.save(directory, optimizer)
@@ -227,23 +256,28 @@ class Engine:
         """Loads the weights to train, and the optimizer's state where the directory has one."""
         self._require_same(directory)
         learner = self._ready_learner()
-        optimizer = None if learner.adapter else checkpoint.read_optimizer(directory)
-        holds = checkpoint.identity(directory)
-        if holds != self._holds:
-            with self._replacing(), _mismatch(directory):
-                self._model.load_tensors(directory)
-            self._holds = holds
-            self._weights_changed()
-        if learner.adapter:
-            optimizer = learner.adapter.load(directory)
-        with _mismatch(directory):
-            learner.load_optimizer(optimizer)
+        with self._ranks.agreeing():
+            optimizer = None if learner.adapter else checkpoint.read_optimizer(directory, learner.rows)
+        self._load_model(directory, checkpoint.identity(directory))
+        learner.take_weights(self._model)
+        with self._ranks.agreeing(), _mismatch(directory):
+            learner.load_optimizer(learner.adapter.load(directory) if learner.adapter else optimizer)
 
     def load_reference(self, directory: Path) -> None:
         self._require_same(directory)
         if self._options.lora and checkpoint.identity(directory) == checkpoint.identity(self._opened):
             self._ready_learner()
             self._reference = self._base
+            return
+        if self._divides:
+            with self._ranks.agreeing():
+                whole = self._read(directory)
+            if self._reference_shards is None:
+                from .sharding import Shards
+
+                self._reference_shards = Shards(self.config, self._ranks, self.device, self.dtype, self.dtype)
+                self._reference = self._reference_shards.model
+            self._reference_shards.scatter(whole)
             return
         if self._reference is self._base:
             self._reference = None
@@ -265,14 +299,21 @@ class Engine:
     def _ready_learner(self) -> Learner:
         self._release()
         if self._learner is None:
+            if self._divides:
+                from .sharding import ShardedLearner
+
+                self._learner = ShardedLearner(self._model, self._ranks, self.device, optimizer_state=self._options.optimizer_state)
+                return self._learner
             adapter = None
             if self._options.lora:
                 self._base = self._read_frozen(self._opened)
                 adapter = Adapter(self._model, self._base, self._options.lora)
-            self._learner = Learner(self._model, optimizer_state=self._options.optimizer_state, adapter=adapter)
+            self._learner = Learner(self._model, optimizer_state=self._options.optimizer_state, adapter=adapter, ranks=self._ranks)
         return self._learner
 
     def _halve_micro_tokens(self, learner: Learner, sequences: list[Sequence]) -> str | None:
+        if self._ranks.size > 1:
+            return None  # the other ranks wait within the pass
         tokens = sum(len(s.prompt) + len(s.tokens) for s in sequences)
         micro = min(learner.micro_tokens, tokens) // 2
         if micro < _LEAST_MICRO_TOKENS:
@@ -283,10 +324,23 @@ class Engine:
     # --- both
 
     def _require_same(self, directory: Path) -> None:
-        checkpoint.require(directory)
-        checkpoint.require_same(directory, self._json, self._carried[checkpoint.TOKENIZER])
+        with self._ranks.agreeing():
+            checkpoint.require(directory)
+            checkpoint.require_same(directory, self._json, self._carried[checkpoint.TOKENIZER])
+
+    def _load_model(self, directory: Path, holds: object) -> None:
+        """Loads the weights of a checkpoint with an identity, unless the model has them."""
+        if not self._ranks.any(holds != self._holds):
+            return
+        with self._ranks.agreeing(), self._replacing(), _mismatch(directory):
+            if self._model.device.type != "meta":
+                self._model.load_tensors(directory)
+        self._holds = holds
+        self._weights_changed()
 
     def _read(self, directory: Path, device: str | None = None) -> Model:
+        if self._divides and self._ranks.rank > 0:
+            return Model(self.config, device="meta", dtype=self.dtype)
         with _mismatch(directory):
             return Model.load(directory, device=device or self.device, dtype=self.dtype)
 

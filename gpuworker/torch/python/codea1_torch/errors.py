@@ -5,6 +5,17 @@ class EngineError(Exception):
     """An error with a code of PROTOCOL.md."""
 
     code = "internal"
+    fatal = False  # the process ends after it
+
+
+class RankFailed(EngineError):
+    """An error of one rank: the others wait for it in a call that never ends."""
+
+    fatal = True
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class BadRequest(EngineError):

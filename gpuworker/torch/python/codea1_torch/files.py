@@ -7,10 +7,12 @@ each checkpoint.
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -37,29 +39,43 @@ DEVICE = Lock()
 T = TypeVar("T")
 
 
-def write_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str], flush: bool) -> None:
-    """Writes a new file with the bytes of safetensors' own save_file."""
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a tensor, whose other rows are written by other processes."""
+
+    tensor: torch.Tensor
+    first: int
+    shape: tuple[int, ...]  # of the whole tensor
+
+
+def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor | Rows], metadata: dict[str, str], flush: bool, rank: int = 0) -> None:
+    """Writes a new file with the bytes of safetensors' own save_file. Rank 0 writes its head, each rank its rows."""
     types = list(_NAMES)
-    ordered = dict(sorted(tensors.items(), key=lambda item: (types.index(item[1].dtype), item[0])))
+    every = {name: t if isinstance(t, Rows) else Rows(t, 0, tuple(t.shape)) for name, t in tensors.items()}
+    ordered = dict(sorted(every.items(), key=lambda item: (types.index(item[1].tensor.dtype), item[0])))
     header: dict[str, object] = {"__metadata__": metadata}
     end = 0
-    for name, tensor in ordered.items():
-        begin, end = end, end + tensor.nbytes
-        header[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
+    begins = []
+    for name, rows in ordered.items():
+        size = math.prod(rows.shape) * rows.tensor.itemsize
+        begins.append(end + rows.first * math.prod(rows.shape[1:]) * rows.tensor.itemsize)
+        header[name] = {"dtype": _NAMES[rows.tensor.dtype], "shape": list(rows.shape), "data_offsets": [end, end + size]}
+        end += size
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     head = len(text).to_bytes(8, "little") + text
     parts = []
-    offset = len(head)
-    for tensor in ordered.values():
-        data = tensor.detach().contiguous().view(-1).view(torch.uint8)
+    for begin, rows in zip(begins, ordered.values(), strict=True):
+        offset = len(head) + begin
+        data = rows.tensor.detach().contiguous().view(-1).view(torch.uint8)
         for part in data.split(CHUNK) if len(data) else ():
             parts.append((part, offset))
             offset += len(part)
-    with open(path, "xb") as file:
-        file.write(head)
-        file.flush()
-        _share(parts, next((t.device for t in tensors.values() if t.is_cuda), None), lambda own: _write(file.fileno(), own))
+    shared = any(rows.shape != rows.tensor.shape for rows in every.values())
+    with open(os.open(path, os.O_CREAT | os.O_WRONLY | (0 if shared else os.O_EXCL), 0o666), "wb") as file:
+        if rank == 0:
+            os.pwrite(file.fileno(), head, 0)
+        _share(parts, next((r.tensor.device for r in every.values() if r.tensor.is_cuda), None), lambda own: _write(file.fileno(), own))
         if flush:
             os.fsync(file.fileno())
 

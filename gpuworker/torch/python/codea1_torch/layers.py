@@ -54,6 +54,11 @@ def hidden_states(model: Model, packed: Packed, *, compiled: bool, recompute_eve
     With recompute_every n > 0 the backward pass computes every n-th layer again
     and does not store its activations.
     """
+    states: torch.Tensor = model(_hidden_states, packed, compiled, recompute_every)
+    return states
+
+
+def _hidden_states(model: Model, packed: Packed, compiled: bool, recompute_every: int) -> torch.Tensor:
     c = model.config
     wide = torch.float64 if model.dtype == torch.float64 else torch.float32
     cos, sin = c.rotations(max(packed.lengths), model.device, wide)
@@ -69,9 +74,9 @@ def hidden_states(model: Model, packed: Packed, *, compiled: bool, recompute_eve
     x = F.embedding(packed.tokens, model.embedding)
     for i, block in enumerate(model.blocks):
         if recompute_every and i % recompute_every == 0 and torch.is_grad_enabled():
-            x = checkpoint(layer, block, x, use_reentrant=False)
+            x = checkpoint(block, layer, x, use_reentrant=False)
         else:
-            x = layer(block, x)
+            x = block(layer, x)
     return F.rms_norm(x, (c.hidden,), model.norm, c.eps)
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as SequenceOf
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from . import optimizer
 from .errors import BadRequest, Cancelled, Diverged
+from .files import Rows
 from .layers import Packed, hidden_states
 from .lora import Adapter
 from .losses import Sums, Targets, UpdateConfig, UpdateStats, loss_gradients, score_hidden
 from .model import Model
+from .ranks import Ranks, share_out
 
 __all__ = ["Learner", "Sequence", "UpdateConfig", "UpdateStats"]
 
@@ -35,6 +37,9 @@ class Sequence:
     weights: list[float] | None = None
 
 
+_NOTHING = Sequence([0], [0])  # of a pass of a rank that has no sequences left
+
+
 class Learner:
     """Trains a model with AdamW on float32 master weights.
 
@@ -50,16 +55,20 @@ class Learner:
         recompute_every: int = 0,
         optimizer_state: str = "device",
         adapter: Adapter | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         """Create a learner. optimizer_state is one of optimizer.KINDS. With an adapter, only that is trained.
 
         micro_tokens bounds the packed tokens of one forward and backward pass, by default what fits in the
         device's memory. recompute_every n > 0 recomputes the activations of every n-th layer.
+        Each of several ranks computes a part of the sequences.
         """
         self.model = model
         self.adapter = adapter
         self.recompute_every = recompute_every
         self._micro_tokens = micro_tokens
+        self._ranks = ranks or Ranks()
+        self._dtype = model.dtype
         self._compiled = model.device.type == "cuda"
         self._wide = torch.float64 if model.dtype == torch.float64 else torch.float32
         self._kind = optimizer.KINDS[optimizer_state]
@@ -70,7 +79,7 @@ class Learner:
     def micro_tokens(self) -> int:
         """Packed tokens of one pass. A caller lowers it after torch.OutOfMemoryError."""
         if self._micro_tokens is None:
-            self._micro_tokens = self._fitting_tokens()
+            self._micro_tokens = self._ranks.least(self._fitting_tokens())
         return self._micro_tokens
 
     @micro_tokens.setter
@@ -90,17 +99,23 @@ class Learner:
         _check(sequences, model)
         if not (math.isfinite(temperature) and temperature > 0):
             raise BadRequest(f"temperature {temperature} is not above 0")
-        out: list[list[float]] = [[] for _ in sequences]
-        for batch in self._batches(sequences):
-            if cancelled():
+        found: dict[int, list[float]] = {}
+        finite = True
+        for batch in self._passes(sequences):
+            if self._ranks.any(cancelled()):
                 raise Cancelled("cancelled")
-            hidden, tokens = self._responses(model, [sequences[i] for i in batch])
+            some = [sequences[i] for i in batch] or [_NOTHING]
+            hidden, tokens = self._responses(model, some)
             scores = score_hidden(hidden, model.head, tokens, temperature)
-            if not torch.isfinite(scores).all():
-                raise Diverged("a log-prob is not finite")
-            for i, part in zip(batch, scores.split([len(sequences[i].tokens) for i in batch]), strict=True):
-                out[i] = part.tolist()
-        return out
+            finite = finite and bool(torch.isfinite(scores).all())
+            for i, part in zip(batch, scores.split([len(s.tokens) for s in some]), strict=False):
+                found[i] = part.tolist()
+        self._forget(model)
+        if self._ranks.any(not finite):
+            raise Diverged("a log-prob is not finite")
+        for others in self._ranks.gather(found):
+            found.update(others)
+        return [found.get(i, []) for i in range(len(sequences))]
 
     def update(
         self,
@@ -120,10 +135,16 @@ class Learner:
         try:
             sums = Sums.zero(self.model.device)
             with self.adapter.collecting(self._gradients) if self.adapter else nullcontext():
-                for batch in self._batches(sequences):
-                    if cancelled():
+                for batch in self._passes(sequences):
+                    if self._ranks.any(cancelled()):
                         raise Cancelled("cancelled")
-                    self._backward([sequences[i] for i in batch], config, 1 / tokens, sums)
+                    if batch:
+                        self._backward([sequences[i] for i in batch], config, 1 / tokens, sums)
+                    else:
+                        self._backward([_NOTHING], replace(config, loss="sft"), 0.0, Sums.zero(self.model.device))
+            for total in vars(sums).values():
+                self._ranks.sum(total)
+            self._sum_gradients()
             norm = self._clip(config)
         except BaseException:
             self._clear()
@@ -140,7 +161,7 @@ class Learner:
             tokens=tokens,
         )
 
-    def optimizer_tensors(self) -> dict[str, torch.Tensor] | None:
+    def optimizer_tensors(self) -> Mapping[str, torch.Tensor | Rows] | None:
         """Return the optimizer state, or None before the first update.
 
         The names are "step", and "m." and "v." and, where the model is not
@@ -154,7 +175,7 @@ class Learner:
             for name, first, rows in names:
                 for kind, moment in zip(("m.", "v."), moments, strict=True):
                     out[kind + name] = moment.narrow(0, first, rows)
-                if self.adapter is None and master.dtype != self.model.dtype:
+                if self.adapter is None and master.dtype != self._dtype:
                     out["master." + name] = master.narrow(0, first, rows)
         return out
 
@@ -176,6 +197,17 @@ class Learner:
                     made.masters[i].narrow(0, row, rows).copy_(tensors["master." + name])
         made.steps = int(tensors["step"])
 
+    def take_weights(self, source: Model) -> None:
+        """Take the weights of rank 0's source where they are divided among ranks."""
+
+    def give_weights(self, into: Model) -> bool:
+        """Copy the weights into a model where they are divided among ranks. It reports whether they are."""
+        return False
+
+    def rows(self, name: str) -> slice:
+        """Return the rows of a weight whose optimizer's state load_optimizer needs, by default all."""
+        return slice(None)
+
     def _places(self) -> dict[str, tuple[int, int, int]]:
         """Map each Hugging Face name to the index of a parameter, its first row and its rows."""
         if self.adapter is not None:
@@ -190,11 +222,19 @@ class Learner:
             out.setdefault(i, []).append((name, first, rows))
         return out
 
-    def _batches(self, sequences: SequenceOf[Sequence]) -> list[list[int]]:
-        """Split the indices of sequences, in order, into packs of at most micro_tokens."""
+    def _passes(self, sequences: SequenceOf[Sequence]) -> list[list[int]]:
+        """Return the indices of each pass of this rank. All ranks have as many; the last ones may be empty."""
+        shares = share_out([len(s.prompt) + len(s.tokens) if s.tokens else 0 for s in sequences], self._ranks.size)
+        plans = [self._batches(sequences, share) for share in shares]
+        own = plans[self._ranks.rank]
+        return own + [[]] * (max(map(len, plans)) - len(own))
+
+    def _batches(self, sequences: SequenceOf[Sequence], chosen: list[int]) -> list[list[int]]:
+        """Split chosen indices of sequences, in order, into packs of at most micro_tokens."""
         out: list[list[int]] = []
         room = 0
-        for i, s in enumerate(sequences):
+        for i in chosen:
+            s = sequences[i]
             if not s.tokens:
                 continue
             n = len(s.prompt) + len(s.tokens)
@@ -242,11 +282,19 @@ class Learner:
             advantages=flat([[s.advantage] * len(s.tokens) for s in batch]),
             weights=None if sft or batch[0].weights is None else flat([s.weights or [] for s in batch]),
         )
-        head = self.model.embedding if self.model.untied is None else self.model.untied
-        index = next(i for i, p in enumerate(self.model.parameters()) if p is head)
-        total = None if self.adapter else self._gradients[index]
+        head = self.model.head
+        total = self._head_total(head)
         with torch.no_grad():
             gradient = loss_gradients(hidden.detach(), head, targets, config, scale, total, sums)
+        self._propagate(hidden, gradient, head, total)
+
+    def _head_total(self, head: torch.Tensor) -> torch.Tensor | None:
+        """Return the tensor to add the gradient of the output projection to."""
+        index = next(i for i, p in enumerate(self.model.parameters()) if p is head)
+        return None if self.adapter else self._gradients[index]
+
+    def _propagate(self, hidden: torch.Tensor, gradient: torch.Tensor, head: torch.Tensor, total: torch.Tensor | None) -> None:
+        """Add the gradients of all other weights."""
         hidden.backward(gradient)
         if self.adapter is not None:
             return
@@ -264,11 +312,24 @@ class Learner:
             self._optimizer = self._kind(parameters, self._wide)
         return self._optimizer
 
+    def _sum_gradients(self) -> None:
+        """Sum the gradients of the ranks."""
+        for gradient in self._gradients:
+            self._ranks.sum(gradient)
+
+    def _norm(self, norms: torch.Tensor) -> torch.Tensor:
+        """Return the norm of all gradients from the norm of each."""
+        total: torch.Tensor = norms.norm()
+        return total
+
+    def _forget(self, model: Model) -> None:
+        """Free what the passes of log_probs left."""
+
     @torch.no_grad()
     def _clip(self, config: UpdateConfig) -> float:
         """Scale the gradients to the largest allowed norm and return the norm before."""
         norms = torch._foreach_norm(self._gradients, 2)
-        norm = float(torch.stack([n.double() for n in norms]).norm())
+        norm = float(self._norm(torch.stack([n.double() for n in norms])))
         if not math.isfinite(norm):
             raise Diverged(f"the gradient norm is {norm}")
         if 0 < config.grad_clip < norm:
@@ -298,16 +359,22 @@ class Learner:
         c = self.model.config
         free, _ = torch.cuda.mem_get_info(self.model.device)
         free += torch.cuda.memory_reserved(self.model.device) - torch.cuda.memory_allocated(self.model.device)
-        parameters = sum(p.numel() for p in self.model.parameters())
-        if self.adapter is not None:
-            free -= 12 * c.hidden * c.mlp  # the gradient of the largest matrix, also in float32
-        elif self._optimizer is None:
-            free -= (4 + self._kind.state_bytes) * parameters
-        elif not self._gradients:
-            free -= 4 * parameters
-        free -= 2 * parameters + 6 * 4096 * c.vocabulary
-        each = self.model.dtype.itemsize * c.layers * (12 * c.hidden + 4 * c.mlp)
+        free += self._room() - 6 * 4096 * c.vocabulary
+        each = self._dtype.itemsize * c.layers * (12 * c.hidden + 4 * c.mlp)
         return min(MOST_MICRO_TOKENS, 1 << max(9, int(0.9 * free / each).bit_length() - 1))
+
+    def _room(self) -> int:
+        """Return the bytes of gradients and optimizer's state that a pass leaves, below 0 for those to come."""
+        c = self.model.config
+        parameters = sum(p.numel() for p in self.model.parameters())
+        room = -2 * parameters
+        if self.adapter is not None:
+            room -= 12 * c.hidden * c.mlp  # the gradient of the largest matrix, also in float32
+        elif self._optimizer is None:
+            room -= (4 + self._kind.state_bytes) * parameters
+        elif not self._gradients:
+            room -= 4 * parameters
+        return room
 
 
 def _check(sequences: SequenceOf[Sequence], model: Model) -> None:

@@ -7,7 +7,7 @@ of the merged matrix by the chain rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from torch import nn
 
 from . import checkpoint
 from .errors import BadRequest, Mismatch
-from .files import write_tensors
+from .files import Rows, write_tensors
 from .model import Model
 
 DIRECTORY = "adapter"  # of a checkpoint: peft's files, and the optimizer's state of the adapter
@@ -137,14 +137,17 @@ class Adapter:
             delta = layer.get_delta_weight(_NAME)
             yield parameter, first, rows, base.narrow(0, row, count).to(delta.device, delta.dtype) + delta
 
-    def save(self, directory: Path, optimizer: checkpoint.Tensors | None) -> None:
+    def save(self, directory: Path, optimizer: Mapping[str, torch.Tensor | Rows] | None) -> None:
         """Write the adapter as peft does, and the optimizer's state beside it. The caller flushes the files to disk."""
         directory = directory / DIRECTORY
         directory.mkdir()
         self._config.inference_mode = True
         self._config.save_pretrained(str(directory))
         tensors = {_PREFIX + n: w for n, w in zip(self._names, self.weights, strict=True)}
-        files = [(_WEIGHTS, tensors, {"format": "pt"}), *(checkpoint.optimizer_files(optimizer) if optimizer else [])]
+        files: list[checkpoint.File] = [
+            (_WEIGHTS, tensors, {"format": "pt"}),
+            *(checkpoint.optimizer_files(optimizer) if optimizer else []),
+        ]
         for file, part, about in files:
             write_tensors(directory / file, part, about, flush=False)
 

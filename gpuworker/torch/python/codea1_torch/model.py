@@ -7,8 +7,9 @@ gate and up projections. Checkpoints use Hugging Face's separate tensors.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -43,6 +44,10 @@ class Block(nn.Module):
         self.gate_up = weight(2 * c.mlp, c.hidden)
         self.down = weight(c.hidden, c.mlp)
 
+    def forward(self, layer: Callable[..., Any], *arguments: Any) -> Any:
+        """Call layer with the weights, which several ranks may have to gather first."""
+        return layer(self, *arguments)
+
 
 class Model(nn.Module):
     """All weights of a policy."""
@@ -54,6 +59,10 @@ class Model(nn.Module):
         self.layers = nn.ModuleList([Block(config, device, dtype) for _ in range(config.layers)])
         self.norm = nn.Parameter(torch.zeros(config.hidden, device=device, dtype=dtype))
         self.untied = None if config.tied else nn.Parameter(torch.zeros_like(self.embedding))
+
+    def forward(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call function with the model, whose weights several ranks may have to gather first."""
+        return function(self, *arguments)
 
     @staticmethod
     def load(directory: Path | str, *, device: str | torch.device, dtype: torch.dtype) -> Model:

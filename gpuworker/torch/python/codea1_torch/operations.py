@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 
+from . import logs, workers
 from .engine import Engine, Options, choose_device
-from .errors import BadRequest, OutOfMemory
+from .errors import BadRequest, EngineError, OutOfMemory, RankFailed
 from .learning import Sequence, UpdateConfig
 from .lora import Lora
-from .protocol import Frame, pack, pack_ragged, unpack, unpack_ragged
+from .protocol import Frame, ProtocolError, pack, pack_ragged, unpack, unpack_ragged
+from .ranks import Ranks
 from .sampling import Params, Request
 from .serve import Call, Handler
 
@@ -21,38 +23,86 @@ _LOSSES = ("ppo", "sft")
 class Operations:
     def __init__(self) -> None:
         self._opened: Engine | None = None
+        self._ranks = Ranks()
+        self._workers: workers.Workers | None = None
 
     def handlers(self) -> dict[str, Handler]:
         return {
             "open": self.open,
             "encode": self.encode,
             "sample": self.sample,
-            "load_weights": self.load_weights,
-            "log_probs": self.log_probs,
-            "update": self.update,
-            "save": self.save,
-            "load": self.load,
-            "load_reference": self.load_reference,
+            "load_weights": self._on_all_ranks(self.load_weights),
+            "log_probs": self._on_all_ranks(self.log_probs),
+            "update": self._on_all_ranks(self.update),
+            "save": self._on_all_ranks(self.save),
+            "load": self._on_all_ranks(self.load),
+            "load_reference": self._on_all_ranks(self.load_reference),
         }
+
+    def _on_all_ranks(self, handler: Handler) -> Handler:
+        """Forwards the requests of rank 0 to the others. An error that only one rank may have is fatal."""
+
+        def run(frame: Frame, call: Call) -> Frame:
+            if self._ranks.size == 1:
+                return handler(frame, call)
+            if self._workers:
+                self._workers.send(frame)
+            failed: EngineError | ProtocolError | None = None
+            result: Frame = {}
+            try:
+                result = handler(frame, call)
+            except OutOfMemory as error:
+                message = f"rank {self._ranks.rank}: {error}; train on more GPUs, or with shorter completions"
+                raise RankFailed(message, error.code) from error
+            except (EngineError, ProtocolError) as error:
+                failed = error
+            except Exception as error:
+                logs.LOGGER.exception("rank %d failed", self._ranks.rank)
+                raise RankFailed(f"rank {self._ranks.rank}: {type(error).__name__}: {error}", EngineError.code) from error
+            if self._workers:
+                outcome = getattr(failed, "code", BadRequest.code) if failed else "result"
+                self._workers.expect(_field(frame, "id", int), outcome)
+            if failed:
+                raise failed
+            return result
+
+        return run
 
     def open(self, frame: Frame, call: Call) -> Frame:
         if self._opened is not None:
             raise BadRequest("a checkpoint is open already")
-        rank = _field(frame, "lora_rank", int)
+        rank, size = _field(frame, "lora_rank", int), _field(frame, "train_gpus", int)
         options = Options(
             optimizer_state=_field(frame, "optimizer_state", str),
             reference=_field(frame, "reference", str),
             lora=Lora(rank, _number(frame, "lora_alpha"), tuple(_texts(frame, "lora_targets"))) if rank else None,
         )
-        if "needs_gpu" in frame:
+        if "needs_gpu" in frame and "rank" not in frame:
             _require_memory(frame)
-        self._opened = engine = Engine(_directory(frame), _field(frame, "device", str), options=options)
+        if size > 1:
+            self._join(frame, size)
+        self._opened = engine = Engine(_directory(frame), _field(frame, "device", str), options=options, ranks=self._ranks)
+        if self._workers:
+            self._workers.expect(_field(frame, "id", int), "result")
         return {
             "device": engine.device,
             "dtype": str(engine.dtype).removeprefix("torch."),
             "architecture": engine.config.architecture,
             "parameters": engine.parameters,
         }
+
+    def _join(self, frame: Frame, size: int) -> None:
+        """Starts the other ranks, or joins them as one of them."""
+        own = _field(frame, "rank", int) if "rank" in frame else 0
+        device = choose_device(_field(frame, "device", str), own, size)
+        if own:
+            store = Path(_field(frame, "store", str))
+            workers.use_store(store)
+        else:
+            self._workers = workers.Workers(size)
+            self._workers.send(frame)
+            store = self._workers.store
+        self._ranks = Ranks.join(own, size, store, device)
 
     @property
     def _engine(self) -> Engine:

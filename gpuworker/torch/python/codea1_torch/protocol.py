@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgpack
 
-VERSION = 2
+VERSION = 3
 # A frame is refused by its length, before it is read.
 MAX_FRAME_BYTES = 512 << 20
 _LENGTH_BYTES = 4

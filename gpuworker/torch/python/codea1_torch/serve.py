@@ -16,7 +16,7 @@ import signal
 import threading
 from collections.abc import Callable
 
-from . import __version__, logs, protocol
+from . import __version__, logs, protocol, workers
 from .errors import BadRequest, Cancelled, EngineError, OutOfMemory
 from .protocol import Frame
 
@@ -68,7 +68,7 @@ class Server:
             logs.LOGGER.exception("the connection to the parent is broken")
             code = 1
         # The main thread may be inside a long computation that nobody waits for any more.
-        os._exit(code)
+        workers.end(code)
 
     def _take(self, frame: Frame) -> None:
         request = frame.get("id")
@@ -100,9 +100,11 @@ class Server:
             answer = self._answer(call, frame)
             with self._lock:
                 del self._calls[call.request]
+            if answer.get("fatal"):
+                workers.remove_store()  # the parent may kill this process when it has the answer
             self._writer.write(answer)
             if answer.get("fatal"):
-                os._exit(1)
+                workers.end(1)
 
     def _answer(self, call: Call, frame: Frame) -> Frame:
         op = frame.get("op")
@@ -115,7 +117,7 @@ class Server:
             call.progress(0)
             return {**handler(frame, call), "kind": "result", "id": call.request}
         except EngineError as error:
-            return _error(call, error.code, str(error))
+            return {**_error(call, error.code, str(error)), "fatal": error.fatal}
         except protocol.ProtocolError as error:
             return _error(call, BadRequest.code, str(error))
         except Exception as error:
