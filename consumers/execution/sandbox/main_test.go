@@ -41,8 +41,9 @@ func servers(p *Pool) *forkServers { return p.backend.(*forkServers) }
 
 // forkServerOf returns a pool's only, idle fork server.
 func forkServerOf(p *Pool) *forkServer {
-	slot := <-p.slots
-	defer func() { p.slots <- slot }()
+	p.slots.taken <- struct{}{}
+	slot := p.slots.pop()
+	defer p.slots.push(slot)
 	return servers(p).running[slot]
 }
 
