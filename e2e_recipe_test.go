@@ -81,7 +81,7 @@ func TestTrainingAsksForTheNeedsOfItsRecipe(t *testing.T) {
 func TestTrainingOnTheWholeGroup(t *testing.T) {
 	onlyThorough(t, "execution, curriculum and recipes have tests of it")
 	t.Parallel()
-	for recipe, field := range map[string]string{"cure": "cross", "mutation": "probes"} {
+	for recipe, field := range map[string]string{"cure": "cross", "mutation": "probes", "coverage": "probes"} {
 		t.Run(recipe, func(t *testing.T) {
 			t.Parallel()
 			const steps = 2

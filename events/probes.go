@@ -19,10 +19,12 @@ type Probe string
 const (
 	// ProbeMutants are programs with one change. A test hits those that fail it.
 	ProbeMutants Probe = "mutants"
+	// ProbeBranches are the ways that the program can go. A test hits those that it takes.
+	ProbeBranches Probe = "branches"
 )
 
 var (
-	probeKinds = []Probe{ProbeMutants}
+	probeKinds = []Probe{ProbeMutants, ProbeBranches}
 	codeProbe  = word(probeKinds)
 )
 
@@ -59,6 +61,9 @@ type Probes struct {
 	Total  int    `msgpack:"total"`  // probes of the ground truth
 	Hash   string `msgpack:"sha256"` // of the probes
 	Hits   []Bits `msgpack:"hits"`   // one row per test, one bit per probe
+
+	// Difficulty of the ground truth, from 0 to 1; branches only.
+	Difficulty float64 `msgpack:"difficulty,omitempty"`
 }
 
 func (p *Probes) fields(c *coder) {
@@ -67,6 +72,7 @@ func (p *Probes) fields(c *coder) {
 	field(c, "total", &p.Total, integer)
 	field(c, "sha256", &p.Hash, text)
 	field(c, "hits", &p.Hits, bitRows)
+	optional(c, "difficulty", &p.Difficulty, float)
 }
 
 // NewProbes returns Probes without a hit.
@@ -98,6 +104,9 @@ func (p *Probes) validate() error {
 	}
 	if err := checkCount("hits", len(p.Hits), MaxProbedTests); err != nil {
 		return err
+	}
+	if !(p.Difficulty >= 0 && p.Difficulty <= 1) {
+		return invalid("difficulty", "%v is outside 0 to 1", p.Difficulty)
 	}
 	for i, row := range p.Hits {
 		if len(row) != p.rowBytes() || len(row) > 0 && 8*(len(row)-1)+bits.Len8(row[len(row)-1]) > p.Total {

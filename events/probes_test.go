@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -39,6 +40,8 @@ func TestProbesAreChecked(t *testing.T) {
 		"less than no probe":       func(p *Probes) { p.Total = -1 },
 		"too many tests":           func(p *Probes) { *p = NewProbes(ProbeMutants, "m", p.Hash, 1, MaxProbedTests+1) },
 		"a row that is too short":  func(p *Probes) { p.Hits[1] = Bits{1} },
+		"a difficulty over 1":      func(p *Probes) { p.Difficulty = 1.5 },
+		"a difficulty of NaN":      func(p *Probes) { p.Difficulty = math.NaN() },
 		"a bit after the last one": func(p *Probes) { p.Hits[1] = Bits{0, 2} },
 	} {
 		p := valid()
@@ -57,7 +60,7 @@ func TestProbesAreChecked(t *testing.T) {
 	if group.Probes = append(group.Probes, group.Probes[0]); group.Validate() == nil {
 		t.Error("two sets of one kind are accepted")
 	}
-	for plan, ok := range map[string]bool{"": true, "mutants": true, "mutants,mutants": false, "lines": false, ",": false} {
+	for plan, ok := range map[string]bool{"": true, "mutants": true, "mutants,branches": true, "branches,mutants": false, "mutants,mutants": false, "lines": false, ",": false} {
 		p := samplePlan()
 		if p.Probes = plan; (p.Validate() == nil) != ok {
 			t.Errorf("%q: %v", plan, p.Validate())

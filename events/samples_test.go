@@ -70,7 +70,7 @@ func samples() []Payload {
 				{LoadError: "SyntaxError", Failure: "sandbox died", Historical: []Verdict{VerdictNotRun}, Suites: []ExecutedSuite{{Failure: "sandbox died"}}},
 			},
 			Cross:  &Cross{Tests: 2, Passed: []Bits{{0b01}, {}}, Failed: []Bits{{0b10}, {}}},
-			Probes: []Probes{{Probe: ProbeMutants, Engine: "mutants-1", Total: 9, Hash: strings.Repeat("ab", 32), Hits: []Bits{{0b11, 1}}}},
+			Probes: []Probes{{Probe: ProbeMutants, Engine: "mutants-1", Total: 9, Hash: strings.Repeat("ab", 32), Hits: []Bits{{0b11, 1}}, Difficulty: 0.25}},
 		},
 		&GroupRewarded{
 			Plan: samplePlan(), ProblemID: "train/00042", CodeVersion: 11, TestVersion: 11, Recipe: "a1", Alpha: 0.5,

@@ -16,16 +16,23 @@ import (
 // maxMutants bounds the mutants of a ground truth that a group runs on.
 const maxMutants = 32
 
-// mutantsEngine names the operators and the choice of probes.Sample. Another choice
-// needs another version.
-const mutantsEngine = "mutants-1"
+// These name the operators and the choice of probes.Sample, and the branches and the
+// difficulty of probes.TakenBranches. Other ones need another version.
+const (
+	mutantsEngine  = "mutants-1"
+	branchesEngine = "branches-1"
+)
 
 // probe measures which probes of the ground truth the kept tests of a group hit, for
 // each kind that the plan asks for. No answer takes part.
 func (x *Executor) probe(ctx context.Context, problem *events.Problem, truth *truthRun, out *events.CodeExecuted) error {
 	tests := out.ProbedTests()
 	for _, kind := range out.Plan.ProbeKinds() {
-		measured, err := x.killed(ctx, problem, truth, tests)
+		measure := x.killed
+		if kind == events.ProbeBranches {
+			measure = x.taken
+		}
+		measured, err := measure(ctx, problem, truth, tests)
 		if err != nil {
 			return fmt.Errorf("%s of problem %s: %w", kind, problem.ID, err)
 		}
@@ -87,6 +94,33 @@ func (x *Executor) killed(ctx context.Context, problem *events.Problem, truth *t
 	for i, row := range fails {
 		for t, failed := range row {
 			if failed {
+				measured.Hit(t, i)
+			}
+		}
+	}
+	return measured, nil
+}
+
+// taken returns which branches of the ground truth each test takes. The ground truth runs
+// in one more process, and is loaded anew for each test.
+func (x *Executor) taken(ctx context.Context, problem *events.Problem, truth *truthRun, tests []events.CrossTest) (events.Probes, error) {
+	calls := make([]string, len(tests))
+	took := timed{sum: truth.load, most: truth.load}
+	for i, t := range tests {
+		o, ok := truth.outcomes[t.Call]
+		took.add(truth.load+o.Took, ok)
+		calls[i] = t.Call
+	}
+	allowed := x.allow(took)
+	found, err := probes.TakenBranches(ctx, x.pool, problem.Solution, calls, sandbox.Job{Each: allowed.each, Budget: allowed.budget})
+	if err != nil {
+		return events.Probes{}, err
+	}
+	measured := events.NewProbes(events.ProbeBranches, branchesEngine, fmt.Sprintf("%x", sha256.Sum256([]byte(problem.Solution))), found.Total, len(tests))
+	measured.Difficulty = found.Difficulty
+	for t, row := range found.Taken {
+		for i := range row {
+			if row[i] == '1' {
 				measured.Hit(t, i)
 			}
 		}

@@ -2,7 +2,7 @@ package rewards
 
 // Flags are the settings of the reward.
 type Flags struct {
-	Reward Name    `yaml:"reward" help:"Reward recipe: a1 (adversarial), golden (golden tests), selfplay, verpo, cure, utrl, mutation, or a recipe file, which ends in .yaml or .yml." default:"a1"`
+	Reward Name    `yaml:"reward" help:"Reward recipe: a1 (adversarial), golden (golden tests), selfplay, verpo, cure, utrl, mutation, coverage, or a recipe file, which ends in .yaml or .yml." default:"a1"`
 	Alpha  float64 `yaml:"alpha" help:"Weight of a suite's validity against its adversarial reward." default:"0.5" min:"0" max:"1"`
 }
 

@@ -80,6 +80,9 @@ func probed(g *events.CodeExecuted) {
 	g.Plan.Probes, g.Probes = events.JoinProbes(probeKinds...), nil
 	for _, kind := range probeKinds {
 		p := events.NewProbes(kind, "test-1", strings.Repeat("0", 64), 11, len(tests))
+		if kind == events.ProbeBranches {
+			p.Difficulty = 0.25
+		}
 		for i, test := range tests {
 			for probe := range p.Total {
 				hash := fnv.New32()
@@ -94,7 +97,7 @@ func probed(g *events.CodeExecuted) {
 }
 
 // probeKinds are all kinds of probes.
-var probeKinds = []events.Probe{events.ProbeMutants}
+var probeKinds = []events.Probe{events.ProbeMutants, events.ProbeBranches}
 
 // drawGroup draws a valid group with at least one answer that is not lost.
 func drawGroup(t *rapid.T) *events.CodeExecuted {

@@ -22,6 +22,7 @@ const (
 	NameCure     = "cure"
 	NameUtrl     = "utrl"
 	NameMutation = "mutation"
+	NameCoverage = "coverage"
 )
 
 // Recipe rewards executed groups. A Formula is one; others see the whole group.
@@ -55,6 +56,7 @@ var recipes = map[string]func(alpha float64) Recipe{
 	NameCure:     func(float64) Recipe { return cure{} },
 	NameUtrl:     func(float64) Recipe { return utrl{} },
 	NameMutation: func(float64) Recipe { return mutation{} },
+	NameCoverage: func(float64) Recipe { return coverage{} },
 }
 
 // Names returns the names of the recipes, sorted.

@@ -243,6 +243,51 @@ func TestMutation(t *testing.T) {
 	}
 }
 
+func TestCoverage(t *testing.T) {
+	test := func(call string) events.ExecutedTest {
+		t := kept(pass)
+		t.Call, t.Stated = call, t.Expected
+		return t
+	}
+	wrong := test("f(3)")
+	wrong.Stated, wrong.Wrong = "9", true
+	one, two := test("f(1)"), test("f(2)")
+	var suites []events.ExecutedSuite
+	for _, tests := range [][]events.ExecutedTest{
+		{one, two, discarded(events.StatusDuplicate)}, {one}, {one, wrong}, {}, {two, discarded(events.StatusUnparsable)}, {discarded(events.StatusRaised)},
+	} {
+		suites = append(suites, events.ExecutedSuite{Chars: 10, Tests: tests})
+	}
+	g := &events.CodeExecuted{ProblemID: "p", Answers: []events.ExecutedAnswer{{Loads: true, Suites: suites}}}
+	g.Plan = planFor(g, 3)
+	// Of 4 branches, f(1) takes 0 and 1, f(2) takes 1 and 2.
+	p := events.NewProbes(events.ProbeBranches, "test-1", strings.Repeat("0", 64), 4, 3)
+	p.Difficulty = 0.25
+	for i, t := range g.ProbedTests() {
+		switch t.Call {
+		case "f(1)":
+			p.Hit(i, 0)
+			p.Hit(i, 1)
+		case "f(2)":
+			p.Hit(i, 1)
+			p.Hit(i, 2)
+		}
+	}
+	g.Plan.Probes, g.Probes = string(events.ProbeBranches), []events.Probes{p}
+	code, rewards := rewardsOf(mustScore(t, recipeNamed(t, NameCoverage), g))
+	// 1.25 (e^2.25 - 1)/(e^3 - 1) = 1.25*8.487736/19.085537, and with e^1.5 = 4.481689.
+	if diff := cmp.Diff([][]float64{{0.55590104, 0.22803190, -1.75, -1.75, -1.75, -1.75}}, rewards, near8); diff != "" {
+		t.Error(diff)
+	}
+	if a1, _ := rewardsOf(mustScore(t, A1(DefaultAlpha), g)); !cmp.Equal(a1, code) || code[0] == 0 {
+		t.Errorf("answers earn %v, under a1 %v", code, a1)
+	}
+	g.Probes[0] = events.NewProbes(events.ProbeBranches, "test-1", strings.Repeat("0", 64), 0, 3)
+	if _, rewards = rewardsOf(mustScore(t, recipeNamed(t, NameCoverage), g)); rewards[0][1] != 1 || rewards[0][3] != -2 {
+		t.Errorf("without branches, suites earn %v", rewards[0])
+	}
+}
+
 // A group without a field that a recipe needs has no rewards, and the error names the
 // field.
 func TestRecipesRefuseWhatIsNotMeasured(t *testing.T) {
@@ -276,8 +321,10 @@ func TestRecipesRefuseWhatIsNotMeasured(t *testing.T) {
 	if _, err := Score(recipeNamed(t, NameUtrl), odd); !errors.Is(err, ErrNoCross) {
 		t.Errorf("a cross of other tests: %v", err)
 	}
-	if _, err := Score(recipeNamed(t, NameMutation), odd); !errors.Is(err, ErrNoProbes) {
-		t.Errorf("probes of other tests: %v", err)
+	for _, name := range []string{NameMutation, NameCoverage} {
+		if _, err := Score(recipeNamed(t, name), odd); !errors.Is(err, ErrNoProbes) {
+			t.Errorf("%s with the probes of other tests: %v", name, err)
+		}
 	}
 }
 

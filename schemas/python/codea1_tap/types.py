@@ -270,14 +270,18 @@ class PolicyUpdated(_PolicyUpdated, total=False):
     groups: List[str]  # groups consumed, in canonical order
 
 
-class Probes(TypedDict):
-    "Probes holds which probes of its ground truth each test of a group hits, for recipes that reward it."
-
+class _Probes(TypedDict):
     engine: str  # name and version of the program that chose the probes
     hits: List[bytes]  # one row per test, one bit per probe
     probe: str
     sha256: str  # of the probes
     total: int  # probes of the ground truth
+
+
+class Probes(_Probes, total=False):
+    "Probes holds which probes of its ground truth each test of a group hits, for recipes that reward it."
+
+    difficulty: float  # Difficulty of the ground truth, from 0 to 1; branches only.
 
 
 class _Problem(TypedDict):

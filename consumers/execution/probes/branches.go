@@ -1,0 +1,51 @@
+package probes
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+
+	"codea1/consumers/execution/literal"
+	"codea1/consumers/execution/sandbox"
+)
+
+//go:embed branches.py
+var branchesProgram string
+
+// Branches are the branches of a program that calls take.
+type Branches struct {
+	Total      int
+	Difficulty float64  // of the program, from 0 to 1
+	Taken      []string // by call: a 1 or a 0 for each branch; empty for a call that did not return
+}
+
+// TakenBranches runs calls on a program whose branches are marked. limits is a job whose
+// limits hold.
+func TakenBranches(ctx context.Context, pool *sandbox.Pool, code string, calls []string, limits sandbox.Job) (*Branches, error) {
+	items := []string{"measure()"}
+	for _, call := range calls {
+		items = append(items, "taken("+literal.Text(literal.Str(call))+")")
+	}
+	limits.Code, limits.Entry, limits.Items = branchesProgram+"\nload("+literal.Text(literal.Str(code))+")\n", "taken", items
+	report, err := pool.RunCalls(ctx, limits)
+	if err != nil {
+		return nil, err
+	}
+	var pair literal.Tuple
+	if report.Loads {
+		pair, _ = report.Outcomes[0].Value.(literal.Tuple)
+	}
+	if len(pair) != 2 {
+		return nil, fmt.Errorf("marking branches: %s%s", report.LoadError, report.Outcomes[0].Detail)
+	}
+	b := &Branches{Taken: make([]string, len(calls))}
+	if _, err := fmt.Sscan(literal.Text(pair[0])+" "+literal.Text(pair[1]), &b.Total, &b.Difficulty); err != nil {
+		return nil, fmt.Errorf("marking branches: %w", err)
+	}
+	for i, o := range report.Outcomes[1:] {
+		if row, ok := o.Value.(literal.Str); ok && len(row) == b.Total {
+			b.Taken[i] = string(row)
+		}
+	}
+	return b, nil
+}
