@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as SequenceOf
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -135,13 +135,16 @@ class Learner:
         try:
             sums = Sums.zero(self.model.device)
             with self.adapter.collecting(self._gradients) if self.adapter else nullcontext():
-                for batch in self._passes(sequences):
+                passes = self._passes(sequences)
+                for number, batch in enumerate(passes, 1):
                     if self._ranks.any(cancelled()):
+                        self._abandon()
                         raise Cancelled("cancelled")
+                    self._begin_pass(number == len(passes))
                     if batch:
                         self._backward([sequences[i] for i in batch], config, 1 / tokens, sums)
                     else:
-                        self._backward([_NOTHING], replace(config, loss="sft"), 0.0, Sums.zero(self.model.device))
+                        self._pass_nothing()
             for total in vars(sums).values():
                 self._ranks.sum(total)
             self._sum_gradients()
@@ -287,6 +290,16 @@ class Learner:
         with torch.no_grad():
             gradient = loss_gradients(hidden.detach(), head, targets, config, scale, total, sums)
         self._propagate(hidden, gradient, head, total)
+
+    def _pass_nothing(self) -> None:
+        """Take part in a pass of the other ranks."""
+        self._backward([_NOTHING], UpdateConfig(loss="sft"), 0.0, Sums.zero(self.model.device))
+
+    def _begin_pass(self, last: bool) -> None:
+        """Prepare for a pass of an update."""
+
+    def _abandon(self) -> None:
+        """End an update after some of its passes."""
 
     def _head_total(self, head: torch.Tensor) -> torch.Tensor | None:
         """Return the tensor to add the gradient of the output projection to."""

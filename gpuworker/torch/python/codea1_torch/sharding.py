@@ -1,7 +1,8 @@
 """A model whose weights, gradients and optimizer's state are divided among the ranks (FSDP2), and its training.
 
 A rank keeps some rows of each weight in float32. The rows of a layer are gathered in the type of the model before the layer
-is computed, and freed after it. The gradients are summed in float32, and each rank gets those of its rows.
+is computed. The gradients are summed in float32, and each rank gets those of its rows. Where the memory is large, the whole
+weights and gradients stay on each device for an update; otherwise those of a layer are freed after it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Shards:
         for sharded in self._parts:
             sharded.unshard()  # the first time moves the shards to their final memory
             sharded.reshard()
-        self.local = [_local(p) for p in self.model.parameters()]
+        self.parameters = list(self.model.parameters())  # of the model while it is not whole
+        self.local = [_local(p) for p in self.parameters]
 
     @torch.no_grad()
     def scatter(self, source: Model) -> None:
@@ -60,12 +62,22 @@ class Shards:
     @torch.no_grad()
     def gather(self, into: Model) -> None:
         """Copy all weights into a model. A rank without one gives one on the device meta."""
-        self.reshard()
-        for parameter, whole in zip(self.model.parameters(), into.parameters(), strict=True):
+        for parameter, whole in zip(self.parameters, into.parameters(), strict=True):
             shards: Any = parameter.detach().to(whole.dtype)
             values = shards.full_tensor()
             if whole.device.type != "meta":
                 whole.copy_(values)
+
+    def hold(self, holds: bool) -> None:
+        """Keep the whole weights after a pass, until reshard."""
+        for part in self._parts:
+            part.set_reshard_after_backward(not holds, recurse=False)
+            part.set_reshard_after_forward(not holds and part is not self._parts[-1], recurse=False)
+
+    def sum_after_pass(self, sums: bool) -> None:
+        """Choose whether the next pass ends with the sums over the ranks. The gradients of all passes since the last sums count."""
+        for part in self._parts:
+            part.set_requires_gradient_sync(sums, recurse=False)
 
     def reshard(self) -> None:
         """Free the whole weights. They are gathered anew when they are needed."""
@@ -108,8 +120,28 @@ class ShardedLearner(Learner):
         self._shards = Shards(source.config, ranks, device, wide, source.dtype)
         super().__init__(self._shards.model, optimizer_state=optimizer_state, ranks=ranks)
         self._dtype = source.dtype
+        self._holds: bool | None = None
         self._rows = self._shards.places()
         self._shards.scatter(source)
+
+    @property
+    def holds(self) -> bool:
+        """Whether whole weights and gradients stay on each device for an update."""
+        if self._holds is None:
+            free = torch.cuda.mem_get_info(self.model.device)[0] if self._compiled else 4 * self._whole
+            self.holds = self._ranks.least(int(4 * self._whole <= free)) == 1
+        return bool(self._holds)
+
+    @holds.setter
+    def holds(self, holds: bool) -> None:
+        self._holds = holds
+        self._shards.hold(holds)
+
+    @property
+    def _whole(self) -> int:
+        """The bytes of whole weights and of the sums of their gradients."""
+        each = self._dtype.itemsize + self._wide.itemsize
+        return each * sum(p.numel() for p in self._shards.skeleton.parameters())
 
     def take_weights(self, source: Model) -> None:
         self._shards.scatter(source)
@@ -137,8 +169,16 @@ class ShardedLearner(Learner):
         return {name: (p.index, p.at, p.rows) for name, p in self._rows.items()}
 
     def _forget(self, model: Model) -> None:
-        assert isinstance(model, FSDPModule)
-        model.reshard()
+        for part in model.modules():
+            if isinstance(part, FSDPModule):
+                part.reshard()
+
+    def _begin_pass(self, last: bool) -> None:
+        self._shards.sum_after_pass(last or not self.holds)
+
+    def _abandon(self) -> None:
+        self._begin_pass(True)  # frees the sums so far
+        self._pass_nothing()
 
     def _head_total(self, head: torch.Tensor) -> torch.Tensor:
         return torch.zeros_like(head, dtype=self._wide)
@@ -153,7 +193,7 @@ class ShardedLearner(Learner):
         return self._optimizer
 
     def _sum_gradients(self) -> None:
-        for parameter, shard in zip(self.model.parameters(), self._shards.local, strict=True):
+        for parameter, shard in zip(self._shards.parameters, self._shards.local, strict=True):
             self._gradients.append(torch.zeros_like(shard) if parameter.grad is None else _local(parameter.grad))
 
     def _norm(self, norms: torch.Tensor) -> torch.Tensor:
@@ -161,7 +201,8 @@ class ShardedLearner(Learner):
 
     def _clear(self) -> None:
         self._shards.reshard()
-        self.model.zero_grad()
+        for parameter in self._shards.parameters:
+            parameter.grad = None
         self._gradients = []
 
     def _room(self) -> int:
@@ -171,6 +212,8 @@ class ShardedLearner(Learner):
         room = -4 * shard  # gradients
         if self._optimizer is None:
             room -= self._kind.state_bytes * shard
+        if self.holds:
+            return room - self._whole - 10 * c.vocabulary * c.hidden
         # The layers that are whole, the sums of their gradients, and the same of the embeddings.
         return room - 24 * layer - (2 if c.tied else 4) * 5 * c.vocabulary * c.hidden
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
 import subprocess
 import sys
@@ -49,6 +50,15 @@ def test_benchmark(tmp_path: Path, name: str, arguments: list[str]) -> None:
             assert names == [("code", "sample"), ("test", "sample"), *((r, n) for r in ("code", "test") for n in ("reference", "update"))]
             assert ("code", "save") in [(p["role"], p["name"]) for p in parts]
         assert ElementTree.parse(out.with_suffix(".svg")).getroot().tag.endswith("svg")
+
+
+@pytest.mark.skipif(os.environ.get("CODEA1_TEST_THOROUGH") != "1", reason="three processes import torch")
+def test_gpus(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    run("gpus.py", "--repetitions", "1", "--out", str(out))
+    found = json.loads(out.read_text())
+    assert found["the weights are the same"]
+    assert found["float32, greatest difference of a loss"] < 1e-5 and found["float32, greatest difference of a weight"] < 1e-5
 
 
 def test_new_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
