@@ -49,7 +49,7 @@ func configured(t *testing.T, text string) string {
 func edited(t *testing.T, s *Settings, key string) (text, value string) {
 	t.Helper()
 	for _, value := range []string{
-		"true", "2", "3", "256", "0.25", "0.75", "2s", "paper", "plain", "confined", "skip", "golden", "torch", "openai", "completion", "sampled", "cpu", "/elsewhere", "{{.Question}}",
+		"true", "2", "3", "256", "0.25", "0.75", "2s", "paper", "plain", "confined", "skip", "golden", "torch", "openai", "completion", "sampled", "cpu", "/elsewhere", "{{.Question}}", "test",
 	} {
 		if key == "preset" && value != "paper" {
 			continue // no preset

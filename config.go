@@ -209,7 +209,7 @@ func (s *RunSettings) schedule() (curriculum.Config, error) {
 }
 
 // models returns the models of the run. A reward that trains no Test LLM needs none,
-// and self-play is one model in both roles.
+// and self-play is one model in both roles. Only a run with two models may freeze one.
 func (s *RunSettings) models() events.Models {
 	recipe, err := s.Reward.Recipe()
 	switch {
@@ -219,6 +219,10 @@ func (s *RunSettings) models() events.Models {
 		return events.ModelsCode
 	case recipe.Name() == rewards.NameSelfPlay:
 		return events.ModelsShared
+	case s.Models.Frozen == string(events.RoleCode):
+		return events.ModelsFrozenCode
+	case s.Models.Frozen == string(events.RoleTest):
+		return events.ModelsFrozenTest
 	}
 	return events.ModelsBoth
 }
@@ -256,6 +260,9 @@ func (s *RunSettings) validate(source func(key string) string) error {
 			return fmt.Errorf("--reference %s with --train-gpus %d: the GPUs share the reference model; leave --reference at device", s.Engine.Reference, n)
 		}
 	}
+	if frozen := s.Models.Frozen; frozen != "" && !s.models().Frozen(events.Role(frozen)) {
+		return fmt.Errorf("--frozen %s: the reward %s has no separate Test LLM; freeze a model of a run with two models", frozen, s.Reward.Reward)
+	}
 	if err := s.checkServer(); err != nil {
 		return err
 	}
@@ -284,7 +291,7 @@ func (s *RunSettings) validate(source func(key string) string) error {
 	if !s.trains() {
 		return nil // there are no trainers
 	}
-	for _, role := range s.models().Roles() {
+	for _, role := range s.models().TrainedRoles() {
 		hyper := s.hyperparameters(role, s.Curriculum.ProblemsPerStep)
 		if err := hyper.Validate(); err != nil {
 			return err

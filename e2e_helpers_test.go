@@ -400,7 +400,7 @@ func read(t *testing.T, run string, steps int) *history {
 			t.Errorf("group %s came from nowhere", id)
 		}
 	}
-	roles := h.started[0].Models.Roles()
+	roles := h.started[0].Models.TrainedRoles()
 	if len(groups) != steps || len(h.Weights) != len(roles)*steps {
 		t.Errorf("%d steps posed and %d versions made, want %d and %d", len(groups), len(h.Weights), steps, len(roles)*steps)
 	}

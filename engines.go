@@ -48,17 +48,20 @@ func copyStart(ctx context.Context, flags *gpuworker.EngineFlags, role events.Ro
 // stage opens its own.
 func (r *runner) openSharedEngines(ctx context.Context) error {
 	if r.settings.Engine.Sampler == gpuworker.SamplerOpenAI {
-		return probeServer(ctx, &r.settings.Engine, r.logger)
+		if err := probeServer(ctx, &r.settings.Engine, r.logger); err != nil {
+			return err
+		}
 	}
 	if r.settings.Engine.Engine != gpuworker.EngineTorch {
 		return nil
 	}
 	shared := map[events.Role]engine{}
-	roles := r.settings.models().Roles()
+	models := r.settings.models()
+	roles := slices.DeleteFunc(models.Roles(), r.settings.onServer)
 	for i, role := range roles {
 		var uses []modelUse // the first child starts while the whole memory is free
 		for _, each := range roles[i:] {
-			uses = append(uses, modelUse{role: each, samples: true, trains: r.settings.trains()})
+			uses = append(uses, modelUse{role: each, samples: true, trains: r.settings.trains() && !models.Frozen(each)})
 		}
 		e, err := r.openEngine(ctx, role, uses...)
 		if err != nil {
@@ -84,7 +87,7 @@ func (r *runner) openSampler(ctx context.Context, role events.Role) (engine, err
 // follower that loads its new versions, or a model on a server.
 func (r *runner) openPolicy(ctx context.Context, g *services.Group, role events.Role) (gpuworker.RolloutPolicy, error) {
 	logger := r.logger.With("role", role)
-	if r.settings.Engine.Sampler == gpuworker.SamplerOpenAI {
+	if r.settings.onServer(role) {
 		sampler, err := openServer(&r.settings.Engine, logger)
 		if err != nil {
 			return nil, err
@@ -107,7 +110,9 @@ func (r *runner) openPolicy(ctx context.Context, g *services.Group, role events.
 	if err != nil {
 		return nil, err
 	}
-	r.serve(g, events.RolloutStage(role).Name+" policy", policy.Run)
+	if !r.settings.models().Frozen(own) { // otherwise it ignores versions that anyone may have published
+		r.serve(g, events.RolloutStage(role).Name+" policy", policy.Run)
+	}
 	return policy, nil
 }
 

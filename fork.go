@@ -180,6 +180,9 @@ func (h *host) PlaceStart(from, to string) error {
 		return cmp.Or(err, errNoSettings)
 	}
 	for _, role := range begun.models().Roles() {
+		if begun.onServer(role) {
+			continue // it has no checkpoint
+		}
 		target := rundir.Start(to, role)
 		if err := os.MkdirAll(filepath.Dir(target), rundir.DirMode); err != nil {
 			return err

@@ -25,12 +25,12 @@ type modelUse struct {
 // begun; empty for none.
 func (s *RunSettings) modelUses(run string) []modelUse {
 	var uses []modelUse
-	if s.Engine.Engine != gpuworker.EngineTiny || s.Engine.Sampler == gpuworker.SamplerOpenAI {
+	if s.Engine.Engine != gpuworker.EngineTiny {
 		return nil
 	}
 	for _, role := range s.models().Roles() {
 		dir := s.model(role)
-		if dir == "" {
+		if dir == "" || s.onServer(role) {
 			continue
 		}
 		if run != "" {
@@ -38,7 +38,7 @@ func (s *RunSettings) modelUses(run string) []modelUse {
 				dir = start
 			}
 		}
-		uses = append(uses, modelUse{role: role, dir: dir, samples: true, trains: s.trains()})
+		uses = append(uses, modelUse{role: role, dir: dir, samples: true, trains: s.trains() && !s.models().Frozen(role)})
 	}
 	return uses
 }
@@ -97,10 +97,10 @@ func (s *RunSettings) torchWork(use modelUse) torch.Work {
 // engine compares it with the memory of its device.
 func (s *RunSettings) sayTorch(say func(role events.Role, demand string)) error {
 	for _, role := range s.models().Roles() {
-		if !exists(filepath.Join(s.model(role), "config.json")) {
+		if s.onServer(role) || !exists(filepath.Join(s.model(role), "config.json")) {
 			continue
 		}
-		demand, err := torch.ReadDemand(s.model(role), s.torchWork(modelUse{role: role, samples: true, trains: s.trains()}))
+		demand, err := torch.ReadDemand(s.model(role), s.torchWork(modelUse{role: role, samples: true, trains: s.trains() && !s.models().Frozen(role)}))
 		if err != nil {
 			return fmt.Errorf("--%s-model: %w", role, err)
 		}

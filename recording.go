@@ -15,7 +15,6 @@ import (
 	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/settings"
-	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint"
 	"codea1/producers/curriculum"
 	"codea1/producers/problems"
@@ -63,7 +62,7 @@ func (r *recording) open(ctx context.Context) error {
 		r.logger.Warn("the embedded Code LLM was not trained to write tests, so self-play teaches it nothing; name a model of both tasks with --code-model")
 	}
 	for _, role := range r.settings.models().Roles() {
-		if r.settings.Engine.Sampler == gpuworker.SamplerOpenAI {
+		if r.settings.onServer(role) {
 			r.start[role] = serverStart(&r.settings.Engine)
 			continue
 		}

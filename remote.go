@@ -7,7 +7,6 @@ import (
 
 	"codea1/events"
 	"codea1/events/rundir"
-	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint"
 	"codea1/gpuworker/checkpoint/objects"
 )
@@ -15,7 +14,7 @@ import (
 // remote returns the copies of a role's checkpoints in the store of the settings, or nil
 // without one.
 func (r *runner) remote(role events.Role) (*checkpoint.Remote, error) {
-	if r.settings.Models.CheckpointStore == "" || r.settings.Engine.Sampler == gpuworker.SamplerOpenAI {
+	if r.settings.Models.CheckpointStore == "" || r.settings.onServer(role) {
 		return nil, nil // or the model has no checkpoints
 	}
 	address, err := objects.ParseAddress(r.settings.Models.CheckpointStore)
@@ -44,8 +43,11 @@ func (r *runner) checkStore(ctx context.Context, remote *checkpoint.Remote) erro
 func (r *recording) uploadStart(ctx context.Context, begins bool) error {
 	for role := range r.start {
 		remote, err := r.remote(role)
-		if err != nil || remote == nil {
+		if err != nil {
 			return err
+		}
+		if remote == nil {
+			continue
 		}
 		if err := r.checkStore(ctx, remote); err != nil {
 			return err

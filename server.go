@@ -39,13 +39,19 @@ func probeServer(ctx context.Context, flags *gpuworker.EngineFlags, logger *slog
 	return sampler.Probe(ctx)
 }
 
-// checkServer refuses a training with a model server. Only evaluations sample there.
+// onServer reports whether the model of a role is on a model server. In a training it
+// is the frozen one.
+func (s *RunSettings) onServer(role events.Role) bool {
+	return s.Engine.Sampler == gpuworker.SamplerOpenAI && (s.Models.Frozen == "" || s.models().Frozen(role))
+}
+
+// checkServer refuses to train a model on a server.
 func (s *RunSettings) checkServer() error {
 	switch {
 	case s.Engine.Sampler != gpuworker.SamplerOpenAI:
 		return nil
-	case s.trains():
-		return fmt.Errorf("--sampler %s: a training gives the sampler new weights after each step, and OpenAI's interface takes none: train with --sampler %s, or evaluate the server with codea1 eval URL",
+	case s.trains() && s.Models.Frozen == "":
+		return fmt.Errorf("--sampler %s: a training gives the sampler new weights after each step, and OpenAI's interface takes none: train with --sampler %s, name the role that the server samples with --frozen, or evaluate the server with codea1 eval URL",
 			gpuworker.SamplerOpenAI, gpuworker.SamplerEngine)
 	case s.Engine.Model == "":
 		return fmt.Errorf("--sampler %s: name the model of the server with --model", gpuworker.SamplerOpenAI)
@@ -60,11 +66,11 @@ func serverStart(flags *gpuworker.EngineFlags) events.Checkpoint {
 	return events.Checkpoint{URI: flags.Server + "#" + flags.Model, SHA256: hex.EncodeToString(sum[:])}
 }
 
-// onServer changes the configuration of a rollout stage that samples on a server. Each
+// batchForServer changes the configuration of a rollout stage that samples on a server. Each
 // group is a batch, so that its completions are published as soon as they are there.
 // The sampler takes requests in their order, so few groups are in part when the
 // process is killed. An outage of the server has no limit, as one of the bus.
-func onServer(config stage.Config, requests int) stage.Config {
+func batchForServer(config stage.Config, requests int) stage.Config {
 	config.Batch, config.Linger, config.Concurrency = 1, 0, requests
 	config.HandleTimeout = time.Duration(math.MaxInt64 / 4)
 	return config

@@ -86,7 +86,8 @@ func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, started *ev
 	r.problems = started.Problems
 	name := flags.Selected().Name
 	if _, ok := r.settings.models().Stage(name); !ok {
-		logger.Warn("the run has no such stage: its reward trains no separate Test LLM", "stage", name, "run", w.RunName, "reward", r.settings.Reward.Reward)
+		logger.Warn("the run has no such stage: its reward trains no separate Test LLM, or the role is frozen", "stage", name, "run", w.RunName,
+			"reward", r.settings.Reward.Reward, "frozen", r.settings.Models.Frozen)
 		return nil
 	}
 	if err := r.fetchStart(ctx, name, started); err != nil {

@@ -83,8 +83,8 @@ func startRollout(role events.Role) func(context.Context, *runner, *services.Gro
 			Name: name, TextsOnly: true, Handler: outbox.Handler(sampled, rollout.Makes(), rollout.Handle),
 			Concurrency: rolloutsAtOnce, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
 		}
-		if r.settings.Engine.Sampler == gpuworker.SamplerOpenAI {
-			config = onServer(config, r.settings.Engine.ServerRequests)
+		if r.settings.onServer(role) {
+			config = batchForServer(config, r.settings.Engine.ServerRequests)
 		}
 		return r.startWorker(g, config)
 	}

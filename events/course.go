@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // Course says which attempt and which policy versions of a run come next. The
@@ -50,6 +51,9 @@ func (c *Course) Check(payload Payload) error {
 			return fmt.Errorf("attempt %d ends too early: %d of %d steps are trained", p.Attempt, trained, c.Planned)
 		}
 	case *PolicyUpdated:
+		if c.Attempts > 0 && !slices.Contains(c.Models.TrainedRoles(), p.Role) {
+			return fmt.Errorf("%s v%d is out of turn: the run does not train that model", p.Role, p.Version)
+		}
 		if last := c.Versions[p.Role]; p.Version != last+1 {
 			return fmt.Errorf("%s v%d is out of turn: it follows v%d", p.Role, p.Version, last)
 		}

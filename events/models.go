@@ -12,23 +12,46 @@ const (
 	ModelsBoth   Models = ""       // a Code LLM and a Test LLM
 	ModelsCode   Models = "code"   // a Code LLM, trained without a Test LLM: there are no suites
 	ModelsShared Models = "shared" // one model that samples in both roles; its versions are those of role code
+
+	ModelsFrozenCode Models = "frozen-code" // both; the Code LLM stays at version 0 and has no trainer
+	ModelsFrozenTest Models = "frozen-test" // both; the Test LLM stays at version 0 and has no trainer
 )
+
+// models are all of them.
+var models = []Models{ModelsBoth, ModelsCode, ModelsShared, ModelsFrozenCode, ModelsFrozenTest}
 
 // Validate accepts the constants above.
 func (m Models) Validate() error {
-	if m != ModelsBoth && m != ModelsCode && m != ModelsShared {
-		return invalid("models", "%q is neither empty nor %q nor %q", clip(string(m)), ModelsCode, ModelsShared)
+	if !slices.Contains(models, m) {
+		return invalid("models", "%q is none of %q", clip(string(m)), models)
 	}
 	return nil
 }
 
-// Roles returns the roles that have a model of their own. Its versions are
-// trained.
+// Roles returns the roles that have a model of their own.
 func (m Models) Roles() []Role {
-	if m == ModelsBoth {
-		return []Role{RoleCode, RoleTest}
+	if m == ModelsCode || m == ModelsShared {
+		return []Role{RoleCode}
 	}
-	return []Role{RoleCode}
+	return []Role{RoleCode, RoleTest}
+}
+
+// TrainedRoles returns the roles that have a model of their own whose versions are
+// trained.
+func (m Models) TrainedRoles() []Role { return slices.DeleteFunc(m.Roles(), m.Frozen) }
+
+// Frozen reports whether the model of a role is never trained: all its completions
+// are of version 0.
+func (m Models) Frozen(role Role) bool {
+	return m == ModelsFrozenCode && role == RoleCode || m == ModelsFrozenTest && role == RoleTest
+}
+
+// Version returns the version of a role's model after steps.
+func (m Models) Version(role Role, steps int) int {
+	if m.Frozen(role) || m == ModelsCode && role == RoleTest {
+		return 0
+	}
+	return steps
 }
 
 // Policy returns the role of the model that samples in a role.
@@ -42,8 +65,9 @@ func (m Models) Policy(role Role) Role {
 // Trained returns the last step that every model was trained on, from the last
 // step or version of each role.
 func (m Models) Trained(last map[Role]int) int {
-	trained := last[RoleCode]
-	for _, role := range m.Roles() {
+	roles := m.TrainedRoles()
+	trained := last[roles[0]]
+	for _, role := range roles {
 		trained = min(trained, last[role])
 	}
 	return trained
@@ -57,7 +81,7 @@ func (m Models) Stages() []Stage {
 	var stages []Stage
 	for _, s := range Stages {
 		switch {
-		case s.Role == RoleTest && (m == ModelsCode || s.Kind == Projection):
+		case s.Role == RoleTest && m == ModelsCode, s.Kind == Projection && s.Role != "" && !slices.Contains(m.TrainedRoles(), s.Role):
 			continue
 		case m == ModelsCode && s.Name == StageExecution: // takes the place of the stage that samples suites
 			s.Consumes = RolloutStage(RoleTest).Consumes

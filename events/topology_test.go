@@ -114,6 +114,25 @@ func TestModelsOfARun(t *testing.T) {
 	if trainer, _ := ModelsBoth.Stage(StageTrainerCode); slices.Contains(trainer.Consumes, TypeTestsSampled) {
 		t.Error("the shared model has changed the stages of two models")
 	}
+	for role, frozen := range map[Role]Models{RoleCode: ModelsFrozenCode, RoleTest: ModelsFrozenTest} {
+		var absent []string
+		for _, s := range Stages {
+			if _, ok := frozen.Stage(s.Name); !ok {
+				absent = append(absent, s.Name)
+			}
+		}
+		if diff := cmp.Diff([]string{TrainerStage(role).Name}, absent); diff != "" {
+			t.Errorf("stages that %s lacks:\n%s", frozen, diff)
+		}
+		if len(frozen.Roles()) != 2 || frozen.Version(role, 3) != 0 || frozen.Trained(last) != max(8-last[role], 0) {
+			t.Errorf("%s has the models %v, v%d after 3 steps, and is trained to step %d", frozen, frozen.Roles(), frozen.Version(role, 3), frozen.Trained(last))
+		}
+		course := NewCourse()
+		course.Apply(&RunStarted{Attempt: 1, Models: frozen})
+		if course.Check(&PolicyUpdated{Role: role, Version: 1}) == nil {
+			t.Errorf("%s: a version of the frozen model is in turn", frozen)
+		}
+	}
 	start := Checkpoint{URI: "file:///c", SHA256: strings.Repeat("0", 64)}
 	for _, c := range []struct {
 		started RunStarted
@@ -123,6 +142,7 @@ func TestModelsOfARun(t *testing.T) {
 		{RunStarted{Attempt: 1, Code: start}, false},
 		{RunStarted{Attempt: 1, Code: start, Models: ModelsCode}, true},
 		{RunStarted{Attempt: 1, Test: start, Models: ModelsCode}, false},
+		{RunStarted{Attempt: 1, Code: start, Models: ModelsFrozenTest}, false},
 		{RunStarted{Attempt: 1, Code: start, Test: start, Models: "three"}, false},
 	} {
 		if err := c.started.Validate(); (err == nil) != c.valid {

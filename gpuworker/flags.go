@@ -18,7 +18,7 @@ type EngineFlags struct {
 	TorchFlags `embed:"" yaml:",inline"`
 	LoRAFlags  `embed:"" yaml:",inline"`
 
-	Sampler      string `yaml:"sampler" help:"What samples: engine (the engine that trains), or openai (a server with OpenAI's interface, such as vLLM; for evaluations only, because it takes no weights)." default:"engine" enum:"engine,openai" change:"never"`
+	Sampler      string `yaml:"sampler" help:"What samples: engine (the engine that trains), or openai (a server with OpenAI's interface, such as vLLM; for evaluations and for the role of --frozen, because it takes no weights)." default:"engine" enum:"engine,openai" change:"never"`
 	Model        string `yaml:"model" help:"With --sampler openai: name of the model on the server." placeholder:"NAME" change:"never"`
 	ServerPrompt string `yaml:"server-prompt" help:"With --sampler openai: chat (the server applies the chat template) or completion (the text of the prompt, for a base model)." default:"chat" enum:"chat,completion" change:"never"`
 	Stop         string `yaml:"stop" help:"With --sampler openai: texts that end a completion, with | between them; \\n is a line break." placeholder:"TEXTS" change:"never"`
@@ -66,6 +66,8 @@ type TorchFlags struct {
 type ModelFlags struct {
 	CodeModel string `yaml:"code-model" help:"Checkpoint directory that the Code LLM starts from, or with the torch engine a name on the Hugging Face hub; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
 	TestModel string `yaml:"test-model" help:"Checkpoint directory that the Test LLM starts from, or with the torch engine a name on the Hugging Face hub; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
+
+	Frozen string `yaml:"frozen" help:"Role whose model is sampled from and never trained: code or test; empty for none. It is version 0 of that role's model, or with --sampler openai the model of the server." default:"" enum:",code,test" change:"never"`
 
 	StoreFlags `embed:"" yaml:",inline"`
 

@@ -140,7 +140,7 @@ func (g *groupReader) done() bool {
 	if g.scored || g.Dropped != nil {
 		return true
 	}
-	return g.Recipe != "" && len(g.Updates)+len(g.skipped) >= len(g.models.Roles())
+	return g.Recipe != "" && len(g.Updates)+len(g.skipped) >= len(g.models.TrainedRoles())
 }
 
 func (g *groupReader) apply(e *events.Event) {

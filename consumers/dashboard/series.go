@@ -217,15 +217,20 @@ func (s *Series) reward(g *events.GroupRewarded, entered, left, size int) {
 	}
 }
 
+// stale adds the staleness of a group's samples in the roles that have versions.
+func (s *Series) stale(g *events.GroupRewarded, models events.Models) {
+	for role, of := range map[events.Role]measure{events.RoleCode: staleCode, events.RoleTest: staleTest} {
+		if g.Plan.Step >= 1 && models.Version(role, 1) == 1 {
+			s.at(g.Plan.Step).means[of].add(max(0, staleness(g, role)))
+		}
+	}
+}
+
 func (p *Point) reward(g *events.GroupRewarded, entered, left, size int) {
 	p.Groups++
 	p.Entered += entered
 	p.Left += left
 	p.Size = size
-	p.means[staleCode].add(max(0, staleness(g, events.RoleCode)))
-	if g.Plan.Suites > 0 {
-		p.means[staleTest].add(max(0, staleness(g, events.RoleTest)))
-	}
 	for m := range g.Code {
 		answer := &g.Code[m]
 		if !answer.Masked {

@@ -176,12 +176,13 @@ func (s *State) reward(group string, p *events.GroupRewarded) {
 	s.groupsPerStep = p.Plan.Groups
 	s.groupEnded(p.Plan.Step)
 	s.examples.rewarded(group, p)
-	for _, role := range s.Models.Roles() {
+	for _, role := range s.Models.TrainedRoles() {
 		s.Staleness[role] = staleness(p, role)
 	}
 	entered, left := s.Book.apply(group, p.Plan.Step, p.ProblemID, p.Deltas)
 	s.groups.add(rowOf(group, p))
 	s.Series.reward(p, entered, left, s.Book.Size())
+	s.Series.stale(p, s.Models)
 }
 
 func (s *State) drop(e *events.Event, p *events.GroupDropped) {

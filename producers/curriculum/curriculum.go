@@ -138,10 +138,7 @@ func (c *Curriculum) evaluate(steps int) (due []events.ProblemPosed, done bool) 
 		groups := []string{}
 		for _, p := range c.evaluation(tag) {
 			p.Plan.Purpose, p.Plan.Tag, p.Plan.Step = events.PurposeEval, tag, steps
-			p.Plan.CodeVersion, p.Plan.TestVersion = steps, steps
-			if c.config.Models == events.ModelsCode {
-				p.Plan.TestVersion = 0
-			}
+			p.Plan.CodeVersion, p.Plan.TestVersion = c.config.Models.Version(events.RoleCode, steps), c.config.Models.Version(events.RoleTest, steps)
 			id := p.Plan.GroupID()
 			// All evaluations have the same seeds, so that they differ by the
 			// weights only.
@@ -182,13 +179,13 @@ func (c *Curriculum) pose(step int) []events.ProblemPosed {
 		epoch, index := c.order.at(step, slot)
 		plan := events.Plan{
 			Purpose: events.PurposeTrain, Step: step, Epoch: epoch, Slot: slot, Groups: c.config.ProblemsPerStep,
-			CodeVersion: version, TestVersion: version,
+			CodeVersion: c.config.Models.Version(events.RoleCode, version), TestVersion: c.config.Models.Version(events.RoleTest, version),
 			Answers: c.config.Answers, Suites: c.config.Suites, Tests: c.config.Tests,
 			Temperature: c.config.Temperature, CodeTokens: c.config.CodeTokens, TestTokens: c.config.TestTokens,
 			Cross: c.config.Cross, Probes: c.config.Probes,
 		}
 		if c.config.Models == events.ModelsCode {
-			plan.TestVersion, plan.Suites, plan.Tests, plan.TestTokens = 0, 0, 0, 0
+			plan.Suites, plan.Tests, plan.TestTokens = 0, 0, 0
 		}
 		id := plan.GroupID()
 		plan.Seed = groupSeed(c.config.Seed, id)

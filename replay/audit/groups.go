@@ -120,7 +120,7 @@ func (a *auditor) updated(u *events.PolicyUpdated) {
 		a.find("%s v%d accounts for %d of the %d groups of step %d", u.Role, u.Version, len(seen), s.planned, u.Step)
 	}
 	// No event of a step can follow when every model was trained on it.
-	if s.roles++; s.roles == len(a.models.Roles()) {
+	if s.roles++; s.roles == len(a.models.TrainedRoles()) {
 		delete(a.steps, u.Step)
 	}
 }
@@ -132,9 +132,10 @@ func (a *auditor) end() {
 	if a.completed && len(a.open) > 0 {
 		a.find("the run is completed, but %d of its groups have not ended, among them %s", len(a.open), firstOf(a.open))
 	}
-	for _, role := range a.models.Roles() {
-		if code, own := a.trained[events.RoleCode], a.trained[role]; a.completed && own != code {
-			a.find("the run is completed with code v%d and %s v%d", code, role, own)
+	roles := a.models.TrainedRoles()
+	for _, role := range roles[1:] {
+		if first, own := a.trained[roles[0]], a.trained[role]; a.completed && own != first {
+			a.find("the run is completed with %s v%d and %s v%d", roles[0], first, role, own)
 		}
 	}
 }

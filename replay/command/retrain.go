@@ -37,7 +37,7 @@ func (c *RetrainCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 		if err != nil {
 			return err
 		}
-		for _, role := range models.Roles() {
+		for _, role := range models.TrainedRoles() {
 			if !slices.Contains(c.Role, role) {
 				continue
 			}

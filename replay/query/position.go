@@ -59,7 +59,7 @@ func afterStep(ctx context.Context, log eventlog.Reader, step int) (uint64, erro
 	if err != nil {
 		return 0, err
 	}
-	if len(trained) < len(models.Roles()) {
+	if len(trained) < len(models.TrainedRoles()) {
 		return 0, fmt.Errorf("step %d has not been trained by every model: %w", step, eventlog.ErrNotFound)
 	}
 	return max(trained[events.RoleCode], trained[events.RoleTest]), nil
