@@ -200,12 +200,11 @@ func (s *RunSettings) steps(problems int) int { return s.Curriculum.PlannedSteps
 
 // schedule returns the configuration of the curriculum.
 func (s *RunSettings) schedule() (curriculum.Config, error) {
-	recipe, err := s.Reward.Recipe()
+	golden, cross, probes, err := s.Reward.Needs()
 	if err != nil {
 		return curriculum.Config{}, err
 	}
-	rules := recipe.Rules()
-	return curriculum.Config{Flags: s.Curriculum, Golden: rules.Golden, Cross: rules.Cross, Probes: events.JoinProbes(rules.Probe), Models: s.models()}, nil
+	return curriculum.Config{Flags: s.Curriculum, Golden: golden, Cross: cross, Probes: events.JoinProbes(probes...), Models: s.models()}, nil
 }
 
 // models returns the models of the run. A reward that trains no Test LLM needs none,

@@ -334,6 +334,7 @@ func TestValuesOutOfRange(t *testing.T) {
 		"--call-timeout 0s":      "--call-timeout is 0s; want 1ms to 1h",
 		"--keep-checkpoints 0":   "--keep-checkpoints is 0; want 1 to",
 		"--reward best":          `--reward: unknown reward recipe "best"; known are a1, coverage, cure, golden, mutation, selfplay, utrl, verpo`,
+		"--measure-for cure,":    `--measure-for: unknown reward recipe ""; known are a1,`,
 		"--preset huge":          `preset "huge" is unknown; there are: golden, nobook, paper, selfplay, sft, tiny`,
 		"--preset golden,":       `preset "" is unknown`,
 		"--preset tiny,paper":    "presets tiny and paper exclude each other; leave one out",

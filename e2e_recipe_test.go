@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"codea1/consumers/rewards"
 	"codea1/events"
@@ -71,6 +74,29 @@ func TestTrainingAsksForTheNeedsOfItsRecipe(t *testing.T) {
 		schedule, err := mustParse(t, "--reward", name).schedule()
 		if rules := recipe.Rules(); err != nil || schedule.Golden != rules.Golden || schedule.Cross != rules.Cross || schedule.Probes != string(rules.Probe) {
 			t.Errorf("%s: golden %v, cross %v, probes %q, %v; want %+v", name, schedule.Golden, schedule.Cross, schedule.Probes, err, rules)
+		}
+	}
+}
+
+// A training measures for other recipes, too, and its weights stay the same. A shadow
+// computes these recipes.
+func TestTrainingMeasuresForOtherRecipes(t *testing.T) {
+	t.Parallel()
+	others := []string{"cure", "mutation", "coverage", "verpo"}
+	schedule, err := mustParse(t, "--measure-for", strings.Join(others, ",")).schedule()
+	if err != nil || !schedule.Golden || !schedule.Cross || schedule.Probes != "mutants,branches" {
+		t.Errorf("golden %v, cross %v, probes %q, %v", schedule.Golden, schedule.Cross, schedule.Probes, err)
+	}
+	onlyThorough(t, "the schedule has a test")
+	dir := t.TempDir()
+	must(t, dir, train("--steps", strconv.Itoa(sharedSteps), "--name", "r", "--measure-for", strings.Join(others, ","))...)
+	if diff := cmp.Diff(read(t, runPath(completedRun(t), "r"), sharedSteps).Weights, read(t, runPath(dir, "r"), sharedSteps).Weights); diff != "" {
+		t.Errorf("other weights (-without +with):\n%s", diff)
+	}
+	out := must(t, dir, "shadow", "r", "--reward", "a1", "--reward", others[0], "--reward", others[1], "--reward", others[2], "--reward", others[3])
+	for _, name := range append(others, "a1") {
+		if !strings.Contains(out, fmt.Sprintf("%d groups under %s, ", 3*sharedSteps, name)) {
+			t.Errorf("no comparison with %s:\n%s", name, out)
 		}
 	}
 }

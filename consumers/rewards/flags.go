@@ -1,13 +1,65 @@
 package rewards
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"codea1/events"
+)
+
 // Flags are the settings of the reward.
 type Flags struct {
-	Reward Name    `yaml:"reward" help:"Reward recipe: a1 (adversarial), golden (golden tests), selfplay, verpo, cure, utrl, mutation, coverage, or a recipe file, which ends in .yaml or .yml." default:"a1"`
-	Alpha  float64 `yaml:"alpha" help:"Weight of a suite's validity against its adversarial reward." default:"0.5" min:"0" max:"1"`
+	Reward     Name    `yaml:"reward" help:"Reward recipe: a1 (adversarial), golden (golden tests), selfplay, verpo, cure, utrl, mutation, coverage, or a recipe file, which ends in .yaml or .yml." default:"a1"`
+	MeasureFor List    `yaml:"measure-for" help:"Recipes for which the groups are measured too, so that codea1 shadow and replay rescore can compute them: their names, separated by commas. The training stays the same and needs more time." placeholder:"RECIPES"`
+	Alpha      float64 `yaml:"alpha" help:"Weight of a suite's validity against its adversarial reward." default:"0.5" min:"0" max:"1"`
 }
 
 // Recipe returns the recipe that the settings name.
 func (f *Flags) Recipe() (Recipe, error) { return New(string(f.Reward), f.Alpha) }
+
+// Needs returns the measurements that the recipe and the recipes of MeasureFor need.
+func (f *Flags) Needs() (golden, cross bool, probes []events.Probe, err error) {
+	recipe, err := f.Recipe()
+	if err != nil {
+		return false, false, nil, err
+	}
+	of := []Recipe{recipe}
+	for _, name := range f.MeasureFor.split() {
+		recipe, err := New(name, f.Alpha)
+		if err != nil {
+			return false, false, nil, err
+		}
+		of = append(of, recipe)
+	}
+	for _, recipe := range of {
+		rules := recipe.Rules()
+		golden, cross, probes = golden || rules.Golden, cross || rules.Cross, append(probes, rules.Probe)
+	}
+	return golden, cross, probes, nil
+}
+
+// List holds names of recipes, separated by commas.
+type List string
+
+// UnmarshalText implements encoding.TextUnmarshaler. It refuses a name that is not one
+// of Names.
+func (l *List) UnmarshalText(text []byte) error {
+	*l = List(text)
+	for _, name := range l.split() {
+		if !slices.Contains(Names(), name) {
+			return fmt.Errorf("%w %q; known are %s", ErrUnknownRecipe, name, strings.Join(Names(), ", "))
+		}
+	}
+	return nil
+}
+
+func (l List) split() []string {
+	if l == "" {
+		return nil
+	}
+	return strings.Split(string(l), ",")
+}
 
 // Name is the name of a reward recipe. A recipe file is read at once and
 // replaced by the name of its formula, which holds the whole formula. The saved
