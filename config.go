@@ -262,7 +262,7 @@ func (s *RunSettings) validate(source func(key string) string) error {
 	if frozen := s.Models.Frozen; frozen != "" && !s.models().Frozen(events.Role(frozen)) {
 		return fmt.Errorf("--frozen %s: the reward %s has no separate Test LLM; freeze a model of a run with two models", frozen, s.Reward.Reward)
 	}
-	if err := s.checkServer(); err != nil {
+	if err := s.checkSampler(); err != nil {
 		return err
 	}
 	if s.Bus.URL != connect.Embedded {

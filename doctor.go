@@ -189,6 +189,9 @@ func (d *DoctorCommand) torch(ctx context.Context) []finding {
 	if err == nil && d.Engine.LoRARank > 0 && report.Libraries["peft"] == "" {
 		err = errors.New("--lora-rank needs the Python package peft: `pip install './gpuworker/torch/python[peft]'` in the source of codea1 installs it")
 	}
+	if err == nil && d.Engine.Sampler == gpuworker.SamplerVLLM && report.VLLM != "" {
+		err = errors.New(report.VLLM)
+	}
 	if engine.err = err; err != nil {
 		return []finding{engine}
 	}

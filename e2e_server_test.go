@@ -137,6 +137,8 @@ func TestAServerIsRefused(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"OpenAI's interface takes none":                      train("--sampler", "openai", "--server", address, "--model", "small"),
+		"--sampler vllm needs --engine torch":                train("--sampler", "vllm"),
+		"at --temperature 1 or without --top-p":              train("--sampler", "vllm", "--engine", "torch", "--temperature", "0.7", "--top-p", "0.9"),
 		"name the model of the server with --model":          eval(),
 		"the model other does not exist":                     eval("--model", "other"),
 		"--test-model is for a checkpoint":                   eval("--model", "small", "--test-model", "builtin"),

@@ -22,11 +22,15 @@ type engine interface {
 
 // openEngine opens a checkpoint directory with the engine of the settings.
 // needs is the memory that must be free; zero: no check.
-func openEngine(ctx context.Context, flags *gpuworker.EngineFlags, dir string, needs torch.Demand, logger *slog.Logger) (engine, error) {
+func openEngine(ctx context.Context, flags *gpuworker.EngineFlags, dir string, samples bool, needs torch.Demand, logger *slog.Logger) (engine, error) {
 	if flags.Engine == gpuworker.EngineTorch {
+		var vllm *torch.VLLM
+		if flags.Sampler == gpuworker.SamplerVLLM && samples {
+			vllm = &torch.VLLM{Memory: flags.VLLMMemory, TensorParallel: flags.VLLMTensorParallel, DataParallel: flags.VLLMDataParallel}
+		}
 		return torch.Start(ctx, torch.Options{
 			Python: flags.TorchPython, Dir: dir, Device: flags.Device, OptimizerState: flags.OptimizerState, Reference: flags.Reference,
-			LoRARank: flags.LoRARank, LoRAAlpha: flags.LoRAAlpha, LoRATargets: strings.Split(flags.LoRATargets, ","), Needs: needs, Logger: logger,
+			LoRARank: flags.LoRARank, LoRAAlpha: flags.LoRAAlpha, LoRATargets: strings.Split(flags.LoRATargets, ","), VLLM: vllm, Needs: needs, Logger: logger,
 			TrainGPUs: flags.TrainGPUs,
 		})
 	}
@@ -141,7 +145,8 @@ func (r *runner) openOwnEngine(ctx context.Context, role events.Role, uses ...mo
 	if !slices.ContainsFunc(uses, func(use modelUse) bool { return use.role == role && use.trains }) {
 		flags.TrainGPUs = 1
 	}
-	e, err := openEngine(ctx, &flags, rundir.Start(r.dir, role), needs, r.logger.With("role", role))
+	samples := slices.ContainsFunc(uses, func(use modelUse) bool { return use.samples })
+	e, err := openEngine(ctx, &flags, rundir.Start(r.dir, role), samples, needs, r.logger.With("role", role))
 	if err != nil {
 		return nil, err
 	}

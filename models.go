@@ -90,6 +90,7 @@ func (s *RunSettings) torchWork(use modelUse) torch.Work {
 	return torch.Work{
 		Samples: use.samples, Trains: use.trains, Tokens: work.Tokens, Together: min(rolloutBatch, work.Prompts) * work.Samples, Reference: work.Reference,
 		ReferenceOn: flags.Reference, OptimizerState: flags.OptimizerState, Adapter: flags.LoRARank > 0, GPUs: flags.TrainGPUs,
+		VLLMMemory: flags.VLLMShare(),
 	}
 }
 

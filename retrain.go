@@ -38,7 +38,7 @@ func (r *retrainer) part(ctx context.Context, job *fork.RetrainJob, part *fork.R
 		return err
 	}
 	start := rundir.Start(job.RunDir, job.Role)
-	learner, err := openEngine(ctx, &s.Engine, start, torch.Demand{}, r.logger)
+	learner, err := openEngine(ctx, &s.Engine, start, false, torch.Demand{}, r.logger)
 	if err != nil {
 		return err
 	}

@@ -45,9 +45,14 @@ func (s *RunSettings) onServer(role events.Role) bool {
 	return s.Engine.Sampler == gpuworker.SamplerOpenAI && (s.Models.Frozen == "" || s.models().Frozen(role))
 }
 
-// checkServer refuses to train a model on a server.
-func (s *RunSettings) checkServer() error {
+// checkSampler refuses vLLM beside an engine that cannot give it weights, and to train a
+// model on a server.
+func (s *RunSettings) checkSampler() error {
 	switch {
+	case s.Engine.Sampler == gpuworker.SamplerVLLM && s.Engine.Engine != gpuworker.EngineTorch:
+		return fmt.Errorf("--sampler %s needs --engine %s, which gives vLLM the weights", gpuworker.SamplerVLLM, gpuworker.EngineTorch)
+	case s.Engine.Sampler == gpuworker.SamplerVLLM && s.Curriculum.Temperature != 1 && (s.Sampling.TopP < 1 || s.Sampling.TopK > 0):
+		return fmt.Errorf("--sampler %s: vLLM has the log-probs of training at --temperature 1 or without --top-p and --top-k: change one of them or --sampler", gpuworker.SamplerVLLM)
 	case s.Engine.Sampler != gpuworker.SamplerOpenAI:
 		return nil
 	case s.trains() && s.Models.Frozen == "":

@@ -17,8 +17,9 @@ type EngineFlags struct {
 	Engine     string `yaml:"engine" help:"Engine that computes the models: tiny (embedded, on the CPU) or torch (Hugging Face models, on a GPU; needs the Python package codea1_torch)." default:"tiny" enum:"tiny,torch"`
 	TorchFlags `embed:"" yaml:",inline"`
 	LoRAFlags  `embed:"" yaml:",inline"`
+	VLLMFlags  `embed:"" yaml:",inline"`
 
-	Sampler      string `yaml:"sampler" help:"What samples: engine (the engine that trains), or openai (a server with OpenAI's interface, such as vLLM; for evaluations and for the role of --frozen, because it takes no weights)." default:"engine" enum:"engine,openai" change:"never"`
+	Sampler      string `yaml:"sampler" help:"What samples: engine (the engine that trains), vllm (vLLM beside the torch engine, on its GPU or several), or openai (a server with OpenAI's interface; for evaluations and for the role of --frozen, because it takes no weights)." default:"engine" enum:"engine,vllm,openai" change:"never"`
 	Model        string `yaml:"model" help:"With --sampler openai: name of the model on the server." placeholder:"NAME" change:"never"`
 	ServerPrompt string `yaml:"server-prompt" help:"With --sampler openai: chat (the server applies the chat template) or completion (the text of the prompt, for a base model)." default:"chat" enum:"chat,completion" change:"never"`
 	Stop         string `yaml:"stop" help:"With --sampler openai: texts that end a completion, with | between them; \\n is a line break." placeholder:"TEXTS" change:"never"`
@@ -28,6 +29,7 @@ type EngineFlags struct {
 // Names of samplers and of their prompts.
 const (
 	SamplerEngine    = "engine"
+	SamplerVLLM      = "vllm"
 	SamplerOpenAI    = "openai"
 	PromptCompletion = "completion"
 )
@@ -49,6 +51,21 @@ type LoRAFlags struct {
 	LoRARank    int     `name:"lora-rank" yaml:"lora-rank" help:"Rank of a LoRA adapter that the torch engine trains in place of all weights (needs the Python package peft); 0 trains all." default:"0" min:"0" max:"4096" change:"never"`
 	LoRAAlpha   float64 `name:"lora-alpha" yaml:"lora-alpha" help:"The change of a LoRA adapter is scaled by this over the rank." default:"32" above:"0" max:"1e6" change:"never"`
 	LoRATargets string  `name:"lora-targets" yaml:"lora-targets" help:"Projections that a LoRA adapter changes, with commas between them." default:"q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj" change:"never"`
+}
+
+// VLLMFlags are the settings of vLLM on a machine.
+type VLLMFlags struct {
+	VLLMMemory         float64 `name:"vllm-memory" yaml:"vllm-memory" help:"With --sampler vllm: share of each GPU's memory that vLLM may use for one model." default:"0.3" above:"0" max:"0.95" change:"resume" scope:"machine"`
+	VLLMTensorParallel int     `name:"vllm-tensor-parallel" yaml:"vllm-tensor-parallel" help:"With --sampler vllm: GPUs that compute one copy of the model together." default:"1" min:"1" max:"64" change:"resume" scope:"machine"`
+	VLLMDataParallel   int     `name:"vllm-data-parallel" yaml:"vllm-data-parallel" help:"With --sampler vllm: copies of the model, which share the completions." default:"1" min:"1" max:"64" change:"resume" scope:"machine"`
+}
+
+// VLLMShare returns the share of a GPU that vLLM takes for a model; 0 without vLLM.
+func (f *EngineFlags) VLLMShare() float64 {
+	if f.Sampler != SamplerVLLM {
+		return 0
+	}
+	return f.VLLMMemory
 }
 
 // TorchFlags are the settings of the torch engine on a machine.

@@ -12,30 +12,32 @@ import (
 // Work is the work of an engine on its model.
 type Work struct {
 	Samples, Trains bool
-	Tokens          int    // of the longest completion
-	Together        int    // completions that are sampled together
-	Reference       bool   // training compares with a reference policy
-	ReferenceOn     string // as Options.Reference
-	OptimizerState  string // as Options.OptimizerState
-	GPUs            int    // that train together; 0 is 1
-	Adapter         bool   // only an adapter is trained; the base, which is the reference, is kept beside the merged weights
+	Tokens          int     // of the longest completion
+	Together        int     // completions that are sampled together
+	Reference       bool    // training compares with a reference policy
+	ReferenceOn     string  // as Options.Reference
+	OptimizerState  string  // as Options.OptimizerState
+	GPUs            int     // that train together; 0 is 1
+	VLLMMemory      float64 // share of a GPU that vLLM samples with; 0: the builtin sampler
+	Adapter         bool    // only an adapter is trained; the base, which is the reference, is kept beside the merged weights
 }
 
 // Demand is the least memory that a model needs in bytes, with the smallest batches. It
 // follows from config.json alone.
 type Demand struct {
 	Parameters uint64
-	OnGPU      uint64 // of a GPU, with weights in bfloat16
-	BesideGPU  uint64 // of main memory, then
-	OnCPU      uint64 // of main memory without a GPU, with weights in float32
-	Cache      uint64 // of a GPU for the keys and values of all completions at once
+	OnGPU      uint64  // of a GPU, with weights in bfloat16
+	GPUShare   float64 // of the whole memory of a GPU, beside OnGPU
+	BesideGPU  uint64  // of main memory, then
+	OnCPU      uint64  // of main memory without a GPU, with weights in float32
+	Cache      uint64  // of a GPU for the keys and values of all completions at once
 }
 
 // Add returns the demand of two models in one process.
 func (d Demand) Add(other Demand) Demand {
 	return Demand{
 		Parameters: d.Parameters + other.Parameters, OnGPU: d.OnGPU + other.OnGPU, BesideGPU: d.BesideGPU + other.BesideGPU,
-		OnCPU: d.OnCPU + other.OnCPU, Cache: d.Cache + other.Cache,
+		OnCPU: d.OnCPU + other.OnCPU, Cache: d.Cache + other.Cache, GPUShare: d.GPUShare + other.GPUShare,
 	}
 }
 
@@ -140,7 +142,9 @@ func newDemand(s *shapeFile, work Work) Demand {
 	if work.Samples {
 		token := uint64(2 * s.Layers * s.KVHeads * s.HeadSize)
 		one := token * uint64(promptTokens+work.Tokens)
-		d.OnGPU += half * one
+		if d.GPUShare = work.VLLMMemory; d.GPUShare == 0 {
+			d.OnGPU += half * one
+		}
 		d.OnCPU += wideBytes * one
 		d.Cache = half * token * uint64(max(1, work.Together)*(promptTokens+work.Tokens))
 	}

@@ -61,6 +61,10 @@ func TestDemandOfPublishedModels(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", c.work, d, err)
 		}
 	}
+	both, err := ReadDemand(dir, Work{Samples: true, VLLMMemory: 0.25})
+	if both = both.Add(both); err != nil || both.GPUShare != 0.5 || both.OnGPU != 2*(2*both.Parameters/2+contextBytes) {
+		t.Errorf("two models that vLLM samples from: %+v, %v", both, err)
+	}
 	d, err := ReadDemand(dir, Work{Samples: true, Tokens: 744, Together: 64})
 	if want := uint64(2 * 1000 * 2 * 1000 * 64); err != nil || d.Cache != want {
 		t.Errorf("%d bytes of cache, want %d, %v", d.Cache, want, err)

@@ -79,6 +79,11 @@ func (e *Engine) start(ctx context.Context) error {
 		"lora_rank": e.options.LoRARank, "lora_alpha": e.options.LoRAAlpha, "lora_targets": e.options.LoRATargets,
 		"train_gpus": e.options.TrainGPUs,
 	}
+	fields["sampler"] = "builtin"
+	if v := e.options.VLLM; v != nil {
+		fields["sampler"], fields["vllm_memory"] = "vllm", v.Memory
+		fields["vllm_tensor_parallel"], fields["vllm_data_parallel"] = v.TensorParallel, v.DataParallel
+	}
 	if e.started == 0 && e.options.Needs != (Demand{}) {
 		available, known := tiny.AvailableMemory(os.DirFS("/"))
 		if !known {
@@ -86,6 +91,7 @@ func (e *Engine) start(ctx context.Context) error {
 		}
 		needs := &e.options.Needs
 		fields["needs_gpu"], fields["needs_beside_gpu"], fields["needs_cpu"], fields["main_memory"] = needs.OnGPU, needs.BesideGPU, needs.OnCPU, available
+		fields["needs_gpu_share"] = needs.GPUShare
 	}
 	a, err := c.call(ctx, opOpen, fields)
 	if err == nil && e.sampled != "" {

@@ -27,6 +27,8 @@ type Options struct {
 	// TrainGPUs is the number of processes that train together, each on a GPU of its
 	// own from Device on, or on the CPU. 0: 1.
 	TrainGPUs int
+	// VLLM samples with vLLM in place of the builtin sampler; nil: the builtin one.
+	VLLM *VLLM
 	// Needs is the memory that must be free when the engine starts; zero: no check.
 	Needs Demand
 	// Silence is how long the child may send nothing before it counts as hung and
@@ -46,6 +48,12 @@ type Options struct {
 	Logger *slog.Logger
 
 	watch func(c *child, kind string, op string) // for tests: called with each frame of a request
+}
+
+// VLLM are the options of sampling with vLLM.
+type VLLM struct {
+	Memory                       float64 // share of each GPU
+	TensorParallel, DataParallel int     // their product is the number of GPUs
 }
 
 // Defaults of Options.

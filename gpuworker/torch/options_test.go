@@ -62,3 +62,22 @@ func TestOptionsReachTheChild(t *testing.T) {
 		}
 	}
 }
+
+// TestVLLMIsRefusedByName checks that the options of vLLM reach the child, and that the
+// error says what to do. No machine of the tests has both vLLM and a GPU.
+func TestVLLMIsRefusedByName(t *testing.T) {
+	options := Options{Python: python(t), Device: "cpu", Dir: small(t), VLLM: &VLLM{Memory: 0.5, TensorParallel: 2, DataParallel: 1}}
+	for _, c := range []struct {
+		memory float64
+		want   string
+	}{{1.5, "share of the GPU memory is 1.5"}, {0.5, "--sampler"}} {
+		options.VLLM.Memory = c.memory
+		e, err := Start(t.Context(), options)
+		if !errors.Is(err, ErrBadRequest) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("memory %g: %v", c.memory, err)
+		}
+		if err == nil {
+			_ = e.Close()
+		}
+	}
+}

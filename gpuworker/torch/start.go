@@ -35,6 +35,7 @@ type Report struct {
 	Python    string            `json:"python"`
 	Libraries map[string]string `json:"libraries"` // name to version
 	Missing   map[string]string `json:"missing"`   // name to the error of its import
+	VLLM      string            `json:"vllm"`      // why --sampler vllm cannot be used; empty: it can
 	CUDA      string            `json:"cuda"`      // version that torch was built for; empty for the CPU
 	Devices   []Device          `json:"devices"`
 }

@@ -182,6 +182,7 @@ OPEN: dict[str, object] = {
     "lora_alpha": 0.0,
     "lora_targets": [],
     "train_gpus": 1,
+    "sampler": "builtin",
 }
 
 if __name__ == "__main__":

@@ -231,6 +231,7 @@ def main() -> None:
         "questions": flags.questions,
         "tokens": flags.tokens,
         "seconds": round(seconds, 3),
+        "peak GiB": round(torch.cuda.max_memory_reserved() / 2**30, 1) if flags.device != "cpu" else None,
         "seconds with the profiler": round((ended - began) / 1e9, 3),
         "busy": round(whole, 4),
         "parts": [{"role": p.role, "name": p.name, "seconds": round((p.ended - p.began) / 1e9, 3)} for p in plain],

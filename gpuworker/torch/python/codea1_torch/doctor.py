@@ -27,7 +27,20 @@ def report() -> dict[str, object]:
     found["libraries"], found["missing"] = versions, missing
     if "torch" in versions:
         found.update(_devices())
+        found["vllm"] = _vllm()
     return found
+
+
+def _vllm() -> str:
+    """Returns why vLLM cannot be used, or nothing. Its import takes long and writes to standard output."""
+    from .errors import BadRequest
+    from .vllm_sampling import require_installed
+
+    try:
+        require_installed()
+    except BadRequest as error:
+        return str(error)
+    return ""
 
 
 def _devices() -> dict[str, object]:

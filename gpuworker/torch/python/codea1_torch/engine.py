@@ -26,6 +26,7 @@ from .model import Config, Model
 from .optimizer import KINDS
 from .ranks import Ranks
 from .sampling import Completion, Params, Request, Sampler
+from .vllm_sampling import VllmOptions, VllmSampler
 
 if TYPE_CHECKING:
     from .sharding import Shards
@@ -67,6 +68,7 @@ class Options:
     optimizer_state: str = "device"  # one of optimizer.KINDS
     reference: str = "device"  # or "cpu"
     lora: Lora | None = None  # trains an adapter in place of all weights
+    vllm: VllmOptions | None = None  # samples in place of the builtin sampler
 
     def check(self) -> None:
         if self.optimizer_state not in KINDS:
@@ -99,6 +101,10 @@ class Engine:
             raise BadRequest("--reference cpu with --train-gpus above 1: the GPUs share the reference model; leave --reference at device")
         checkpoint.require(directory)
         self.device = choose_device(device, self._ranks.rank, self._ranks.size)
+        if self._options.vllm is not None:
+            if self._ranks.size > 1:
+                raise BadRequest("--sampler vllm with --train-gpus above 1: run rollouts and trainers as stages of their own")
+            self._options.vllm.check(self.device)
         self.dtype = dtype or (torch.float32 if self.device == "cpu" else torch.bfloat16)
         with _mismatch(directory):
             self.config = Config.read(directory)
@@ -121,9 +127,10 @@ class Engine:
         self._own_holds: object = None
         self._wanted = directory  # the checkpoint to sample from
         self._wanted_holds: object = self._holds
-        self._sampler: Sampler | None = None
+        self._sampler: Sampler | VllmSampler | None = None
         self._sampler_model: Model | None = None
         self._slots: int | None = None
+        self._vllm: VllmSampler | None = None  # started once, used for both models
 
     @property
     def parameters(self) -> int:
@@ -162,7 +169,7 @@ class Engine:
             self._release()
             self._own, self._own_holds, self._sampler, self._sampler_model = None, None, None, None
 
-    def _ready_sampler(self) -> Sampler:
+    def _ready_sampler(self) -> Sampler | VllmSampler:
         """Returns the sampler of the wanted checkpoint."""
         model = self._model
         if self._wanted_holds != self._holds:
@@ -181,11 +188,19 @@ class Engine:
             model = self._own
         if self._sampler is None or self._sampler_model is not model:
             self._release()
-            self._sampler = Sampler(model, self.end_tokens, slots=self._slots)
+            self._sampler = self._sampler_of(model)
             self._sampler_model = model
         return self._sampler
 
-    def _halve_slots(self, sampler: Sampler, completions: int) -> str | None:
+    def _sampler_of(self, model: Model) -> Sampler | VllmSampler:
+        if self._options.vllm is None:
+            return Sampler(model, self.end_tokens, slots=self._slots)
+        if self._vllm is None:
+            self._vllm = VllmSampler(self._opened, self.end_tokens, model.device, self._options.vllm)
+        self._vllm.use(model)
+        return self._vllm
+
+    def _halve_slots(self, sampler: Sampler | VllmSampler, completions: int) -> str | None:
         slots = min(sampler.slots, completions) // 2
         sampler.release()
         if slots < _LEAST_SLOTS:

@@ -52,3 +52,7 @@ class OutOfMemory(EngineError):
 
 class Cancelled(EngineError):
     code = "cancelled"
+
+
+class SamplerLost(Exception):
+    """vLLM has failed. Its processes are in an unknown state, so this one ends with them, and the parent starts another."""

@@ -16,6 +16,7 @@ from .protocol import Frame, ProtocolError, pack, pack_ragged, unpack, unpack_ra
 from .ranks import Ranks
 from .sampling import Params, Request
 from .serve import Call, Handler
+from .vllm_sampling import VllmOptions
 
 _LOSSES = ("ppo", "sft")
 
@@ -75,6 +76,7 @@ class Operations:
         options = Options(
             optimizer_state=_field(frame, "optimizer_state", str),
             reference=_field(frame, "reference", str),
+            vllm=_vllm(frame),
             lora=Lora(rank, _number(frame, "lora_alpha"), tuple(_texts(frame, "lora_targets"))) if rank else None,
         )
         if "needs_gpu" in frame and "rank" not in frame:
@@ -218,13 +220,28 @@ def _require_memory(frame: Frame) -> None:
     main, on_gpu = _field(frame, "main_memory", int), device != "cpu"
     wanted = [("main memory", _field(frame, "needs_beside_gpu" if on_gpu else "needs_cpu", int), main)]
     if on_gpu:
-        wanted.append((device, _field(frame, "needs_gpu", int), torch.cuda.mem_get_info(device)[0]))
+        free, total = torch.cuda.mem_get_info(device)
+        wanted.append((device, _field(frame, "needs_gpu", int) + int(_number(frame, "needs_gpu_share") * total), free))
     for place, needs, free in wanted:
         if needs > free:
             raise OutOfMemory(
                 f"the models of this process need at least {needs / 2**30:.1f} GiB of {place}, {free / 2**30:.1f} GiB are free: "
-                "take smaller models, try --optimizer-state cpu or 8bit or --reference cpu, set --kl 0, or run the stages on several GPUs"
+                "take smaller models, try --optimizer-state cpu or 8bit or --reference cpu or a smaller --vllm-memory, set --kl 0, "
+                "or run the stages on several GPUs"
             )
+
+
+def _vllm(frame: Frame) -> VllmOptions | None:
+    sampler = _field(frame, "sampler", str)
+    if sampler not in ("builtin", "vllm"):
+        raise BadRequest(f"sampler {sampler!r} is unknown; want builtin or vllm")
+    if sampler == "builtin":
+        return None
+    return VllmOptions(
+        memory=_number(frame, "vllm_memory"),
+        tensor_parallel=_field(frame, "vllm_tensor_parallel", int),
+        data_parallel=_field(frame, "vllm_data_parallel", int),
+    )
 
 
 def _field(frame: Frame, name: str, kind: type) -> Any:

@@ -109,7 +109,7 @@ class Sampler:
         BadRequest, PromptTooLong, Cancelled, Diverged or torch.OutOfMemoryError; the
         sampler can be used after each.
         """
-        _check(requests, params, self.model)
+        check(requests, params, self.model)
         if cancelled():
             raise Cancelled("cancelled")
         if not requests:
@@ -306,7 +306,8 @@ def _own_pages(request: Request, params: Params) -> int:
     return (before + params.max_tokens - 1) // PAGE - before // PAGE + 1
 
 
-def _check(requests: Sequence[Request], params: Params, model: Model) -> None:
+def check(requests: Sequence[Request], params: Params, model: Model) -> None:
+    """Raises BadRequest or PromptTooLong for requests that the model cannot sample."""
     c = model.config
     if not 0 < params.temperature <= 1e6:
         raise BadRequest(f"temperature {params.temperature} is not above 0")

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 
 from . import __version__, logs, protocol, workers
-from .errors import BadRequest, Cancelled, EngineError, OutOfMemory
+from .errors import BadRequest, Cancelled, EngineError, OutOfMemory, SamplerLost
 from .protocol import Frame
 
 BEAT_SECONDS = 1.0
@@ -126,7 +126,7 @@ class Server:
                 logs.LOGGER.exception("operation %s failed", op)
             message = f"{type(error).__name__}: {error}"
             # After an error of the device no later call of CUDA succeeds: only a new process goes on.
-            return {**_error(call, code, message), "fatal": _of_device(error)}
+            return {**_error(call, code, message), "fatal": isinstance(error, SamplerLost) or _of_device(error)}
 
 
 def _error(call: Call, code: str, message: str) -> Frame:
