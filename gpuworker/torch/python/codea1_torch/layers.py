@@ -142,4 +142,6 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
 
 @functools.cache
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    # For each number of tokens, with and without gradients, of trained and frozen weights. Above the limit nothing is compiled.
+    torch._dynamo.config.recompile_limit = 64
     return torch.compile(function, dynamic=False)

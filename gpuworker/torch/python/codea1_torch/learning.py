@@ -266,6 +266,8 @@ class Learner:
     def _sizes(self) -> list[int]:
         """Return the padded numbers of tokens of a pass, in ascending order."""
         sizes = [self.micro_tokens]
+        if sizes[0] > 4096:
+            sizes = [sizes[0] * k // 4 for k in (1, 2, 3, 4)]
         while sizes[0] > 4096:
             sizes.insert(0, sizes[0] // 4)
         return sizes
