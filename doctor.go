@@ -19,12 +19,12 @@ import (
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
 	"codea1/events/connect"
+	"codea1/events/files"
 	"codea1/events/natsbus"
 	"codea1/gpuworker"
 	"codea1/gpuworker/tiny"
 	"codea1/gpuworker/tiny/kernel"
 	"codea1/gpuworker/torch"
-	"codea1/replay/eventlog"
 )
 
 // DoctorCommand is `codea1 doctor`: it examines whether this machine has the needs of
@@ -137,7 +137,7 @@ func (d *DoctorCommand) disk() finding {
 	}
 	var free uint64
 	if err == nil {
-		free, err = eventlog.FreeDisk(dir)
+		free, err = files.Free(dir)
 	}
 	if err == nil && free >= leastDisk {
 		err = writable(dir)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/gofrs/flock"
+
+	"codea1/events/files"
 )
 
 // partialPrefix begins the name of a download. The next process continues it.
@@ -129,8 +131,12 @@ func (r *Remote) download(ctx context.Context, name string, skip func(string) bo
 	if skip != nil {
 		maps.DeleteFunc(listed, func(file, _ string) bool { return skip(file) })
 	}
+	limits, err := r.limits(name, partial, slices.Sorted(maps.Keys(listed)), parseSizes(text))
+	if err != nil {
+		return "", err
+	}
 	err = eachFile(slices.Sorted(maps.Keys(listed)), func(file string) error {
-		return r.fetchFile(ctx, name, file, filepath.Join(partial, file), listed[file])
+		return r.fetchFile(ctx, name, file, filepath.Join(partial, file), listed[file], limits[file])
 	})
 	if err != nil {
 		return "", err
@@ -139,15 +145,60 @@ func (r *Remote) download(ctx context.Context, name string, skip func(string) bo
 	return partial, errors.Join(err, syncPath(filepath.Join(partial, sumsFile)), syncPath(partial))
 }
 
-// fetchFile fetches a file and compares it with its SHA-256. A file with another
-// content is fetched once more: the part of it that was there may be damaged.
-func (r *Remote) fetchFile(ctx context.Context, name, file, to, want string) error {
+// spareShare is the part of the free disk space that a download leaves to the log and
+// the other files of the run.
+const spareShare = 0.1
+
+// limits returns the most bytes of each file of a copy. Anyone who can write to the
+// store can put an endless object there, or a SHA256SUMS with any size. So a file has
+// at most its size there, and all files together at most the free disk space without a
+// spare part. partial may have a part of the files.
+func (r *Remote) limits(name, partial string, listed []string, sizes map[string]int64) (map[string]int64, error) {
+	free, err := files.Free(r.Cache)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint cache: %w", err)
+	}
+	room, unsized := int64(min((1-spareShare)*float64(free), 1<<62)), int64(0)
+	for _, file := range listed {
+		if info, err := os.Stat(filepath.Join(partial, file)); err == nil {
+			room += info.Size()
+		}
+		if _, ok := sizes[file]; !ok {
+			unsized++
+		}
+	}
+	total := room
+	limits := map[string]int64{}
+	for _, file := range listed {
+		size, ok := sizes[file]
+		if !ok {
+			continue
+		}
+		if size > room {
+			dir := path.Join(r.dir(), name)
+			return nil, &Error{Dir: dir, File: sumsFile, Reason: fmt.Sprintf("of the checkpoint store has files for which the disk of %s has no room: %d MiB are left for them", r.Cache, total>>20),
+				Remedy: "make room, or delete " + dir + " in the store if the trainer did not upload it"}
+		}
+		room, limits[file] = room-size, size
+	}
+	for _, file := range listed {
+		if _, ok := sizes[file]; !ok {
+			limits[file] = room / unsized
+		}
+	}
+	return limits, nil
+}
+
+// fetchFile fetches a file of at most so many bytes and compares it with its SHA-256. A
+// file with another content is fetched once more: the part of it that was there may be
+// damaged.
+func (r *Remote) fetchFile(ctx context.Context, name, file, to, want string, most int64) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return fmt.Errorf("checkpoint cache: %w", err)
 	}
 	key := path.Join(r.dir(), name, filepath.ToSlash(file))
 	for last := range 2 {
-		if err := r.retry(ctx, "fetch", func() error { return r.fetchRest(ctx, key, to) }); err != nil {
+		if err := r.retry(ctx, "fetch", func() error { return r.fetchRest(ctx, key, to, most) }); err != nil {
 			return err
 		}
 		have, err := fileSHA256(ctx, to)
@@ -164,9 +215,9 @@ func (r *Remote) fetchFile(ctx context.Context, name, file, to, want string) err
 	return r.corruptCopy(name, file)
 }
 
-// fetchRest appends the missing end to a file. A failure of the disk of this
-// machine is permanent.
-func (r *Remote) fetchRest(ctx context.Context, key, to string) error {
+// fetchRest appends the missing end to a file, until it has one byte more than it may
+// have. A failure of the disk of this machine is permanent.
+func (r *Remote) fetchRest(ctx context.Context, key, to string, most int64) error {
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return backoff.Permanent(err)
@@ -181,7 +232,7 @@ func (r *Remote) fetchRest(ctx context.Context, key, to string) error {
 		return err
 	}
 	out := localWriter{file: f}
-	_, err = io.Copy(&out, body)
+	_, err = io.Copy(&out, io.LimitReader(body, max(0, most+1-info.Size())))
 	err = errors.Join(err, body.Close())
 	if localErr := errors.Join(out.err, f.Sync()); localErr != nil {
 		return backoff.Permanent(fmt.Errorf("checkpoint cache: %w", localErr))

@@ -148,7 +148,10 @@ func initialSums(ctx context.Context, dir string) ([]byte, error) {
 		}
 	}
 	sums, err := fileSums(ctx, dir, names)
-	return []byte(sumsText(sums)), err
+	if err != nil {
+		return nil, err
+	}
+	return sumsText(dir, sums)
 }
 
 func temporaryFile(content []byte) (string, error) {

@@ -10,8 +10,10 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -57,21 +59,44 @@ func seal(ctx context.Context, r *Record, dir string) error {
 	}
 	raw = append(raw, '\n')
 	sums[trainerFile] = fmt.Sprintf("%x", sha256.Sum256(raw))
-	for name, text := range map[string][]byte{trainerFile: raw, sumsFile: []byte(sumsText(sums))} {
-		if err := writeFile(filepath.Join(dir, name), io.NopCloser(bytes.NewReader(text))); err != nil {
-			return err
-		}
+	if err := writeFile(filepath.Join(dir, trainerFile), io.NopCloser(bytes.NewReader(raw))); err != nil {
+		return err
 	}
-	return syncPath(dir)
+	text, err := sumsText(dir, sums)
+	if err == nil {
+		err = writeFile(filepath.Join(dir, sumsFile), io.NopCloser(bytes.NewReader(text)))
+	}
+	return errors.Join(err, syncPath(dir))
 }
 
-// sumsText returns the content of SHA256SUMS.
-func sumsText(sums map[string]string) string {
-	var list strings.Builder
+// sizeLine is a line of SHA256SUMS, which sha256sum ignores: the bytes of a file.
+const sizeLine = "# %d bytes: %s\n"
+
+// sumsText returns the content of SHA256SUMS for files of a directory.
+func sumsText(dir string, sums map[string]string) ([]byte, error) {
+	var list, sizes []byte
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
-		fmt.Fprintf(&list, "%s  %s\n", sums[name], name)
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		list = fmt.Appendf(list, "%s  %s\n", sums[name], name)
+		sizes = fmt.Appendf(sizes, sizeLine, info.Size(), name)
 	}
-	return list.String()
+	return append(list, sizes...), nil
+}
+
+// parseSizes returns the bytes of the files in a SHA256SUMS. Those of earlier builds
+// have none.
+func parseSizes(text []byte) map[string]int64 {
+	sizes := map[string]int64{}
+	for line := range strings.Lines(string(text)) {
+		number, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " bytes: ")
+		if n, err := strconv.ParseUint(strings.TrimPrefix(number, "# "), 10, 63); ok && err == nil {
+			sizes[name] = int64(n)
+		}
+	}
+	return sizes
 }
 
 // parseSums returns the sums in the SHA256SUMS of a directory by the names of their
@@ -79,6 +104,9 @@ func sumsText(sums map[string]string) string {
 func parseSums(dir string, text []byte) (map[string]string, error) {
 	listed := map[string]string{}
 	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
 		want, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
 		if !ok || len(want) != 2*sha256.Size || !filepath.IsLocal(name) {
 			return nil, corrupt(dir, sumsFile, "is malformed")

@@ -105,7 +105,3 @@ func (l *Log) spaceFreed() error {
 	l.compacted = after
 	return nil
 }
-
-// FreeDisk returns the bytes that this process can use on the file system of a
-// directory.
-func FreeDisk(dir string) (uint64, error) { return badgerdir.Free(dir) }

@@ -15,6 +15,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"codea1/events"
+	"codea1/events/files"
 	"codea1/replay/eventlog/internal/badgerdir"
 	"codea1/replay/mistakes"
 	"codea1/replay/state"
@@ -31,7 +32,7 @@ type Options struct {
 
 	rehearsal   bool                             // with ReadOnly: Badger repairs the snapshot as it would repair a writer's store
 	chunkEvents uint64                           // replaces the constant chunkEvents, unless 0
-	free        func(dir string) (uint64, error) // replaces badgerdir.Free, for tests of a full disk
+	free        func(dir string) (uint64, error) // replaces files.Free, for tests of a full disk
 	noFilter    bool                             // every new ID is looked up, for the benchmark of the filter
 }
 
@@ -110,7 +111,7 @@ func DiskUsage(dir string) uint64 { return badgerdir.Usage(dir) }
 func Open(dir string, options Options) (*Log, error) {
 	options.chunkEvents = cmp.Or(options.chunkEvents, chunkEvents)
 	if options.free == nil {
-		options.free = badgerdir.Free
+		options.free = files.Free
 	}
 	options.Logger = cmp.Or(options.Logger, slog.New(slog.DiscardHandler))
 	none := func() error { return nil }

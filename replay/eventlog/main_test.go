@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"codea1/events"
-	"codea1/replay/eventlog/internal/badgerdir"
+	"codea1/events/files"
 	"codea1/replay/internal/replaytest"
 )
 
@@ -53,7 +53,7 @@ var scratch = Options{Scratch: true, chunkEvents: 16}
 // that write much.
 func scratchDir(t testing.TB) string {
 	const memory = "/dev/shm"
-	if free, err := badgerdir.Free(memory); err != nil || free < 2*reserveBytes {
+	if free, err := files.Free(memory); err != nil || free < 2*reserveBytes {
 		return t.TempDir()
 	}
 	dir, err := os.MkdirTemp(memory, "codea1-replay-*")
