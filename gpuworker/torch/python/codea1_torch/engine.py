@@ -258,7 +258,9 @@ class Engine:
         self._holds = checkpoint.identity(directory)
 
     def export(self, directory: Path) -> None:
-        """Writes the weights into an empty directory without the optimizer's state."""
+        """Writes the weights, and the adapter where one is trained, into an empty directory without the optimizer's state."""
+        if self._learner is not None and self._learner.adapter:
+            self._learner.adapter.save(directory, None)
         checkpoint.write(directory, self._model.tensors(), None, self._json, self._carried)
 
     def initialize(self, seed: int) -> None:

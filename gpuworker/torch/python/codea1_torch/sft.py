@@ -41,6 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--new-weights", type=int, metavar="SEED", help="draw new weights of the checkpoint's shape")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     parser.add_argument("--optimizer-state", default="device", help="device, cpu or 8bit; see the setting of codea1 train")
+    parser.add_argument("--lora-rank", type=int, default=0, help="rank of a LoRA adapter that is trained in place of all weights; 0: none")
+    parser.add_argument("--lora-alpha", type=float, default=32.0, help="the change of the adapter is scaled by this over the rank")
+    parser.add_argument(
+        "--lora-targets", metavar="NAMES", help="projections that the adapter changes, with commas between them; default: all"
+    )
     parser.add_argument("--epochs", type=int, default=3, help="passes over the data")
     parser.add_argument("--batch-tokens", type=int, default=16384, help="tokens of an optimizer step, with the prompts")
     parser.add_argument("--lr", type=float, default=1e-5, help="peak learning rate")
@@ -140,15 +145,20 @@ def main(flags: argparse.Namespace) -> None:
         raise BadRequest(f"--out {flags.out} exists already")
     if flags.epochs < 1 or flags.batch_tokens < 1 or flags.warmup < 0 or not flags.lr > 0:
         raise BadRequest("--epochs, --batch-tokens and --lr must be above 0, --warmup at least 0")
+    if flags.lora_rank and flags.new_weights is not None:
+        raise BadRequest("--lora-rank trains a change of given weights: leave out --new-weights")
     rows = read_rows(flags.data)
 
     # These imports take seconds; a mistake above costs none of them.
     from . import checkpoint, logs
     from .engine import Engine, Options
+    from .lora import TARGETS, Lora
     from .start import resolve
 
     logs.to_standard_error()
-    engine = Engine(resolve(flags.start), flags.device, options=Options(optimizer_state=flags.optimizer_state))
+    targets = tuple(flags.lora_targets.split(",")) if flags.lora_targets else TARGETS
+    lora = Lora(flags.lora_rank, flags.lora_alpha, targets) if flags.lora_rank else None
+    engine = Engine(resolve(flags.start), flags.device, options=Options(optimizer_state=flags.optimizer_state, lora=lora))
     if flags.new_weights is not None:
         engine.initialize(flags.new_weights)
     sequences = encode(engine, rows)

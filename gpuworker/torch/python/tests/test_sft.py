@@ -3,6 +3,7 @@ import math
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 from shipped import TEST
 
 from codea1_torch.__main__ import main
@@ -41,6 +42,34 @@ def test_training_lowers_the_loss_and_repeats_itself(tmp_path: Path, capsys: pyt
     assert not (tmp_path / "a/optimizer.safetensors").exists()
     assert main(["sft", str(data), "--from", str(TEST), "--out", str(tmp_path / "a")]) == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "data.jsonl"]
+
+
+def test_an_adapter_changes_its_targets_alone(tmp_path: Path) -> None:
+    data, out = write(tmp_path / "data.jsonl", list(ROWS)), tmp_path / "out"
+    flags = [
+        "sft",
+        str(data),
+        "--from",
+        str(TEST),
+        "--out",
+        str(out),
+        "--device",
+        "cpu",
+        "--lr",
+        "1e-2",
+        "--warmup",
+        "1",
+        "--lora-rank",
+        "2",
+    ]
+    assert main([*flags, "--new-weights", "1"]) == 1 and not out.exists()
+    assert main([*flags, "--lora-targets", "wrong"]) == 1 and not out.exists()
+    assert main([*flags, "--lora-targets", "v_proj"]) == 0
+    assert loss(out) < loss(TEST)
+    before, after = load_file(TEST / "model.safetensors"), load_file(out / "model.safetensors")
+    assert {name for name in before if not before[name].equal(after[name])} == {n for n in before if n.endswith("v_proj.weight")}
+    assert json.loads((out / "adapter/adapter_config.json").read_text())["r"] == 2
+    assert load_file(out / "adapter/adapter_model.safetensors")
 
 
 def test_new_weights(tmp_path: Path) -> None:
