@@ -79,6 +79,8 @@ func mayImport(from, to string) bool {
 		return g == "events" || g == "schemas" || g == "consumers/evaluation" // it shows these figures
 	case "consumers/experiment":
 		return g == "events" || g == "schemas" || g == "consumers/evaluation" || g == "consumers/dashboard" // it compares runs by these figures
+	case "consumers/scoring":
+		return g == "events" || g == "schemas" || g == "consumers/evaluation" || g == "consumers/execution" // it makes these figures of verdicts
 	default:
 		return g == "events" || g == "schemas"
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"io/fs"
 	"net/http"
@@ -154,5 +155,59 @@ func TestAServerIsRefused(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("%v, %v are left behind", err, entries)
+	}
+}
+
+// A published benchmark is sampled from a server: the answers are read and graded in its
+// own way, the samples can be graded again, and a finished evaluation can be printed
+// again.
+func TestEvaluationOnAPublishedBenchmark(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	benchmark := filepath.Join(dir, "crux.jsonl")
+	rows := `{"id":"s0","code":"def f(x):\n    return x * 2","input":"21","output":"42"}` + "\n" + `{"id":"s1","code":"def f(s):\n    return s[::-1]","input":"'ab'","output":"'ba'"}` + "\n"
+	if err := os.WriteFile(benchmark, []byte(rows), rundir.FileMode); err != nil {
+		t.Fatal(err)
+	}
+	answers := map[string]string{ // by the end of the question; the other one gets no answer
+		"assert f(21) == ??": "assert f(21) == 6 * 7\n[/ANSWER]",
+		"assert f(??) == 42": "Half of it.\n[ANSWER]\nassert f(21) == 42\n[/ANSWER]",
+		"assert f(??) == 'b": "assert f('ba') == 'ba'\n[/ANSWER]",
+	}
+	server := &openaitest.Server{Fault: func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return false
+		}
+		text := "?"
+		for question, answer := range answers {
+			if strings.Contains(string(body), question) {
+				text = answer
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{
+			"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": text},
+		}}})
+		return true
+	}}
+	address := modelServer(t, server)
+	table := must(t, dir, "eval", address, "--model", "small", benchmark, "--samples", "2", "--name", "e", "--call-timeout", "60s", "--job-timeout", "120s", "--sandboxes", "1")
+	results := filepath.Join(runPath(dir, "e"), "results.jsonl")
+	before, err := os.ReadFile(results)
+	if err != nil || strings.Count(string(before), "\n") != 4 || !strings.Contains(table, " 50.0%") {
+		t.Errorf("%v, the table is\n%s\nand the results are\n%s", err, table, before)
+	}
+	if again := must(t, dir, "eval", "--resume", "e"); again != table {
+		t.Errorf("printed again:\n%s\nwant\n%s", again, table)
+	}
+	if after, err := os.ReadFile(results); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("%v, the results changed to\n%s", err, after)
+	}
+	if graded := must(t, dir, "eval", benchmark, "--samples-file", rundir.Samples(runPath(dir, "e")), "--call-timeout", "60s", "--job-timeout", "120s", "--sandboxes", "1"); !strings.Contains(graded, " 50.0%") {
+		t.Errorf("the samples graded again:\n%s", graded)
+	}
+	if out := must(t, dir, "replay", "verify", "e"); !strings.Contains(out, " intact, ends with") {
+		t.Error(out)
 	}
 }

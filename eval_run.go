@@ -3,14 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -18,9 +16,9 @@ import (
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution/benchmark"
 	"codea1/consumers/execution/evalplus"
-	"codea1/consumers/execution/grading"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/rewards"
+	"codea1/consumers/scoring"
 	"codea1/events"
 	"codea1/events/connect"
 	"codea1/events/rundir"
@@ -141,16 +139,17 @@ func (c *EvalCommand) sample(ctx context.Context, flags *kong.Context, out io.Wr
 	if e := &begun.Engine; e.Sampler == gpuworker.SamplerOpenAI && !c.JSON {
 		fmt.Fprintf(out, "%s at %s\n", e.Model, e.Server)
 	}
-	if begun.Evaluation.EvalAnswers == 0 {
-		return c.reportTests(ctx, begun, rows, gathered, flags.Stderr, out, logger)
+	s := &scoring.Scoring{Sandbox: &begun.Sandbox, JSON: c.JSON, Out: out, Progress: flags.Stderr, Logger: logger}
+	e := &scoring.Evaluation{Dir: begun.dir, Rows: rows, Gathered: gathered}
+	switch {
+	case exists(rundir.Published(begun.dir)):
+		return s.Published(ctx, e, completes(begun.Settings))
+	case begun.Evaluation.EvalAnswers == 0:
+		return s.Tests(ctx, e, begun.Evaluation.EvalSuites, begun.Curriculum.Tests)
+	case begun.Evaluation.EvalAnswerSuites > 0:
+		return s.Answers(ctx, e, begun.Curriculum.Tests)
 	}
-	var choices map[string]*benchmark.Choice
-	if begun.Evaluation.EvalAnswerSuites > 0 {
-		if choices, err = c.choose(ctx, begun, gathered, logger); err != nil {
-			return err
-		}
-	}
-	return c.report(begun.dir, rows, gathered, choices, flags.Stderr, out)
+	return s.Answers(ctx, e, 0)
 }
 
 // begin returns the run to continue, or makes the directory of a new one.
@@ -245,10 +244,22 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 // create makes the directory of a new evaluation. The benchmark is read first, so that a
 // mistake in it leaves nothing behind.
 func (c *EvalCommand) create(ctx context.Context, s *Settings, logger *slog.Logger) (*begunRun, error) {
-	maker := benchmark.Maker{Sets: evalSets{}, Sandbox: &c.Sandbox, Role: events.Role(c.Role), Logger: logger}
+	maker := benchmark.Maker{Sets: evalSets{}, Sandbox: &c.Sandbox, Role: events.Role(c.Role), Completion: completes(s), Logger: logger}
 	text, err := maker.Make(ctx, c.Benchmarks)
 	if err != nil {
 		return nil, err
+	}
+	var published []byte
+	if maker.Published != "" {
+		if c.TestModel != "" {
+			return nil, fmt.Errorf("benchmark %s has no functions that a Test LLM could test: leave out --test-model", maker.Published)
+		}
+		if published, err = os.ReadFile(maker.Published); err != nil {
+			return nil, err
+		}
+		if c.Prompts.CodePrompt == "" {
+			s.Sampling.CodePrompt = "{{.Question}}"
+		}
 	}
 	now := time.Now()
 	name := cmp.Or(c.Name, "eval-"+now.Format("20060102-150405"))
@@ -264,10 +275,21 @@ func (c *EvalCommand) create(ctx context.Context, s *Settings, logger *slog.Logg
 	if dir, err = rundir.Create(s.RunsDir, name, config, now); err != nil {
 		return nil, err
 	}
-	if err := rundir.WriteFile(rundir.Benchmark(dir), text, rundir.FileMode); err != nil {
+	if published != nil { // first: --resume needs the file of Benchmark
+		err = rundir.WriteFile(rundir.Published(dir), published, rundir.FileMode)
+	}
+	if err == nil {
+		err = rundir.WriteFile(rundir.Benchmark(dir), text, rundir.FileMode)
+	}
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return &begunRun{Settings: s, dir: dir}, nil
+}
+
+// completes reports whether the model continues the text of a prompt.
+func completes(s *Settings) bool {
+	return s.Engine.Sampler == gpuworker.SamplerOpenAI && s.Engine.ServerPrompt == gpuworker.PromptCompletion
 }
 
 // checkpoint returns the directory of a checkpoint that the user names. Of a run, it
@@ -358,68 +380,4 @@ func gather(ctx context.Context, dir string) (*evaluation.Gathered, error) {
 		return nil
 	})
 	return g, errors.Join(err, log.Close())
-}
-
-// report writes the results and the samples into the run directory, and prints the
-// figures.
-func (c *EvalCommand) report(dir string, rows map[string]*evalplus.Problem, gathered *evaluation.Gathered, choices map[string]*benchmark.Choice, progress, out io.Writer) error {
-	var resultLines, sampleLines strings.Builder
-	results, samples := json.NewEncoder(&resultLines), json.NewEncoder(&sampleLines)
-	bySource, masked := map[string]graded{}, 0
-	for _, group := range gathered.Groups() {
-		row := rows[group.Problem.ID]
-		if row == nil {
-			return fmt.Errorf("%s has no problem %s, which the log has", rundir.Benchmark(dir), group.Problem.ID)
-		}
-		tests := len(group.Problem.Golden)
-		r := evaluation.Result{ID: row.ID, All: row.BaseTests == 0}
-		for i, code := range group.Codes {
-			answer := &group.Executed.Answers[i]
-			if err := samples.Encode(evalplus.Sample{TaskID: row.ID, Solution: code}); err != nil {
-				return err
-			}
-			if answer.Failure != "" {
-				masked++
-				continue
-			}
-			grade := &grading.Grade{Code: grading.CodeHash(code), Loads: answer.Loads, LoadError: answer.LoadError, Verdicts: answer.Golden}
-			r.Answers = append(r.Answers, evalAnswer(grade, cmp.Or(row.BaseTests, tests), tests))
-		}
-		if len(r.Answers) == 0 {
-			continue
-		}
-		if c := choices[r.ID]; c != nil {
-			n := evaluation.Choose(c.Of(r.Codes()))
-			r.Chosen = &n
-		}
-		if err := results.Encode(r); err != nil {
-			return err
-		}
-		if bySource[row.Source].Results == nil {
-			suites := evaluation.Suites
-			if row.BaseTests == 0 {
-				suites = evaluation.OneSuite
-			}
-			bySource[row.Source] = graded{evaluation.Results{}, suites}
-		}
-		bySource[row.Source].Results[r.ID] = r
-	}
-	err := errors.Join(
-		rundir.WriteFile(rundir.Results(dir), []byte(resultLines.String()), rundir.FileMode),
-		rundir.WriteFile(rundir.Samples(dir), []byte(sampleLines.String()), rundir.FileMode))
-	if err != nil {
-		return err
-	}
-	sayLost(progress, masked, gathered.Dropped)
-	return c.print(out, bySource, len(rows))
-}
-
-// sayLost says what does not count in the figures.
-func sayLost(progress io.Writer, masked int, dropped []*events.GroupDropped) {
-	if masked > 0 {
-		fmt.Fprintf(progress, "%d samples do not count: the sandbox failed on them\n", masked)
-	}
-	if len(dropped) > 0 {
-		fmt.Fprintf(progress, "%d problems do not count; first: %s: %s\n", len(dropped), dropped[0].Reason, dropped[0].Detail)
-	}
 }

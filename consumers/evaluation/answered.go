@@ -12,7 +12,8 @@ import (
 type Answered struct {
 	Problem  *events.Problem
 	Codes    []string
-	Given    bool // the programs came with the problem
+	Texts    []string // the responses with the codes
+	Given    bool     // the programs came with the problem
 	Executed *events.CodeExecuted
 }
 
@@ -41,7 +42,11 @@ func (g *Gathered) Add(e *events.Event) {
 		}
 	case *events.CodeExecuted:
 		if s := g.sampled[e.Group]; s != nil {
-			g.groups[e.Group] = Answered{&s.Posed.Problem, s.Codes(), p.Given, p}
+			texts := make([]string, len(s.Answers))
+			for i := range texts {
+				texts[i] = s.Answers[i].Text
+			}
+			g.groups[e.Group] = Answered{&s.Posed.Problem, s.Codes(), texts, p.Given, p}
 			delete(g.sampled, e.Group)
 		}
 	case *events.EvalScored:

@@ -159,8 +159,8 @@ func describeOutcome(o sandbox.Outcome) [2]string {
 
 // apart runs the scripts that can run apart from the program until none asks for a call
 // that has not run on the program.
-func (r *goldenRun) apart(ctx context.Context, report sandbox.Report) error {
-	scripts := slices.Clone(r.plan.scripts) // their calls grow for this program only
+func (r *goldenRun) apart(ctx context.Context, report sandbox.Report, scripts []goldenScript) error {
+	scripts = slices.Clone(scripts) // their calls grow for this program only
 	var open []int
 	for i, s := range scripts {
 		switch {

@@ -230,3 +230,62 @@ func TestAllow(t *testing.T) {
 		}
 	}
 }
+
+// TestRecomputedGoldenTests: an answer with the ground truth's value, which is too large
+// to be transferred, passes outside its process. Any other answer gets Python's verdict
+// in its process.
+func TestRecomputedGoldenTests(t *testing.T) { everywhere(t, quick, testRecomputedGoldenTests) }
+
+func testRecomputedGoldenTests(t *testing.T, x *Executor) {
+	const right = "def f(n): return [i / 2 for i in range(n)]"
+	plan := func(tests ...string) *GoldenPlan {
+		plan, err := x.PlanGolden(t.Context(), sandbox.Program{Code: right, EntryPoint: "f"}, tests, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan
+	}
+	grade := func(plan *GoldenPlan, code string) []events.GoldenVerdict {
+		got, err := x.Grade(t.Context(), sandbox.Program{Code: code, EntryPoint: "f"}, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	large, small := RecomputedTest(right, "f", "(400000)"), "assert f(2) == [0.0, 0.5]"
+	both := plan(large, small)
+	for _, c := range []struct {
+		code      string
+		want      events.Verdict
+		inProcess bool
+	}{
+		{"def f(n):\n    return [i / 2.0 for i in range(n)]", events.VerdictPass, false},
+		{"def f(n): return [i / 2 if i % 2 else i // 2 for i in range(n)]", events.VerdictPass, true}, // ints equal floats
+		{"class L(list): pass\ndef f(n): return L(i / 2 for i in range(n))", events.VerdictPass, true},
+		{"def f(n): return [i / 2 for i in range(n)][:399999]", events.VerdictFail, true},
+		{"def f(n): return [i / 2 if i < 399999 else 0.0 for i in range(n)]", events.VerdictFail, true},
+		{"def f(n): return 1 / 0 if n > 2 else [0.0, 0.5]", events.VerdictRaised, true},
+	} {
+		if got := grade(both, c.code); got[0].Verdict != c.want || got[0].InProcess != c.inProcess || got[1].Verdict != events.VerdictPass {
+			t.Errorf("%s: %+v", c.code, got)
+		}
+	}
+	// No other script passes because of a digest: its verdict may depend on more than
+	// the values of its calls on the ground truth.
+	if got := grade(plan("r = f(400000)\nassert len(r) == 400000 and f(int(r[4])) == f(2)", small), right); got[0].Verdict != events.VerdictPass {
+		t.Errorf("%+v", got)
+	}
+	for _, c := range []struct {
+		tests []string
+		want  [2]events.Verdict
+	}{
+		{[]string{small, large}, [2]events.Verdict{events.VerdictFail, events.VerdictNotRun}},
+		{[]string{large, small}, [2]events.Verdict{events.VerdictFail, events.VerdictFail}},
+	} {
+		early := plan(c.tests...)
+		early.StopEarly()
+		if got := grade(early, "def f(n): return [n]"); got[0].Verdict != c.want[0] || got[1].Verdict != c.want[1] {
+			t.Errorf("%+v", got)
+		}
+	}
+}

@@ -43,6 +43,9 @@ func Report(run string) string { return filepath.Join(run, "report.html") }
 // Benchmark returns the path of the problems of an evaluation.
 func Benchmark(run string) string { return filepath.Join(run, "benchmark.jsonl") }
 
+// Published returns the path of the published benchmark of an evaluation.
+func Published(run string) string { return filepath.Join(run, "published.jsonl") }
+
 // Results returns the path of the results of an evaluation.
 func Results(run string) string { return filepath.Join(run, "results.jsonl") }
 

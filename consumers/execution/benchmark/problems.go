@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -34,7 +35,11 @@ type Maker struct {
 	Sets    Sets
 	Sandbox *sandbox.Flags
 	Role    events.Role // that is evaluated
-	Logger  *slog.Logger
+	// Completion says that the model continues the text of a prompt.
+	Completion bool
+	Logger     *slog.Logger
+
+	Published string // file of CRUXEval, LiveCodeBench or BigCodeBench among the benchmarks; Make sets it
 }
 
 // row is a line of the problems of an evaluation. A problem set can be read from it.
@@ -49,7 +54,9 @@ type buggy struct {
 	BugType string `json:"bug_type"`
 }
 
-// Make returns the problems of benchmarks, a JSON line each.
+// Make returns the problems of benchmarks, a JSON line each. A published file is a
+// benchmark of an evaluation of its own, because its answers are read and graded in its
+// own way.
 func (m *Maker) Make(ctx context.Context, names []string) ([]byte, error) {
 	var text []byte
 	seen := map[string]string{}
@@ -57,6 +64,9 @@ func (m *Maker) Make(ctx context.Context, names []string) ([]byte, error) {
 		set, err := m.problems(ctx, name)
 		if err != nil {
 			return nil, err
+		}
+		if m.Published != "" && (len(names) > 1 || m.Role != events.RoleCode) {
+			return nil, fmt.Errorf("benchmark %s: evaluate role code on it, and on no other benchmark in the same run", m.Published)
 		}
 		for _, p := range set {
 			row := row{Problem: p}
@@ -84,12 +94,16 @@ func (m *Maker) problems(ctx context.Context, name string) ([]*evalplus.Problem,
 	if err == nil {
 		return m.released(ctx, source, tasks)
 	}
-	if _, err := published.ReadFile(name); err == nil {
-		return nil, fmt.Errorf("benchmark %s: answers to it can only be graded, by eval --samples-file", name)
+	asPublished, pubErr := published.ReadFile(name)
+	if pubErr == nil {
+		m.Published = name
+		return m.published(source, asPublished), nil
 	}
 	set, known, setErr := m.Sets.Read(ctx, name)
 	switch {
 	case setErr == nil:
+	case known && !errors.Is(pubErr, published.ErrUnknown) && !errors.Is(pubErr, fs.ErrNotExist):
+		return nil, pubErr
 	case !known || !errors.Is(err, evalplus.ErrFormat):
 		return nil, setErr
 	default:
@@ -102,6 +116,23 @@ func (m *Maker) problems(ctx context.Context, name string) ([]*evalplus.Problem,
 		p.Source = source
 	}
 	return set, nil
+}
+
+// The program and the test of a published task in a run. The stages run them; the grade
+// of an answer comes from its own text and task.
+const (
+	anyProgram = "def f(*_):\n    return None\n"
+	anyTest    = "assert f() is None"
+)
+
+// published returns problems with the prompts of published tasks.
+func (m *Maker) published(source string, tasks []published.Task) (set []*evalplus.Problem) {
+	for _, t := range tasks {
+		set = append(set, &evalplus.Problem{
+			ID: t.ID(), Source: source, Question: t.Question(m.Completion), EntryPoint: "f", Solution: anyProgram, Tests: []string{anyTest},
+		})
+	}
+	return set
 }
 
 // released runs the ground truths of EvalPlus's tasks to make their tests.

@@ -24,7 +24,8 @@ import (
 type Group struct {
 	Problem  *events.Problem
 	Codes    []string
-	Given    bool // the programs came with the problem
+	Texts    []string // the responses with the codes
+	Given    bool     // the programs came with the problem
 	Executed *events.CodeExecuted
 }
 

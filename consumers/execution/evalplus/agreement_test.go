@@ -18,7 +18,7 @@ import (
 
 // unzipped copies a release file to one that is not compressed: EvalPlus reads no
 // other.
-func unzipped(t *testing.T, path string) string {
+func unzipped(t testing.TB, path string) string {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -37,7 +37,7 @@ func unzipped(t *testing.T, path string) string {
 }
 
 // python returns the output of a script of testdata.
-func python(t *testing.T, interpreter, script string, arguments ...string) []byte {
+func python(t testing.TB, interpreter, script string, arguments ...string) []byte {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", script))
 	if err != nil {

@@ -44,7 +44,7 @@ func row(id, entry, solution string, atol float64, base, plus string) string {
 	return strings.NewReplacer(`"BASE"`, base, `"PLUS"`, plus).Replace(string(line)) + "\n"
 }
 
-func write(t *testing.T, name, text string) string {
+func write(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -16,7 +16,7 @@ func Grade(ctx context.Context, x *execution.Executor, workers int, tasks []*Tas
 	for _, t := range tasks {
 		byID[t.ID] = t
 		problems[t.ID] = &grading.Problem{
-			ID: t.ID, EntryPoint: t.EntryPoint, Solution: t.Solution(), StopAtTimeout: true,
+			ID: t.ID, EntryPoint: t.EntryPoint, Solution: t.Solution(), StopEarly: true,
 			Make: func(ctx context.Context, p *grading.Problem) error {
 				made, err := t.Problem(ctx, x)
 				if err == nil {

@@ -105,8 +105,7 @@ func (p *Problem) computeLargest(calls []string, bytes int) (saved int) {
 
 // recompute returns a test that computes the value of a call with the ground truth.
 func (p *Problem) recompute(call string) string {
-	return fmt.Sprintf("truth = {}\nexec(%s, truth)\nassert %s == truth[%s]%s\n",
-		literal.Text(literal.Str(p.Solution)), call, literal.Text(literal.Str(p.EntryPoint)), strings.TrimPrefix(call, p.EntryPoint))
+	return execution.RecomputedTest(p.Solution, p.EntryPoint, strings.TrimPrefix(call, p.EntryPoint))
 }
 
 // arguments writes the arguments of a call in brackets.
@@ -153,8 +152,8 @@ func (t *Task) test(call string, given literal.Tuple, o sandbox.Outcome) string 
 	args := arguments(given)
 	if strings.HasPrefix(t.ID, humanEval) {
 		if t.EntryPoint == "find_zero" { // any root counts
-			return fmt.Sprintf("coefficients = %s[0]\nx = %s\nassert abs(sum(c * x ** i for i, c in enumerate(coefficients))) <= %g\n",
-				literal.Text(given), call, t.Atol)
+			return fmt.Sprintf("coefficients = %s\nx = %s(list(coefficients))\nassert abs(sum(c * x ** i for i, c in enumerate(coefficients))) <= %g\n",
+				literal.Text(given[0]), t.EntryPoint, t.Atol)
 		}
 		return t.equal(call, o, want)
 	}

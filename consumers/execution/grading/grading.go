@@ -35,8 +35,8 @@ type Problem struct {
 
 	// Make makes the tests before the first answer is graded; nil where they are known.
 	Make func(context.Context, *Problem) error `json:"-"`
-	// StopAtTimeout leaves out the tests after a call that runs over its time.
-	StopAtTimeout bool `json:"-"`
+	// StopEarly leaves out tests that cannot change which one is the first to fail.
+	StopEarly bool `json:"-"`
 
 	mu   sync.Mutex
 	plan *execution.GoldenPlan // nil until an answer needs it
@@ -185,8 +185,8 @@ func (g *Grader) plan(ctx context.Context, problem *Problem) (*execution.GoldenP
 	plan, err := g.Executor.PlanGolden(ctx, sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Tests, problem.Atol)
 	if err == nil {
 		problem.plan = plan
-		if problem.StopAtTimeout {
-			plan.StopAtTimeout()
+		if problem.StopEarly {
+			plan.StopEarly()
 		}
 	}
 	return plan, err

@@ -48,7 +48,7 @@ func Judge(ctx context.Context, pool *sandbox.Pool, truth sandbox.Program, tests
 	if err != nil {
 		return judged, err
 	}
-	plan.StopAtTimeout()
+	plan.StopEarly()
 	judged.Mutants = len(mutants)
 	for _, m := range mutants {
 		verdicts, err := x.Grade(ctx, sandbox.Program{Code: m.Code, EntryPoint: truth.EntryPoint}, plan)

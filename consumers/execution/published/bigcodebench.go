@@ -22,6 +22,7 @@ import (
 type bigCode struct {
 	TaskID    string `json:"task_id"`
 	Prompt    string `json:"complete_prompt"`
+	Instruct  string `json:"instruct_prompt"`
 	Header    string `json:"code_prompt"`
 	Canonical string `json:"canonical_solution"` // the function's body
 	Test      string `json:"test"`

@@ -15,6 +15,11 @@ type Task interface {
 	ID() string
 	// Truth is the answer that the file itself has; empty if the format has none.
 	Truth() string
+	// Question returns the prompt for a chat, or for a completion of its text.
+	Question(completion bool) string
+	// Answer returns the solution in a response of a chat, or the completion in a
+	// continuation of the prompt.
+	Answer(response string, completion bool) string
 	// Program returns the answer in a sample: of its solution, or of its completion,
 	// the text that follows the prompt.
 	Program(text string, completion bool) string

@@ -25,11 +25,13 @@ const maxCasesBytes = 512 << 20
 // liveCode is a row of LiveCodeBench's code generation. Its answer is a whole program
 // with standard input and output, or a class Solution with a method.
 type liveCode struct {
-	id     string
-	method string // empty: standard input and output
-	cases  []liveCase
-	given  []string // the arguments of the calls, by case, in brackets
-	wants  []literal.Value
+	id      string
+	content string
+	starter string // the begin of the program; empty: standard input and output
+	method  string // likewise
+	cases   []liveCase
+	given   []string // the arguments of the calls, by case, in brackets
+	wants   []literal.Value
 }
 
 // liveCase is a test of a problem. Input and output are texts of standard input and
@@ -43,6 +45,8 @@ type liveCase struct {
 func readLiveCode(line []byte) ([]Task, error) {
 	var row struct {
 		ID       string `json:"question_id"`
+		Content  string `json:"question_content"`
+		Starter  string `json:"starter_code"`
 		Public   string `json:"public_test_cases"`
 		Private  string `json:"private_test_cases"`
 		Metadata string `json:"metadata"`
@@ -53,7 +57,7 @@ func readLiveCode(line []byte) ([]Task, error) {
 	if err := missing(row.ID, "question_id", row.ID, "public_test_cases", row.Public); err != nil {
 		return nil, fmt.Errorf("LiveCodeBench: %w", err)
 	}
-	t := &liveCode{id: row.ID}
+	t := &liveCode{id: row.ID, content: row.Content, starter: row.Starter}
 	for _, field := range []struct{ name, text string }{{"public_test_cases", row.Public}, {"private_test_cases", row.Private}} {
 		cases, err := readCases(field.text)
 		if err != nil {

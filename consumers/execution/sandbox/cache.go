@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -64,7 +65,7 @@ func (p *Pool) executionKey(j *Job) cacheKey {
 		binary.LittleEndian.PutUint64(size[:], uint64(n))
 		hash.Write(size[:]) // a hash never fails to write
 	}
-	for _, text := range append([]string{p.about.Python, string(p.about.Level), hashSeed(j.Varied), j.Code, j.Entry}, j.Items...) {
+	for _, text := range append([]string{p.about.Python, string(p.about.Level), hashSeed(j.Varied), strconv.FormatBool(j.Digests), j.Code, j.Entry}, j.Items...) {
 		number(int64(len(text)))
 		hash.Write([]byte(text))
 	}
@@ -151,7 +152,10 @@ func sameReport(a, b Report) bool {
 		if x.Kind != y.Kind || (x.Value == nil) != (y.Value == nil) {
 			return false
 		}
-		return x.Value == nil || literal.Key(x.Value) == literal.Key(y.Value)
+		if x.Value == nil {
+			return x.Digest() == y.Digest()
+		}
+		return literal.Key(x.Value) == literal.Key(y.Value)
 	})
 }
 

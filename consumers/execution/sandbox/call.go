@@ -7,17 +7,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"codea1/consumers/execution/literal"
 )
 
 // Most calls are an entry point with literals for arguments. To compile such a call
 // costs the child several times as much as to make the arguments. So such a call goes
-// by value: the marshal data of a pair, a tuple of its positional arguments and a dict
-// of the named ones. All other calls go as text.
+// by value: the marshal data of a tuple of its positional arguments and a dict of the
+// named ones. All other calls go as text.
 //
 // A program must not be able to tell the two apart. So a call goes by value only if
-// its arguments are written as ast.unparse writes plain literals, and only if the
-// compiler would not make one object of two equal constants: programs do compare
-// with `is`.
+// its arguments are written as ast.unparse writes plain literals. The compiler makes
+// one object of equal constants, and programs do compare with `is`, so the data refer
+// to a constant that occurs again. A tuple of constants is a constant itself. With a
+// constant in a tuple that occurs again, a call goes as text.
 
 var (
 	// plainEntry matches an entry point that a call can begin with as it is.
@@ -46,19 +50,44 @@ const (
 type valueWriter struct {
 	text string // the rest
 	data []byte
-	once map[string]bool // the constants so far, as data
+
+	tuples int            // that are open
+	once   map[string]int // the constants so far, as data, and their numbers; inTuple for those in a tuple
+	refs   int            // numbers that are given
 }
 
-// appendCall appends the arguments of a call of the entry point to data. It
-// reports whether the call can go by value; if not, data is as it was.
+const (
+	inTuple = -1
+	// A value with the flag gets the next number. A later 'r' with its number is the
+	// same object.
+	flagRef = 0x80
+)
+
+// changes are the texts around an entry point in a call that also returns the arguments
+// after it, as harness/arguments.py has them.
+var changes = [2]string{"(lambda *_a, **_k: (", "(*_a, **_k), _a, _k))"}
+
+// AlsoArguments returns the function of a call that also returns its arguments.
+func AlsoArguments(entry string) string { return changes[0] + entry + changes[1] }
+
+// appendCall appends the arguments of a call of the entry point to data. A third item,
+// True, says that the call also returns them. It reports whether the call can go by
+// value; if not, data is as it was.
 func appendCall(data []byte, entry, call string) ([]byte, bool) {
-	arguments, ok := strings.CutPrefix(call, entry)
-	if !ok {
+	w := valueWriter{text: call, data: data}
+	items := byte(2)
+	if w.take(changes[0]) {
+		items = 3
+	}
+	if !w.take(entry) || items == 3 && !w.take(changes[1]) || !w.take("(") {
 		return data, false
 	}
-	w := valueWriter{text: arguments, data: data}
-	if !w.take("(") || !w.arguments() || w.text != "" {
+	w.data = append(w.data, '(', items, 0, 0, 0)
+	if !w.arguments() || w.text != "" {
 		return data, false
+	}
+	if items == 3 {
+		w.data = append(w.data, 'T')
 	}
 	return w.data, true
 }
@@ -70,7 +99,7 @@ func (w *valueWriter) take(text string) (ok bool) {
 
 // arguments reads the arguments of a call up to the closing bracket.
 func (w *valueWriter) arguments() bool {
-	w.data = append(w.data, '(', 2, 0, 0, 0, '(')
+	w.data = append(w.data, '(')
 	positional := w.count()
 	var names []string
 	for first := true; !w.take(")"); first = false {
@@ -148,17 +177,20 @@ func (w *valueWriter) value(depth int) (constant, ok bool) {
 		w.data = append(w.data, 'F')
 		return true, true
 	case w.take("'"):
-		return true, w.quoted("'")
+		return true, w.quoted('\'')
 	case w.take(`"`):
-		return true, w.quoted(`"`)
+		return true, w.quoted('"')
 	case w.take("["):
 		w.data = append(w.data, '[')
 		_, ok := w.items("]", depth-1)
 		return false, ok
 	case w.take("("):
 		w.data = append(w.data, '(')
+		w.tuples++
 		constant, ok := w.items(")", depth-1)
-		return constant, ok && (!constant || w.unlike(start))
+		ok = ok && (!constant || w.constant(start)) // without a number
+		w.tuples--
+		return constant, ok
 	case w.take("{"):
 		w.data = append(w.data, '{')
 		return false, w.pairs(depth - 1)
@@ -204,36 +236,51 @@ func (w *valueWriter) pairs(depth int) bool {
 }
 
 // quoted reads a string up to its closing quote.
-func (w *valueWriter) quoted(quote string) bool {
-	text, rest, closed := strings.Cut(w.text, quote)
-	if !closed {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c > '~' || c == '\\' {
-			return false
+func (w *valueWriter) quoted(quote byte) bool {
+	end, plain := 0, true
+	for ; end < len(w.text) && w.text[end] != quote; end++ {
+		switch c := w.text[end]; {
+		case c < ' ':
+			return false // Python may read another character
+		case c == '\\':
+			plain = false
+			end++
+		case c > '~':
+			plain = false
 		}
 	}
-	w.text = rest
+	if end >= len(w.text) {
+		return false
+	}
+	text := w.text[:end]
+	if !plain {
+		v, err := literal.Parse(string(quote) + w.text[:end+1])
+		if err != nil {
+			return false
+		}
+		text = string(v.(literal.Str))
+	}
+	w.text = w.text[end+1:]
 	start := len(w.data)
-	return w.string(text) || w.unlike(start)
+	return w.string(text) || w.constant(start)
 }
 
 // string writes a string. It reports whether Python keeps one object for all
 // equal strings of its kind.
 func (w *valueWriter) string(text string) (interned bool) {
-	interned = true
+	kind := byte('A')
 	for i := range len(text) {
-		interned = interned && isWordByte(text[i])
+		switch c := text[i]; {
+		case c >= utf8.RuneSelf:
+			kind = 'u'
+		case kind == 'A' && !isWordByte(c):
+			kind = 'a'
+		}
 	}
-	if interned {
-		w.data = append(w.data, 'A')
-	} else {
-		w.data = append(w.data, 'a')
-	}
+	w.data = append(w.data, kind)
 	w.data = binary.LittleEndian.AppendUint32(w.data, uint32(len(text)))
 	w.data = append(w.data, text...)
-	return interned || len(text) == 1
+	return kind == 'A' || len(text) == 1
 }
 
 func (w *valueWriter) number() bool {
@@ -247,7 +294,7 @@ func (w *valueWriter) number() bool {
 	if strings.ContainsAny(text, ".e") {
 		f, err := strconv.ParseFloat(text, 64)
 		w.data = binary.LittleEndian.AppendUint64(append(w.data, 'g'), math.Float64bits(f))
-		return floats.MatchString(text) && err == nil && w.unlike(start)
+		return floats.MatchString(text) && err == nil && w.constant(start)
 	}
 	digits := strings.TrimPrefix(text, "-")
 	if digits == "" || len(digits) > maxIntDigits || digits[0] == '0' && digits != "0" {
@@ -258,7 +305,7 @@ func (w *valueWriter) number() bool {
 		return false
 	}
 	w.int(n)
-	return n >= -5 && n <= 256 || w.unlike(start) // Python keeps one object of each small int
+	return n >= -5 && n <= 256 || w.constant(start) // Python keeps one object of each small int
 }
 
 func (w *valueWriter) int(n int64) {
@@ -280,13 +327,25 @@ func (w *valueWriter) int(n int64) {
 	binary.LittleEndian.PutUint32(w.data[count:], uint32(digits))
 }
 
-// unlike reports whether no earlier constant equals the one that begins at start.
-func (w *valueWriter) unlike(start int) bool {
+// constant gives the constant that begins at start a number, or refers to an equal one
+// before it. It reports whether the call can still go by value.
+func (w *valueWriter) constant(start int) bool {
 	if w.once == nil {
-		w.once = map[string]bool{}
+		w.once = map[string]int{}
 	}
 	key := string(w.data[start:])
-	known := w.once[key]
-	w.once[key] = true
-	return !known
+	number, known := w.once[key]
+	switch {
+	case known && (w.tuples > 0 || number == inTuple):
+		return false
+	case known:
+		w.data = binary.LittleEndian.AppendUint32(append(w.data[:start], 'r'), uint32(number))
+	case w.tuples > 0:
+		w.once[key] = inTuple
+	default:
+		w.once[key] = w.refs
+		w.refs++
+		w.data[start] |= flagRef
+	}
+	return true
 }

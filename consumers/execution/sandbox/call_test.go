@@ -17,6 +17,7 @@ func TestAppendCall(t *testing.T) {
 		"f()", "f(1)", "f(-1)", "f(-0)", "f(0.5, -1e+16, 1e-05)", "f(True, False, None)", "f('', 'a', \"it's\", 'a b')",
 		"f([])", "f(())", "f((1,))", "f({})", "f([[1, (2, [3])], {'a': {1: (1, 2)}}])", "f(999999999999999999)", "f(k=1)", "f(1, k=[1], j='k')",
 		"f(1, 1, 'a', 'a', True, True)", "f([1, 2], [1, 2])", "f(1, 1.0, True)",
+		`f('\n', '\u00e9', 'é', "'\x00")`, "f(1000, 1000)", "f([0.5, 0.5])", "f('a b', k='a b')", "f((1, 2), [1000, 1000])",
 	} {
 		if _, ok := appendCall(nil, "f", call); !ok {
 			t.Errorf("%s goes as text", call)
@@ -26,10 +27,10 @@ func TestAppendCall(t *testing.T) {
 		"f", "f(", "f(1", "f(1) ", "f(1))", "g(1)", "ff(1)", "f (1)", "f( 1)", "f(1 )", "f(1,)", "f(1,2)", "f(, 1)", "f(1, )", "(f)(1)", "f(1)(2)", "f(1).x", "f(1)[0]",
 		"f(x)", "f(g(1))", "f(f(1))", "f(*[1])", "f(**{})", "f((x := 1))", "f(lambda: 1)", "f([v for v in []])", "f(v for v in [])", "f(1 + 1)", "f(not 1)", "f(1 if 1 else 2)",
 		"f((1))", "f([1,])", "f((1, ))", "f({1})", "f({1, 2})", "f({1: 2, **{}})", "f({[1]: 2})", "f({(1, [2]): 3})", "f({1:2})", "f(set())", "f(b'a')", "f(f'a')", "f(u'a')", "f(r'a')",
-		"f('a' 'b')", `f('\n')`, "f('\u00e9')", "f('a\nb')", "f('''a''')", "f(1j)", "f(0x1)", "f(01)", "f(00)", "f(1_0)", "f(1.)", "f(.5)", "f(1e999)", "f(--1)", "f(+1)", "f(~1)", "f(- 1)",
+		"f('a' 'b')", `f('\a')`, `f('\')`, "f('a\nb')", "f('\x00')", "f('''a''')", "f(1j)", "f(0x1)", "f(01)", "f(00)", "f(1_0)", "f(1.)", "f(.5)", "f(1e999)", "f(--1)", "f(+1)", "f(~1)", "f(- 1)",
 		"f(9999999999999999999)", "f(inf)", "f(...)", "f(1if 1else 2)", "f(1a)", "f(1 is 1)",
 		"f(k=1, k=2)", "f(k=1, 2)", "f(None=1)", "f(class=1)", "f(__debug__=1)", "f(k = 1)", "f(k==1)", "f(\u017f=1)", "f(k=)", "f(# )",
-		"f(1000, 1000)", "f([0.5, 0.5])", "f('a b', k='a b')", "f((1, 2), (1, 2))", "f({1000: (1, 1000)})", "f(((1,), (1,)))",
+		"f((1, 2), (1, 2))", "f({1000: (1, 1000)})", "f(((1,), (1,)))", "f((1000, 1000))", "f(1000, (1000, [2]))",
 		"f(" + strings.Repeat("[", 30) + strings.Repeat("]", 30) + ")",
 	} {
 		if data, ok := appendCall([]byte("before"), "f", call); ok || string(data) != "before" {
@@ -96,7 +97,10 @@ var callArguments = []string{
 	"{}", "{'a': 1}", "{'a': 1, 'b': [1, 2], 'a': 3}", "{1: 'one', True: 'two', 1.0: 'three'}", "{(1, 2): 3, 'k': {'k': 'k'}}", "{None: None}",
 	"k=1", "1, 2, k=3", "1, y=2", "1, 2, 3, 4", "x=1, y=2", "[5], j='word'", "self=1", "'1' + '2'", "1 + 1, 2 ** 70", "[v for v in range(3)]", "*[1, 2], **{'k': 3}",
 	"1000, 1000", "[1000, 1000, 0.5, 0.5]", "'two words', 'two words'", "(1, 2), (1, 2), [(1, 2)]", "{1, 2, 3}", "frozenset([1])", "b'a', b'a'", "1j", "10 ** 400", "f'{1}'", "lambda: 1",
-	"'\\u00e9', '\\n'", "key=len", "1, 2", "[9, 8], k=[]",
+	"'\\u00e9', '\\n'", "'\\u00e9', 'é', '\\U0001f600', '😀', '\\ud800', 'x\\x00y', '\"'", "'é é', ['é é', 'é é'], {'é é': 'é é'}",
+	"[1000, 1000, 1000, 0.5], 1000, {'a': 1000, 'b': 0.5}", "[-0.5, -0.5], -0.5, [0.0, -0.0, 0.0]", "'two words', {'two words': ['two words']}, k='two words'",
+	"3000000000, [3000000000, 3000000000], (1, 2), [0.5, 0.5]", "[[1.5, 2.5], [1.5, 2.5], [1.5, 2.5]], {1.5: 2.5}",
+	"key=len", "1, 2", "[9, 8], k=[]",
 }
 
 // TestCallsByValue compares calls as they go with the same calls as text, which a
@@ -113,6 +117,8 @@ func TestCallsByValue(t *testing.T) {
 					values++
 				}
 				asIs, asText = append(asIs, call), append(asText, call+" ")
+				also := fmt.Sprintf("%s(%s)", AlsoArguments(program.entry), arguments)
+				asIs, asText = append(asIs, also), append(asText, also+" ")
 			}
 			if values < len(callArguments)/2 {
 				t.Errorf("only %d of %d calls go by value", values, len(callArguments))

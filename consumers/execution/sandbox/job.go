@@ -12,6 +12,7 @@ import (
 type Job struct {
 	Kind       JobKind
 	Trusted    bool // suites: no model wrote the text
+	Digests    bool // calls: the detail of a value over the size limit has a digest of the value
 	ValueBytes int  // most bytes of a value's text; 0 means the configured limit
 	Code       string
 	Entry      string
@@ -52,14 +53,17 @@ func JobModules() [][2]string {
 	return readModules("values", "suites", "arguments", "truths", "pytests", "scripts", "programs", "objects", "proxies", "child")
 }
 
+// Flag returns the flag of the job for harness/child.py.
+func (j *Job) Flag() bool { return j.Trusted || j.Digests }
+
 // encode writes the job as harness/child.py reads it.
 func (j *Job) encode() []byte {
-	trusted := ""
-	if j.Trusted {
-		trusted = "1"
+	flag := ""
+	if j.Flag() {
+		flag = "1"
 	}
 	frame := make([]byte, 4)
-	for _, field := range []string{string(j.Kind), trusted, strconv.Itoa(j.ValueBytes), j.Code, j.Entry} {
+	for _, field := range []string{string(j.Kind), flag, strconv.Itoa(j.ValueBytes), j.Code, j.Entry} {
 		frame = appendField(frame, field)
 	}
 	callable := j.Kind == JobCalls && plainEntry.MatchString(j.Entry)
@@ -146,6 +150,9 @@ const maxValuesBytes = 16 << 20
 // OverLimit is in the description of a value that is too large to be transferred, as
 // harness/values.py has it.
 const OverLimit = "over the size limit"
+
+// digested begins the detail of a value with a digest.
+const digested = "a value " + OverLimit + ", SHA-256 "
 
 // Add notes the reply to the next item. A program may send anything; the pool
 // keeps little of it.

@@ -42,6 +42,20 @@ type Outcome struct {
 	Took   time.Duration // 0 if it is not known
 }
 
+// Digest returns a text that only calls that Returned the same value share: its literal
+// text, or the digest of a larger value. It returns "" if there is neither.
+func (o *Outcome) Digest() string {
+	switch {
+	case o.Kind != Returned:
+		return ""
+	case o.Value != nil:
+		return literal.Text(o.Value)
+	case strings.HasPrefix(o.Detail, digested):
+		return o.Detail
+	}
+	return ""
+}
+
 // Report holds the results of running calls on a program.
 type Report struct {
 	Loads     bool

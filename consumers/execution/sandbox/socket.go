@@ -17,11 +17,11 @@ const quietTime = 2 * time.Millisecond
 // To wake a reader for each frame costs as much as the small call that the frame
 // answers. So the reader waits only for the end of the conversation and reads the
 // new frames every quietTime; they stay in the socket even if the child dies.
-// After a quietTime without a frame, the reader waits for each frame, because the
+// After a quietTime without a frame, the reader waits for the next one, because the
 // child may hang until its time limit.
 type jobSocket struct {
 	fd       int
-	file     *os.File  // the same socket once frames are waited for; nil before
+	file     *os.File  // the same socket once a frame has been waited for; nil before
 	active   bool      // a frame has come since the last wait
 	deadline time.Time // of reading
 	late     bool      // one read has been tried after the deadline
@@ -63,7 +63,7 @@ func (s *jobSocket) setReadDeadline(deadline time.Time) error {
 
 // Read implements io.Reader.
 func (s *jobSocket) Read(p []byte) (int, error) {
-	for s.file == nil {
+	for {
 		n, err := retried(func() (int, error) { return syscall.Read(s.fd, p) })
 		switch {
 		case err == nil && n == 0:
@@ -77,11 +77,17 @@ func (s *jobSocket) Read(p []byte) (int, error) {
 		if wait := min(quietTime, time.Until(s.deadline)); s.active && wait > 0 {
 			s.active = false
 			awaitHangUp(s.fd, wait)
-		} else if err := s.attend(); err != nil {
-			return 0, err
+			continue
 		}
+		if s.file == nil {
+			if err := s.attend(); err != nil {
+				return 0, err
+			}
+		}
+		break
 	}
 	n, err := s.file.Read(p)
+	s.active = n > 0
 	if errors.Is(err, os.ErrDeadlineExceeded) && s.ctx.Err() == nil && !s.late {
 		// The pool itself may be late: data that is there now is in time.
 		s.late = true
@@ -92,7 +98,7 @@ func (s *jobSocket) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// attend makes later reads wait for each frame.
+// attend prepares reads that wait for a frame.
 func (s *jobSocket) attend() error {
 	s.file = os.NewFile(uintptr(s.fd), "socket")
 	if err := s.file.SetReadDeadline(s.deadline); err != nil {

@@ -36,7 +36,7 @@ func newNonce() string { return "codea1-" + rand.Text() }
 func (c *client) request(j sandbox.Job, nonce string) *RunCodeRequest {
 	config := c.config
 	text, err := json.Marshal(map[string]any{ // the input of remote.py
-		"nonce": nonce, "modules": sandbox.JobModules(), "kind": j.Kind, "trusted": j.Trusted, "code": j.Code, "entry": j.Entry, "items": j.Items, "varied": j.Varied,
+		"nonce": nonce, "modules": sandbox.JobModules(), "kind": j.Kind, "trusted": j.Flag(), "code": j.Code, "entry": j.Entry, "items": j.Items, "varied": j.Varied,
 		"value_bytes": j.ValueBytes, "frame_bytes": sandbox.FrameBytes(j.ValueBytes), "each": j.Each.Seconds(), "budget": j.Budget.Seconds(),
 		"limits":       map[string]int64{"RLIMIT_AS": config.MemoryBytes, "RLIMIT_CORE": 0, "RLIMIT_FSIZE": config.FileBytes},
 		"stdout_bytes": stdoutBytes, "most_bytes": answerBytes, "file_name": nonce,

@@ -1,18 +1,19 @@
 """The code of a child: it reads one job from its socket and answers each item.
 
 A job is a little-endian uint32 length, then fields: each a little-endian
-uint32 length and UTF-8 text. The fields are kind, "1" if the text is trusted
-or "", the most bytes of a value, code, entry point, then the items. (With JSON a
+uint32 length and UTF-8 text. The fields are kind, "1" if the text of suites is
+trusted or calls want digests and else "", the most bytes of a value, code, entry point, then the items. (With JSON a
 tenth of a child's time would be page faults.) If the top bit of an item's length
-is set, the item is a call of the entry point by value: the marshal data of its
-arguments, a tuple and a dict. A frame is a tag, a little-endian uint32 length
+is set, the item is a call of the entry point by value: the marshal data of a tuple
+of its arguments, a tuple and a dict, and of True if it also returns them. A frame is a tag, a little-endian uint32 length
 and UTF-8 text:
 
     B  begun: the job is read and its time starts
     L  the program loads
     U  it does not; the text says why. Last frame.
     V  the item's value, as literal text (a JSON list for parsed text)
-    X  the item has a value that no literal expresses; the text says which
+    X  the item has a value that no literal expresses; the text says which, with a
+       digest of a value over the size limit if the job wants digests
     R  the item raised; the text is the exception
     A  the item's own assertion failed (scripts only)
 
@@ -31,7 +32,8 @@ import os
 import random
 import socket
 import sys
-from codea1_arguments import compute, make, names, split, vary
+from codea1_arguments import CHANGES, compute, make, names, split, vary
+from hashlib import sha256
 from json import dumps
 from marshal import dumps as marshal, loads
 from os import O_RDWR, O_WRONLY, _exit, close, closerange, devnull, dup2, read, write
@@ -52,6 +54,7 @@ READ_BYTES = 1 << 16  # at a time: most jobs in one piece
 MAX_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
 DEPTH = 1000  # of a program's calls: Python's usual limit
 BY_VALUE = 1 << 31  # in an item's length
+DIGESTED = 2  # version of marshal without references: they depend on more than the value
 length, header = Struct("<I"), Struct("<cI").pack
 read_length = length.unpack_from
 REHEARSALS = 20  # Python specialises code that runs more than eight times
@@ -112,7 +115,7 @@ def end_first():
 
 
 def read_job():
-    """Returns kind, trusted, max_value_bytes, code, entry and items."""
+    """Returns kind, flag, max_value_bytes, code, entry and items."""
     data = read_some(READ_BYTES)
     while len(data) < 4:
         data += read_some(READ_BYTES)
@@ -130,8 +133,8 @@ def read_job():
         else:
             at = start + size - BY_VALUE
             fields.append(data[start:at])
-    kind, trusted, max_value_bytes, code, entry = fields[:5]
-    return kind, trusted == "1", int(max_value_bytes), code, entry, fields[5:]
+    kind, flag, max_value_bytes, code, entry = fields[:5]
+    return kind, flag == "1", int(max_value_bytes), code, entry, fields[5:]
 
 
 def read_some(size):
@@ -164,14 +167,14 @@ def prepare(frames):
     prepared = True
 
 
-def run(kind, trusted, max_value_bytes, code, entry, items):
+def run(kind, flag, max_value_bytes, code, entry, items):
     if not prepared:
         prepare(1)
     send(b"B")
-    RUN[kind](trusted, max_value_bytes, code, entry, items)
+    RUN[kind](flag, max_value_bytes, code, entry, items)
 
 
-def run_calls(trusted, max_value_bytes, code, entry, items):
+def run_calls(digests, max_value_bytes, code, entry, items):
     namespace = load(code, entry)
     if namespace is not None:
         compiled = {}
@@ -179,23 +182,23 @@ def run_calls(trusted, max_value_bytes, code, entry, items):
             if call == "":
                 answer(truths.describe, code, entry, namespace, max_value_bytes)
                 continue
-            answer(evaluate, call, entry, compiled, namespace, max_value_bytes)
+            answer(evaluate, call, entry, compiled, namespace, max_value_bytes, digests)
 
 
-def run_scripts(trusted, max_value_bytes, code, entry, items):
+def run_scripts(_, max_value_bytes, code, entry, items):
     namespace = load(code, entry)
     if namespace is not None:
         for script in items:
             answer(scripts.run, script, namespace)
 
 
-def run_programs(trusted, max_value_bytes, code, entry, items):
+def run_programs(_, max_value_bytes, code, entry, items):
     send(b"L")
     for program in items:
         answer(programs.run, program, max_value_bytes)
 
 
-def run_proxies(trusted, max_value_bytes, code, entry, items):
+def run_proxies(_, max_value_bytes, code, entry, items):
     send(b"L")
     for script in items:
         answer(proxies.run, script, entry, max_value_bytes)
@@ -219,10 +222,13 @@ def compile_call(function):
     return code.replace(co_consts=tuple([given.get(constant, constant) for constant in code.co_consts]))
 
 
-def evaluate(call, entry, compiled, namespace, max_value_bytes):
+def evaluate(call, entry, compiled, namespace, max_value_bytes, digests):
     function, text = entry, None
     if type(call) is not str:
-        arguments[:], named = loads(call)
+        given = loads(call)
+        arguments[:], named = given[:2]
+        if len(given) > 2:
+            function = CHANGES % entry
     elif entry == "":
         value = compute(call, namespace)[0] if not varied else [compute(call, namespace, other)[0] for other in OTHER_ORDERS]
         return values.encode(value, max_value_bytes)
@@ -240,7 +246,23 @@ def evaluate(call, entry, compiled, namespace, max_value_bytes):
     value = eval(code, namespace)
     if varied and text is not None:
         return values.encode(same_again(value, code, text, namespace), max_value_bytes)
-    return values.encode(value, max_value_bytes)
+    return encode(value, max_value_bytes, digests)
+
+
+def encode(value, max_value_bytes, digests):
+    """Returns the text of a value. Of a value over the size limit, only its digest is
+    sent, if it is wanted. Values with equal digests are equal, with equal types, except
+    that bytes may be any object with a buffer. Values with different ones may be equal."""
+    try:
+        return values.encode(value, max_value_bytes)
+    except values.Uncomparable as error:
+        if not digests or error.args[0] != values.TOO_LARGE:
+            raise
+        try:
+            data = marshal(value, DIGESTED)
+        except ValueError:  # an instance of a subclass, for example
+            raise error
+        raise values.Uncomparable(values.TOO_LARGE + ", SHA-256 " + sha256(data).hexdigest())
 
 
 def same_again(value, code, text, namespace):

@@ -21,6 +21,9 @@ _BYTES = bytes.__repr__
 _BYTES_LEN = bytes.__len__
 
 
+TOO_LARGE = "a value over the size limit"
+
+
 class Uncomparable(Exception):
     """The value has no literal text; the argument says why."""
 
@@ -35,7 +38,7 @@ def encode(value, max_bytes):
 def _spend(budget, size):
     budget[0] -= size
     if budget[0] < 0:
-        raise Uncomparable("a value over the size limit")
+        raise Uncomparable(TOO_LARGE)
 
 
 def _write(value, out, budget, depth):
@@ -67,6 +70,8 @@ def _write(value, out, budget, depth):
 
 def _write_container(value, kind, out, budget, depth):
     if issubclass(kind, list):
+        if 3 * list.__len__(value) > budget[0]:
+            raise Uncomparable(TOO_LARGE)  # without writing a part
         _write_items("[", list.__iter__(value), "]", out, budget, depth)
     elif issubclass(kind, tuple):
         single = tuple.__len__(value) == 1

@@ -1,4 +1,4 @@
-package main
+package scoring
 
 import (
 	"cmp"
@@ -32,20 +32,40 @@ type fileGrading struct {
 	lost  []string // problems that no answer was graded for, and why
 }
 
-// gradeFile grades the samples of a file, or the ground truths of the benchmarks.
-func (c *EvalCommand) gradeFile(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
-	if c.First == "" {
-		return errors.New("name the benchmark")
-	}
-	f, err := c.readBenchmarks()
+// Given are answers to the problems of benchmark files.
+type Given struct {
+	Benchmarks []string
+	Samples    string // file of the answers; empty: the ground truths
+	Results    string // file to add results to, and to continue; empty: none
+}
+
+// Grade grades given answers and prints the figures.
+func (s *Scoring) Grade(ctx context.Context, given *Given) error {
+	f, err := readBenchmarks(given)
 	if err != nil {
 		return err
 	}
-	results, all, sink := evaluation.Results{}, f.samples, io.Discard
-	if c.Out != "" {
-		file, err := files.Continue(c.Out, results.Add)
+	results, err := s.grade(ctx, f, given.Results)
+	if err != nil {
+		return err
+	}
+	if len(results) == 0 {
+		return errors.New("no problem could be graded")
+	}
+	if err := s.print(map[string]graded{"": {results, f.suites}}, f.problems); err != nil || given.Samples != "" {
+		return err
+	}
+	return wrongTruths(results, f.suites[len(f.suites)-1])
+}
+
+// grade grades the answers that a file of results does not have, and adds theirs.
+func (s *Scoring) grade(ctx context.Context, f *fileGrading, path string) (results evaluation.Results, err error) {
+	results = evaluation.Results{}
+	all, sink := f.samples, io.Discard
+	if path != "" {
+		file, err := files.Continue(path, results.Add)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		sink = file
@@ -54,34 +74,28 @@ func (c *EvalCommand) gradeFile(ctx context.Context, out io.Writer, logger *slog
 	for id, codes := range all {
 		if r, ok := results[id]; ok {
 			if !r.Of(codes) {
-				return fmt.Errorf("%s has results of other samples of %s: name another --out", c.Out, id)
+				return nil, fmt.Errorf("%s has results of other samples of %s: name another --out", path, id)
 			}
 			all[id] = nil
 			continue
 		}
 		open += len(codes)
 	}
-	if err := f.run(ctx, &c.Sandbox, open, results, sink, logger); err != nil {
-		return err
+	if err := f.run(ctx, s.Sandbox, open, results, sink, s.Logger); err != nil {
+		return nil, err
 	}
 	for _, lost := range f.lost {
-		fmt.Fprintln(os.Stderr, "not graded:", lost)
+		fmt.Fprintln(s.Progress, "not graded:", lost)
 	}
-	if len(results) == 0 {
-		return errors.New("no problem could be graded")
-	}
-	if err := c.print(out, map[string]graded{"": {results, f.suites}}, f.problems); err != nil || !c.GroundTruths {
-		return err
-	}
-	return wrongTruths(results, f.suites[len(f.suites)-1])
+	return results, nil
 }
 
 // readBenchmarks reads the benchmarks, which are of EvalPlus or of other publishers, and
 // the answers.
-func (c *EvalCommand) readBenchmarks() (*fileGrading, error) {
+func readBenchmarks(given *Given) (*fileGrading, error) {
 	var released []*evalplus.Task
 	var tasks []published.Task
-	for _, path := range append([]string{c.First}, c.Benchmarks...) {
+	for _, path := range given.Benchmarks {
 		more, err := published.ReadFile(path)
 		if errors.Is(err, published.ErrUnknown) {
 			others, plusErr := evalplus.ReadFile(path)
@@ -97,29 +111,29 @@ func (c *EvalCommand) readBenchmarks() (*fileGrading, error) {
 	}
 	switch {
 	case len(tasks) == 0:
-		return c.releasedGrading(released)
+		return releasedGrading(released, given.Samples)
 	case len(released) > 0:
 		return nil, errors.New("grade files of EvalPlus in a command of their own")
 	}
-	return c.publishedGrading(tasks)
+	return publishedGrading(tasks, given.Samples)
 }
 
 // releasedGrading grades answers to EvalPlus's tasks.
-func (c *EvalCommand) releasedGrading(tasks []*evalplus.Task) (*fileGrading, error) {
+func releasedGrading(tasks []*evalplus.Task, samples string) (*fileGrading, error) {
 	f := &fileGrading{problems: len(tasks), samples: map[string][]string{}, suites: evaluation.Suites}
 	f.grade = func(ctx context.Context, pool *sandbox.Pool, add func(evaluation.Result, string) error) error {
 		return evalplus.Grade(ctx, execution.New(pool), pool.Config().Workers, tasks, f.samples, func(t *evalplus.Task, grades []*grading.Grade) error {
 			r, failure := evaluation.Result{ID: t.ID}, ""
 			for _, g := range grades {
 				failure = cmp.Or(failure, g.Failure)
-				r.Answers = append(r.Answers, evalAnswer(g, t.BaseTests(), t.Tests()))
+				r.Answers = append(r.Answers, answerOf(g, t.BaseTests(), t.Tests()))
 			}
 			return add(r, failure)
 		})
 	}
-	if !c.GroundTruths {
+	if samples != "" {
 		var err error
-		f.samples, err = evalplus.ReadSamples(c.SamplesFile, tasks)
+		f.samples, err = evalplus.ReadSamples(samples, tasks)
 		return f, err
 	}
 	for _, t := range tasks {
@@ -128,8 +142,8 @@ func (c *EvalCommand) releasedGrading(tasks []*evalplus.Task) (*fileGrading, err
 	return f, nil
 }
 
-// publishedGrading grades answers to the problems of other publishers.
-func (c *EvalCommand) publishedGrading(tasks []published.Task) (*fileGrading, error) {
+// gradesPublished grades the samples that its caller adds.
+func gradesPublished(tasks []published.Task) *fileGrading {
 	f := &fileGrading{problems: len(tasks), samples: map[string][]string{}, suites: evaluation.OneSuite}
 	f.grade = func(ctx context.Context, pool *sandbox.Pool, add func(evaluation.Result, string) error) error {
 		return published.NewGrader(pool).Grade(ctx, tasks, f.samples, func(p *published.Result) error {
@@ -146,9 +160,15 @@ func (c *EvalCommand) publishedGrading(tasks []published.Task) (*fileGrading, er
 			return add(r, p.Failure)
 		})
 	}
-	if !c.GroundTruths {
+	return f
+}
+
+// publishedGrading grades answers to the problems of other publishers.
+func publishedGrading(tasks []published.Task, samples string) (*fileGrading, error) {
+	f := gradesPublished(tasks)
+	if samples != "" {
 		var err error
-		f.samples, err = published.ReadSamples(c.SamplesFile, tasks)
+		f.samples, err = published.ReadSamples(samples, tasks)
 		return f, err
 	}
 	for _, t := range tasks {
