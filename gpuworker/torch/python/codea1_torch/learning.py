@@ -267,7 +267,7 @@ class Learner:
         """Return the padded numbers of tokens of a pass, in ascending order."""
         sizes = [self.micro_tokens]
         if sizes[0] > 4096:
-            sizes = [sizes[0] * k // 4 for k in (1, 2, 3, 4)]
+            sizes = [sizes[0] * k // 8 for k in range(1, 9)]
         while sizes[0] > 4096:
             sizes.insert(0, sizes[0] // 4)
         return sizes

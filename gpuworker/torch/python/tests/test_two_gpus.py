@@ -19,7 +19,15 @@ from codea1_torch.protocol import Frame, Reader, Writer, pack, pack_ragged
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 
-OPEN = {"optimizer_state": "device", "reference": "device", "lora_rank": 0, "lora_alpha": 0.0, "lora_targets": [], "train_gpus": 2}
+OPEN = {
+    "optimizer_state": "device",
+    "reference": "device",
+    "lora_rank": 0,
+    "lora_alpha": 0.0,
+    "lora_targets": [],
+    "sampler": "builtin",
+    "train_gpus": 2,
+}
 PPO = {
     "clip_low": 0.2,
     "clip_high": 0.28,
