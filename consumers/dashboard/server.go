@@ -148,7 +148,7 @@ func newHandler(follower *Follower, others OtherRuns, metrics prometheus.Gathere
 	mux.HandleFunc("GET /api/state", snapshots.serve)
 	mux.HandleFunc("GET /events", streams.serve)
 	(&queries{follower, others, make(chan struct{}, maxReads)}).register(mux)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{metrics, Metrics(follower)}, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{metrics, Metrics(follower)}, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if !follower.Following() {
 			http.Error(w, "not following a run", http.StatusServiceUnavailable)

@@ -22,7 +22,7 @@ func (s *Stage) handle(ctx context.Context, deliveries []events.Delivery) {
 		}
 	}
 	s.metrics.begin(len(deliveries), redelivered, began)
-	defer func() { s.metrics.end(len(deliveries), began, s.config.Now()) }()
+	defer func() { s.metrics.end(len(deliveries), began, s.config.Now(), deliveries[0].Message().TraceParent) }()
 
 	inputs := s.decode(deliveries)
 	alive, stopExtending := context.WithCancel(ctx)

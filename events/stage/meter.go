@@ -53,7 +53,7 @@ func (m *Meter) Begin(n int) (end func(error)) {
 	metrics, began := m.stage.metrics, m.stage.config.Now()
 	metrics.begin(n, 0, began)
 	return func(err error) {
-		metrics.end(n, began, m.stage.config.Now())
+		metrics.end(n, began, m.stage.config.Now(), "")
 		if err != nil {
 			m.Failed(1)
 			return

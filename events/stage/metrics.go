@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"errors"
+	"regexp"
 	"sync/atomic"
 	"time"
 
@@ -113,12 +114,24 @@ func (m *metrics) begin(batch, redelivered int, now time.Time) {
 	m.busy.change(+1, now)
 }
 
-func (m *metrics) end(batch int, began, now time.Time) {
+// end takes the W3C trace context of an event of the batch, whose trace becomes the
+// exemplar of the batch's time.
+func (m *metrics) end(batch int, began, now time.Time, traceParent string) {
 	m.inFlight.Sub(float64(batch))
 	m.inFlightCount.Add(-int64(batch))
 	m.busy.change(-1, now)
-	m.batch.Observe(now.Sub(began).Seconds())
+	seconds := now.Sub(began).Seconds()
+	exemplars, ok := m.batch.(prometheus.ExemplarObserver)
+	if found := traceID.FindStringSubmatch(traceParent); ok && found != nil {
+		exemplars.ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": found[1]})
+		return
+	}
+	m.batch.Observe(seconds)
 }
+
+// traceID finds the trace in a trace context. A message may have any text there, and a
+// label that is too long or no UTF-8 panics.
+var traceID = regexp.MustCompile(`^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
 // CountReplayed counts an event whose output was made before, for the metrics
 // of the stage that called the handler with ctx. With any other context it does

@@ -55,7 +55,7 @@ func ListenProbe(ctx context.Context, address string, gatherer prometheus.Gather
 	}
 	p := &Probe{listener: listener}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{MaxRequestsInFlight: probeScrapes}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{MaxRequestsInFlight: probeScrapes, EnableOpenMetrics: true}))
 	mux.HandleFunc("GET /healthz", p.healthz)
 	p.handler = mux
 	return p, nil
