@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,13 @@ import (
 // modelServer serves the embedded Code LLM under the name small.
 func modelServer(t *testing.T, server *openaitest.Server) (address string) {
 	t.Helper()
-	files, err := tiny.Checkpoint(string(events.RoleCode))
+	return roleServer(t, events.RoleCode, server)
+}
+
+// roleServer serves the embedded model of a role under the name small.
+func roleServer(t *testing.T, role events.Role, server *openaitest.Server) (address string) {
+	t.Helper()
+	files, err := tiny.Checkpoint(string(role))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,6 +162,38 @@ func TestAServerIsRefused(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("%v, %v are left behind", err, entries)
+	}
+}
+
+// The suites of a Test LLM on a server have the figures of those of the checkpoint behind
+// it, on the ground truths and on their mutants.
+func TestEvaluationOfTestsOfAServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	heldout, err := filepath.Abs("testdata/heldout.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eval := func(model, name string, more ...string) []string {
+		return append(append([]string{"eval", model}, more...), heldout, "--role", "test", "--preset", "tiny", "--greedy", "--tests", "3", "--name", name,
+			"--call-timeout", "60s", "--job-timeout", "120s", "--sandboxes", "1")
+	}
+	want := must(t, dir, eval("builtin", "local")...)
+	address := roleServer(t, events.RoleTest, &openaitest.Server{})
+	if got := must(t, dir, eval(address, "remote", "--model", "small")...); got != "small at "+address+"\n"+want {
+		t.Errorf("the table is\n%s\nwant\n%s", got, want)
+	}
+	var lines [2][]string
+	for i, name := range []string{"local", "remote"} {
+		text, err := os.ReadFile(rundir.Tests(runPath(dir, name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines[i] = strings.Split(string(text), "\n")
+		slices.Sort(lines[i]) // suites are judged several at a time
+	}
+	if d := cmp.Diff(lines[0], lines[1]); d != "" || len(lines[0]) < 2 {
+		t.Errorf("the server (+) differs from its model:\n%s", d)
 	}
 }
 
