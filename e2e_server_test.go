@@ -192,7 +192,7 @@ func TestEvaluationOfTestsOfAServer(t *testing.T) {
 		lines[i] = strings.Split(string(text), "\n")
 		slices.Sort(lines[i]) // suites are judged several at a time
 	}
-	if d := cmp.Diff(lines[0], lines[1]); d != "" || len(lines[0]) < 2 {
+	if d := cmp.Diff(lines[0], lines[1]); d != "" || !strings.Contains(strings.Join(lines[0], ""), `"branches":`) {
 		t.Errorf("the server (+) differs from its model:\n%s", d)
 	}
 }

@@ -13,11 +13,13 @@ import (
 // file of test results.
 type TestResult struct {
 	ID       string `json:"id"`
-	Suite    int    `json:"suite"`    // of the problem, from 0
-	Written  int    `json:"written"`  // tests, at most as many as were asked for
-	Passed   int    `json:"passed"`   // tests that the ground truth passes as stated
-	Mutants  int    `json:"mutants"`  // that the tests ran on; 0 unless all tests pass that were asked for
-	Survived int    `json:"survived"` // mutants that pass all tests
+	Suite    int    `json:"suite"`              // of the problem, from 0
+	Written  int    `json:"written"`            // tests, at most as many as were asked for
+	Passed   int    `json:"passed"`             // tests that the ground truth passes as stated
+	Mutants  int    `json:"mutants"`            // that the tests ran on; 0 unless all tests pass that were asked for
+	Survived int    `json:"survived"`           // mutants that pass all tests
+	Branches int    `json:"branches,omitempty"` // of the ground truth; absent: it has none, or they are not measured
+	Taken    int    `json:"taken,omitempty"`    // branches that the passing tests take
 }
 
 // Key identifies the suite.
@@ -27,8 +29,8 @@ func (r *TestResult) Key() string { return r.ID + "\x00" + strconv.Itoa(r.Suite)
 func ReadTestResult(line []byte) (*TestResult, error) {
 	r := new(TestResult)
 	err := json.Unmarshal(line, r)
-	if err == nil && (r.ID == "" || r.Suite < 0 || r.Passed < 0 || r.Passed > r.Written || r.Survived < 0 || r.Survived > r.Mutants) {
-		err = errors.New("want id, suite, written, passed, mutants and survived")
+	if err == nil && (r.ID == "" || r.Suite < 0 || r.Passed < 0 || r.Passed > r.Written || r.Survived < 0 || r.Survived > r.Mutants || r.Taken < 0 || r.Taken > r.Branches) {
+		err = errors.New("want id, suite, written, passed, mutants, survived, branches and taken")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("not a line of test results: %w", err)
@@ -41,6 +43,7 @@ func ReadTestResult(line []byte) (*TestResult, error) {
 //	pass@K = 100 * passed / (K * suites)
 //	mut@K  = mean over the suites with K tests that pass of 100 * (1 - survived / mutants)
 //	Mul    = pass@K * mut@K / 100
+//	branches = mean over the suites for programs with branches of 100 * taken / branches
 //
 // A suite for a program without mutants does not count in mut@K, which is 0 if no suite
 // counts.
@@ -54,17 +57,25 @@ type TestSummary struct {
 	Low       float64 `json:"mut_low"` // 95% interval of Mut over suites
 	High      float64 `json:"mut_high"`
 	Mul       float64 `json:"mul"`
+	Branch    float64 `json:"branch"`   // of the branches, those that passing tests take
+	Measured  int     `json:"measured"` // suites that count in Branch
 }
 
 // SummarizeTests returns the figures of suites of k tests. There is at least one result.
 func SummarizeTests(results []*TestResult, k int) TestSummary {
 	sum := TestSummary{K: k, Suites: len(results)}
-	passed, killed := 0, []float64{}
+	passed, killed, taken := 0, []float64{}, []float64{}
 	for _, r := range results {
 		passed += min(r.Passed, k)
+		if r.Branches > 0 {
+			taken = append(taken, 100*share(r.Taken, r.Branches))
+		}
 		if r.Passed >= k && r.Mutants > 0 {
 			killed = append(killed, 100*(1-share(r.Survived, r.Mutants)))
 		}
+	}
+	if sum.Measured = len(taken); len(taken) > 0 {
+		sum.Branch = mean(taken)
 	}
 	sum.Pass, sum.Perfect = 100*share(passed, k*len(results)), len(killed)
 	if len(killed) > 0 {
@@ -79,8 +90,12 @@ func SummarizeTests(results []*TestResult, k int) TestSummary {
 
 // Print prints the figures as a table.
 func (s *TestSummary) Print(out io.Writer) error {
-	_, err := fmt.Fprintf(out, "%s\n%6s  %7s  %8s  %-22s  %5s\n%6d  %6.1f%%  %8d  %5.1f%% (%5.1f - %5.1f%%)  %5.1f\n", s.Benchmark,
-		"SUITES", fmt.Sprintf("PASS@%d", s.K), "ALL PASS", fmt.Sprintf("MUT@%d (95%% INTERVAL)", s.K), "MUL",
-		s.Suites, s.Pass, s.Perfect, s.Mut, s.Low, s.High, s.Mul)
+	branch := "-"
+	if s.Measured > 0 {
+		branch = fmt.Sprintf("%.1f%%", s.Branch)
+	}
+	_, err := fmt.Fprintf(out, "%s\n%6s  %7s  %8s  %-22s  %5s  %8s\n%6d  %6.1f%%  %8d  %5.1f%% (%5.1f - %5.1f%%)  %5.1f  %8s\n", s.Benchmark,
+		"SUITES", fmt.Sprintf("PASS@%d", s.K), "ALL PASS", fmt.Sprintf("MUT@%d (95%% INTERVAL)", s.K), "MUL", "BRANCHES",
+		s.Suites, s.Pass, s.Perfect, s.Mut, s.Low, s.High, s.Mul, branch)
 	return err
 }

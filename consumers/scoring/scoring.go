@@ -102,7 +102,7 @@ func (s *Scoring) Tests(ctx context.Context, e *Evaluation, suites, k int) (err 
 	masked, err := benchmark.Judge(ctx, pool, executed(e.Gathered), suites, k,
 		func(id string, suite int) bool { return done[key(id, suite)] != nil },
 		func(on benchmark.SuiteResult) error {
-			r := &evaluation.TestResult{ID: on.ID, Suite: on.Suite, Written: on.Written, Passed: on.Passed, Mutants: on.Mutants, Survived: on.Survived}
+			r := &evaluation.TestResult{ID: on.ID, Suite: on.Suite, Written: on.Written, Passed: on.Passed, Mutants: on.Mutants, Survived: on.Survived, Branches: on.Branches, Taken: on.Taken}
 			done[r.Key()] = r
 			return json.NewEncoder(file).Encode(r)
 		})

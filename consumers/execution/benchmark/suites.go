@@ -14,6 +14,7 @@ import (
 	"codea1/consumers/execution"
 	"codea1/consumers/execution/grading"
 	"codea1/consumers/execution/mutants"
+	"codea1/consumers/execution/probes"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 	"codea1/events/files"
@@ -35,6 +36,8 @@ type SuiteResult struct {
 	Suite   int    // of the problem, from 0
 	Written int    // tests, at most k
 	mutants.Judged
+	Branches int // of the ground truth; 0 if they are not known
+	Taken    int // by the tests that pass
 }
 
 // Judge runs the first k tests of the suites, of which each group has the same number,
@@ -69,13 +72,41 @@ func Judge(ctx context.Context, pool *sandbox.Pool, groups []Group, suites, k in
 				if err != nil {
 					return fmt.Errorf("problem %s: %w", group.Problem.ID, err)
 				}
+				branches, taken, err := coverage(ctx, pool, group.Problem.Solution, suite, k)
+				if err != nil {
+					return fmt.Errorf("problem %s: %w", group.Problem.ID, err)
+				}
 				mu.Lock()
 				defer mu.Unlock()
-				return errors.Join(each(SuiteResult{group.Problem.ID, n, min(len(suite.Tests), k), result}), bar.Add(1))
+				return errors.Join(each(SuiteResult{group.Problem.ID, n, min(len(suite.Tests), k), result, branches, taken}), bar.Add(1))
 			})
 		}
 	}
 	return masked, errors.Join(running.Wait(), bar.Finish())
+}
+
+// coverage returns the number of branches of a ground truth, and of those that the
+// passing ones of the first k tests of a suite take.
+func coverage(ctx context.Context, pool *sandbox.Pool, truth string, suite *events.ExecutedSuite, k int) (branches, taken int, err error) {
+	var calls []string
+	for i := range suite.Tests[:min(k, len(suite.Tests))] {
+		if t := &suite.Tests[i]; t.Status == events.StatusKept && !t.Wrong {
+			calls = append(calls, t.Call)
+		}
+	}
+	found, err := probes.TakenBranches(ctx, pool, truth, calls, sandbox.Job{})
+	if failure := (*sandbox.Error)(nil); ctx.Err() != nil || errors.Is(err, sandbox.ErrClosed) || errors.As(err, &failure) {
+		return 0, 0, err
+	}
+	if err != nil {
+		return 0, 0, nil // no program whose branches can be marked
+	}
+	for b := range found.Total {
+		if slices.ContainsFunc(found.Taken, func(row string) bool { return row != "" && row[b] == '1' }) {
+			taken++
+		}
+	}
+	return found.Total, taken, nil
 }
 
 // Choice has the results of a problem's answers on the tests that were written about
