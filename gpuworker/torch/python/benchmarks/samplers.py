@@ -1,8 +1,8 @@
 """The builtin sampler beside vLLM on a GPU: tokens a second, log-probs, and the hand-over of weights.
 
 Both sample the same requests from a random Qwen2.5-Coder-1.5B shape in one run: prompts of 512 tokens, 8 completions each, with the
-log-prob of each token. The trainer then computes the log-probs of the completions of both. vLLM alone is its LLM.generate with the
-same arguments.
+log-prob of each token. The trainer then computes the log-probs of the completions of both. The part alone is vLLM's LLM.generate with
+the same arguments, the part worker a child of the product with its frames. All parts take about 8 minutes.
 Usage: python benchmarks/samplers.py [--parts PARTS] [--repetitions N] [--out FILE]
 """
 
