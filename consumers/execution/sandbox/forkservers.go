@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/gofrs/flock"
+	"golang.org/x/sync/errgroup"
 )
 
 // forkServers does jobs in Python fork servers on this machine: one for each
@@ -24,8 +25,8 @@ type forkServers struct {
 	running []*forkServer // by slot; nil where none runs
 }
 
-// startForkServers starts the fork server of the first slot at the first of the levels
-// that this machine gives. Each of the others starts with the first job of its slot.
+// startForkServers starts one fork server for each worker at the first of the
+// levels that this machine gives.
 func startForkServers(ctx context.Context, config Config, levels []Level) (*forkServers, error) {
 	python, err := findPython(ctx, config.Python)
 	if err != nil {
@@ -41,6 +42,16 @@ func startForkServers(ctx context.Context, config Config, levels []Level) (*fork
 	}
 	if err := f.startFirst(levels); err != nil {
 		return nil, errors.Join(err, f.Close())
+	}
+	var starting errgroup.Group
+	for i := range f.running[1:config.Workers] { // the varied ones start when they are needed
+		starting.Go(func() (err error) {
+			f.running[1+i], err = f.start(false)
+			return err
+		})
+	}
+	if err := starting.Wait(); err != nil {
+		return nil, errors.Join(&Error{Op: "open", Err: err}, f.Close())
 	}
 	return f, nil
 }

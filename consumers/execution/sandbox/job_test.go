@@ -42,12 +42,8 @@ func FuzzFrame(f *testing.F) {
 // answer, and nothing is left behind.
 func TestManyJobs(t *testing.T) {
 	p := openPool(t, Config{Workers: 2, CallTimeout: quick.CallTimeout, MemoryBytes: quick.MemoryBytes})
-	// The first job of each slot opens the descriptors that stay open.
-	for number := range p.config.Workers {
-		if _, err := p.backend.Do(t.Context(), Slot{number, p.closed}, harmless); err != nil {
-			t.Fatal(err)
-		}
-	}
+	// The first jobs open the descriptors that stay open.
+	runOne(t, p, "", "1")
 	before := openDescriptors(t)
 	const code = `
 import os

@@ -41,9 +41,8 @@ func servers(p *Pool) *forkServers { return p.backend.(*forkServers) }
 
 // forkServerOf returns a pool's only, idle fork server.
 func forkServerOf(p *Pool) *forkServer {
-	p.slots.taken <- struct{}{}
-	slot := p.slots.pop()
-	defer p.slots.push(slot)
+	slot := <-p.slots
+	defer func() { p.slots <- slot }()
 	return servers(p).running[slot]
 }
 

@@ -15,8 +15,8 @@ type Pool struct {
 	backend Backend
 	about   Description
 	cache   *cache
-	slots   *slots
-	varied  *slots // for varied jobs
+	slots   chan int // numbers of the free slots
+	varied  chan int // numbers of the free slots for varied jobs
 
 	closing sync.Once
 	closed  chan struct{}
@@ -49,8 +49,7 @@ type Description struct {
 	Bounds    string // what limits the memory of a candidate's processes together
 }
 
-// Open finds Python and starts the first fork server; the others start when jobs run
-// at the same time. The caller closes the pool.
+// Open finds Python and starts the fork servers. The caller closes the pool.
 // The error is ErrNoPython, ErrNotIsolated, about a field of config, or a
 // *Error.
 func Open(ctx context.Context, config Config) (*Pool, error) {
@@ -85,10 +84,17 @@ func openLocal(ctx context.Context, config Config, levels []Level) (*Pool, error
 // NewPool returns a pool that runs jobs on a backend, which the pool closes.
 // config is complete.
 func NewPool(config Config, backend Backend) *Pool {
-	return &Pool{
+	p := &Pool{
 		config: config, backend: backend, about: backend.Describe(), cache: newCache(config.CacheBytes),
-		slots: newSlots(0, config.Workers), varied: newSlots(config.Workers, config.variedSlots()), closed: make(chan struct{}),
+		slots: make(chan int, config.Workers), varied: make(chan int, config.variedSlots()), closed: make(chan struct{}),
 	}
+	for number := range config.Workers {
+		p.slots <- number
+	}
+	for number := range config.variedSlots() {
+		p.varied <- config.Workers + number
+	}
+	return p
 }
 
 // Config returns the complete configuration.
@@ -124,9 +130,8 @@ func (p *Pool) Do(ctx context.Context, j Job) (Session, error) {
 		return Session{}, ctx.Err()
 	case <-p.closed:
 		return Session{}, ErrClosed
-	case slots.taken <- struct{}{}:
-		number := slots.pop()
-		defer slots.push(number)
+	case number := <-slots:
+		defer func() { slots <- number }()
 		return p.backend.Do(ctx, Slot{number, p.closed}, j)
 	}
 }
@@ -137,50 +142,13 @@ func (p *Pool) Close() error {
 	var err error
 	p.closing.Do(func() {
 		close(p.closed)
-		p.slots.wait()
-		p.varied.wait()
+		for range p.config.Workers {
+			<-p.slots
+		}
+		for range p.config.variedSlots() {
+			<-p.varied
+		}
 		err = p.backend.Close()
 	})
 	return err
-}
-
-// slots are the numbers of the slots of a kind. The last freed slot is taken first: a
-// fork server starts with the first job of its slot, and jobs that run one after another
-// need only one.
-type slots struct {
-	taken chan struct{} // one for each taken slot
-	mutex sync.Mutex
-	free  []int
-}
-
-func newSlots(first, count int) *slots {
-	s := &slots{taken: make(chan struct{}, count)}
-	for number := range count {
-		s.free = append(s.free, first+count-1-number)
-	}
-	return s
-}
-
-// pop returns the number of a free slot. The caller has sent to taken.
-func (s *slots) pop() int {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	last := len(s.free) - 1
-	number := s.free[last]
-	s.free = s.free[:last]
-	return number
-}
-
-func (s *slots) push(number int) {
-	s.mutex.Lock()
-	s.free = append(s.free, number)
-	s.mutex.Unlock()
-	<-s.taken
-}
-
-// wait waits until every slot is free, and takes them.
-func (s *slots) wait() {
-	for range cap(s.taken) {
-		s.taken <- struct{}{}
-	}
 }

@@ -375,30 +375,3 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
-
-// Jobs one after another need one fork server. The others start with jobs at the same
-// time.
-func TestForkServersStartWhenNeeded(t *testing.T) {
-	p := openOwn(t, LevelOpen, Config{Workers: 3})
-	started := func() (n int) {
-		for _, server := range servers(p).running {
-			if server != nil {
-				n++
-			}
-		}
-		return n
-	}
-	for _, call := range []string{"1", "2", "3"} {
-		runOne(t, p, "", call)
-	}
-	if n := started(); n != 1 {
-		t.Errorf("%d fork servers after jobs one after another, want 1", n)
-	}
-	p.slots.taken <- struct{}{} // as another job does
-	first := p.slots.pop()
-	runOne(t, p, "", "4")
-	p.slots.push(first)
-	if n := started(); n != 2 {
-		t.Errorf("%d fork servers after two jobs at the same time, want 2", n)
-	}
-}
