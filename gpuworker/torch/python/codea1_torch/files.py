@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -72,15 +73,17 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor | Rows], metada
             parts.append((part, offset))
             offset += len(part)
     shared = any(rows.shape != rows.tensor.shape for rows in every.values())
-    with open(os.open(path, os.O_CREAT | os.O_WRONLY | (0 if shared else os.O_EXCL), 0o666), "wb") as file:
+    device = next((r.tensor.device for r in every.values() if r.tensor.is_cuda), None)
+    with open(os.open(path, os.O_CREAT | os.O_RDWR | (0 if shared else os.O_EXCL), 0o666), "rb+", buffering=0) as file:
+        put = _mapped(file.fileno(), len(head) + end) if len(head) + end >= CHUNK and _in_memory(file.fileno()) else _direct(file.fileno())
         if rank == 0:
-            os.pwrite(file.fileno(), head, 0)
-        _share(parts, next((r.tensor.device for r in every.values() if r.tensor.is_cuda), None), lambda own: _write(file.fileno(), own))
+            put(torch.frombuffer(bytearray(head), dtype=torch.uint8), 0)
+        _share(parts, device, lambda own: _write(put, own))
         if flush:
             os.fsync(file.fileno())
 
 
-def _write(file: int, parts: list[tuple[torch.Tensor, int]]) -> None:
+def _write(put: Callable[[torch.Tensor, int], None], parts: list[tuple[torch.Tensor, int]]) -> None:
     buffer: torch.Tensor | None = None
     for data, offset in parts:
         here = data
@@ -90,10 +93,47 @@ def _write(file: int, parts: list[tuple[torch.Tensor, int]]) -> None:
                     buffer = torch.empty(CHUNK, dtype=torch.uint8, pin_memory=True)
                 here = buffer[: len(data)].copy_(data, non_blocking=True)
                 torch.cuda.current_stream(data.device).synchronize()
-        rest = here.numpy().data
+        put(here, offset)
+
+
+def _direct(file: int) -> Callable[[torch.Tensor, int], None]:
+    """Returns a function that writes bytes at an offset."""
+
+    def put(data: torch.Tensor, offset: int) -> None:
+        begin, rest = offset, data.numpy().data
         while len(rest):
             written = os.pwrite(file, rest, offset)
             rest, offset = rest[written:], offset + written
+        if hasattr(os, "posix_fadvise"):
+            # Linux starts to write the bytes to the disk, beside the writes of the next ones.
+            os.posix_fadvise(file, begin, offset - begin, os.POSIX_FADV_DONTNEED)
+
+    return put
+
+
+def _mapped(file: int, size: int) -> Callable[[torch.Tensor, int], None]:
+    """Returns a function that copies bytes to an offset of a file in memory.
+
+    The kernel lets only one thread at a time write to a file, but many copy to its pages.
+    """
+    os.posix_fallocate(file, 0, size)  # without it, a full file system kills the process at a copy
+    pages = torch.frombuffer(mmap.mmap(file, size), dtype=torch.uint8)
+
+    def put(data: torch.Tensor, offset: int) -> None:
+        pages[offset : offset + len(data)].copy_(data)
+
+    return put
+
+
+def _in_memory(file: int) -> bool:
+    """Reports whether Linux keeps the file system of a file in memory."""
+    device = os.fstat(file).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            return any(line.split()[2] == number and line.partition(" - ")[2].startswith("tmpfs ") for line in mounts)
+    except OSError:
+        return False
 
 
 def require_finite(path: Path, names: list[str]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,22 @@ from safetensors.torch import load_file, save_file
 
 from codea1_torch import files
 
+MEMORY = Path("/dev/shm")
 
-def test_bytes_are_those_of_safetensors(tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+
+@pytest.fixture(params=["disk", "memory"])
+def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A directory for each way to write a file."""
+    if request.param == "disk":
+        yield tmp_path
+        return
+    if not os.access(MEMORY, os.W_OK):
+        pytest.skip(f"{MEMORY} cannot be written")
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
+        yield Path(name)
+
+
+def test_bytes_are_those_of_safetensors(directory: Path, tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "CHUNK", 64)  # tensors of many parts, the last one shorter
     generator = torch.Generator().manual_seed(1)
     whole = torch.randn(40, 7, generator=generator)
@@ -27,15 +44,16 @@ def test_bytes_are_those_of_safetensors(tmp_path: Path, device: str, monkeypatch
         "bytes": torch.arange(9, dtype=torch.uint8, device=device),
         "int": torch.arange(9, dtype=torch.int32),
     }
-    files.write_tensors(tmp_path / "ours", tensors, {"step": "3"}, flush=True)
+    ours = directory / "ours"
+    files.write_tensors(ours, tensors, {"step": "3"}, flush=True)
     save_file({n: t.cpu().contiguous() for n, t in tensors.items()}, tmp_path / "theirs", metadata={"step": "3"})
-    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
-    for name, tensor in load_file(tmp_path / "ours").items():
+    assert ours.read_bytes() == (tmp_path / "theirs").read_bytes()
+    for name, tensor in load_file(ours).items():
         assert torch.equal(tensor, tensors[name].cpu())
     # Into tensors of another type, on the device.
     into = {n: torch.zeros(t.shape, dtype=torch.float32, device=device) for n, t in tensors.items()}
-    files.require_finite(tmp_path / "ours", list(into))
-    files.read_into(tmp_path / "ours", into)
+    files.require_finite(ours, list(into))
+    files.read_into(ours, into)
     for name, tensor in into.items():
         assert torch.equal(tensor.cpu(), tensors[name].cpu().float())
 
@@ -63,3 +81,12 @@ def test_errors_of_the_disk_are_raised(tmp_path: Path, monkeypatch: pytest.Monke
         files.write_tensors(tmp_path / "x", {"a": torch.ones(3)}, {}, flush=False)
     with pytest.raises(FileExistsError):
         files.write_tensors(tmp_path / "x", {"a": torch.ones(3)}, {}, flush=False)
+
+
+def test_a_full_memory_is_an_error() -> None:
+    """It is not the signal that ends a process at a copy to a page that the file system lacks."""
+    if not os.access(MEMORY, os.W_OK) or not os.statvfs(MEMORY).f_blocks:
+        pytest.skip(f"{MEMORY} cannot be written or has no limit")
+    more = (os.statvfs(MEMORY).f_blocks + 1) * os.statvfs(MEMORY).f_frsize
+    with tempfile.TemporaryFile(dir=MEMORY) as file, pytest.raises(OSError, match="No space"):
+        files._mapped(file.fileno(), more)
