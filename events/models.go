@@ -36,8 +36,7 @@ func (m Models) Roles() []Role {
 	return []Role{RoleCode, RoleTest}
 }
 
-// TrainedRoles returns the roles that have a model of their own whose versions are
-// trained.
+// TrainedRoles returns the roles that have a model of their own and train it.
 func (m Models) TrainedRoles() []Role { return slices.DeleteFunc(m.Roles(), m.Frozen) }
 
 // Frozen reports whether the model of a role is never trained: all its completions

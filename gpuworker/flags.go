@@ -84,7 +84,7 @@ type ModelFlags struct {
 	CodeModel string `yaml:"code-model" help:"Checkpoint directory that the Code LLM starts from, or with the torch engine a name on the Hugging Face hub; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
 	TestModel string `yaml:"test-model" help:"Checkpoint directory that the Test LLM starts from, or with the torch engine a name on the Hugging Face hub; empty for the embedded one." placeholder:"DIR" scope:"path" change:"never"`
 
-	Frozen string `yaml:"frozen" help:"Role whose model is sampled from and never trained: code or test; empty for none. It is version 0 of that role's model, or with --sampler openai the model of the server." default:"" enum:",code,test" change:"never"`
+	Frozen string `yaml:"frozen" help:"Role with a model that is sampled from and never trained: code or test; empty for none. It is version 0 of that role's model, or with --sampler openai the model of the server." default:"" enum:",code,test" change:"never"`
 
 	StoreFlags `embed:"" yaml:",inline"`
 

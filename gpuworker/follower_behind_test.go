@@ -25,7 +25,7 @@ func (s *slow) LoadWeights(ctx context.Context, dir string) error {
 	return s.Engine.LoadWeights(ctx, dir)
 }
 
-// asked is a bus whose readers say that they are asked for the next message.
+// asked is a bus with readers that report each request for the next message.
 type asked struct {
 	events.Bus
 	next chan struct{}

@@ -427,7 +427,7 @@ func TestTrainerConfigIsChecked(t *testing.T) {
 	}
 }
 
-// handled returns what the meter of the registry has counted.
+// handled returns the count of the registry's meter.
 func handled(t *testing.T, registry *prometheus.Registry) (sum float64) {
 	t.Helper()
 	families, err := registry.Gather()

@@ -123,8 +123,7 @@ func busiest(views []stageView) string {
 	return fmt.Sprintf("%s is the busiest stage now: %.0f%%, %d in flight, %d wait", most.Stage, 100*float64(most.Busy), most.InFlight, most.Lag)
 }
 
-// fill adds to the views what heartbeats do not say: the curriculum, and the policy
-// versions.
+// fill adds the curriculum and the policy versions to the views. Heartbeats have neither.
 func (s *State) fill(views []stageView) {
 	seconds := float64(s.spans.last.Seconds)
 	for i := range views {

@@ -73,19 +73,7 @@ func TestCrossWithoutALostAnswer(t *testing.T) {
 // group.
 func BenchmarkCross(b *testing.B) {
 	x := openExecutor(b, sandbox.Config{CacheBytes: -1})
-	var codes []string
-	suites := make([][]string, 8)
-	for m := range 8 {
-		codes = append(codes, fmt.Sprintf("def f(x):\n    return sum(i for i in range(x)) + (x == %d)", 16*m))
-		for n := range 8 {
-			var suite strings.Builder
-			for k := range 8 {
-				at := (64*m + 8*n + k) / 2
-				fmt.Fprintf(&suite, "assert f(%d) == %d\n", at, at*(at-1)/2)
-			}
-			suites[m] = append(suites[m], suite.String())
-		}
-	}
+	codes, suites := largeGroup()
 	in := sampled("def f(x):\n    return sum(range(x))", nil, codes, suites)
 	for _, cross := range []bool{false, true} {
 		b.Run(fmt.Sprintf("cross=%t", cross), func(b *testing.B) {
@@ -105,4 +93,22 @@ func BenchmarkCross(b *testing.B) {
 			b.ReportMetric(float64(bytes), "event-bytes")
 		})
 	}
+}
+
+// largeGroup returns the answers and suites of a group of the paper's size: 8 answers with
+// 8 suites of 8 tests each, half of them distinct.
+func largeGroup() (codes []string, suites [][]string) {
+	suites = make([][]string, 8)
+	for m := range 8 {
+		codes = append(codes, fmt.Sprintf("def f(x):\n    return sum(i for i in range(x)) + (x == %d)", 16*m))
+		for n := range 8 {
+			var suite strings.Builder
+			for k := range 8 {
+				at := (64*m + 8*n + k) / 2
+				fmt.Fprintf(&suite, "assert f(%d) == %d\n", at, at*(at-1)/2)
+			}
+			suites[m] = append(suites[m], suite.String())
+		}
+	}
+	return codes, suites
 }

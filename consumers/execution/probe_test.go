@@ -1,8 +1,6 @@
 package execution
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +29,7 @@ func hits(t *testing.T, x *Executor, kind events.Probe, in *events.TestsSampled)
 
 // TestProbes: the mutants of x < 3 are ==, !=, <=, >, >=, 4 and 2, in this order. Each test is
 // there once with its true value, also one that is wrong as stated. The answers make no
-// difference, not even those that patch what they can reach.
+// difference, not even those that patch ast, compile or tracing.
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	x := openExecutor(t, quick)
@@ -105,19 +103,7 @@ func TestProbesWithoutAVerdict(t *testing.T) {
 // The cache has no group. cpu-ms is the core time of all processes.
 func BenchmarkProbes(b *testing.B) {
 	x := openExecutor(b, sandbox.Config{CacheBytes: -1})
-	var codes []string
-	suites := make([][]string, 8)
-	for m := range 8 {
-		codes = append(codes, fmt.Sprintf("def f(x):\n    return sum(i for i in range(x)) + (x == %d)", 16*m))
-		for n := range 8 {
-			var suite strings.Builder
-			for k := range 8 {
-				at := (64*m + 8*n + k) / 2
-				fmt.Fprintf(&suite, "assert f(%d) == %d\n", at, at*(at-1)/2)
-			}
-			suites[m] = append(suites[m], suite.String())
-		}
-	}
+	codes, suites := largeGroup()
 	in := sampled("def f(x):\n    total = 0\n    for i in range(x):\n        if i % 2 == 0 or i > 0:\n            total = total + i\n    return total", nil, codes, suites)
 	for _, kinds := range []string{"", string(events.ProbeMutants), string(events.ProbeBranches)} {
 		b.Run("probes="+kinds, func(b *testing.B) {

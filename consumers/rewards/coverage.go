@@ -21,7 +21,7 @@ func (coverage) Rules() Rules {
 	return rules
 }
 
-// Reward implements Recipe. An answer earns what it earns under A1. c is the share of the
+// Reward implements Recipe. An answer has its reward under A1. c is the share of the
 // branches of the ground truth that the tests of a suite take, and D the difficulty of the
 // ground truth:
 //

@@ -14,8 +14,7 @@ var (
 	// ErrNoCross is returned for a group without the verdicts of all suites on all
 	// answers.
 	ErrNoCross = errors.New("the tests of the suites were not run on all answers")
-	// ErrNoProbes is returned for a group whose tests were not run on the probes of the
-	// ground truth that a recipe needs.
+	// ErrNoProbes is returned for a group without the probes that a recipe needs.
 	ErrNoProbes = errors.New("the tests of the suites were not probed")
 )
 

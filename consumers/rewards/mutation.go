@@ -20,7 +20,7 @@ func (mutation) Rules() Rules {
 	return rules
 }
 
-// Reward implements Recipe. An answer earns what it earns under A1. A mutant of the
+// Reward implements Recipe. An answer has its reward under A1. A mutant of the
 // ground truth is known if a kept test of the group fails it:
 //
 //	R_test = killed - 0.1 useless - 0.5 broken

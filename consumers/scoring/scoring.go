@@ -29,7 +29,7 @@ type Scoring struct {
 	Sandbox  *sandbox.Flags
 	JSON     bool      // print JSON objects instead of tables
 	Out      io.Writer // for the figures
-	Progress io.Writer // for what does not count in them
+	Progress io.Writer // for the problems and samples that do not count in them
 	Logger   *slog.Logger
 }
 
@@ -261,7 +261,7 @@ func (s *Scoring) Published(ctx context.Context, e *Evaluation, completion bool)
 	return s.print(map[string]graded{source: {results, f.suites}}, len(e.Rows))
 }
 
-// sayLost says what does not count in the figures.
+// sayLost names the samples and groups that do not count in the figures.
 func (s *Scoring) sayLost(masked int, dropped []*events.GroupDropped) {
 	if masked > 0 {
 		fmt.Fprintf(s.Progress, "%d samples do not count: the sandbox failed on them\n", masked)

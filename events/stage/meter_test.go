@@ -14,8 +14,8 @@ import (
 	"codea1/events/stage"
 )
 
-// The heartbeats and the metrics of a stage that is no worker have what it handled,
-// what it is handling, its failures and its lag.
+// The heartbeats and the metrics of a stage that is no worker count the events that it
+// handled and those in flight, its failures and its lag.
 func TestMeter(t *testing.T) {
 	bus, registry, ctx := natstest.Bus(t), prometheus.NewRegistry(), bounded(t)
 	meter, err := stage.NewMeter(stage.Config{Bus: bus, Run: run, Name: "single", HeartbeatEvery: 20 * time.Millisecond, Registerer: registry})

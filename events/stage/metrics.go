@@ -114,7 +114,7 @@ func (m *metrics) begin(batch, redelivered int, now time.Time) {
 	m.busy.change(+1, now)
 }
 
-// end takes the W3C trace context of an event of the batch, whose trace becomes the
+// end takes the W3C trace context of an event of the batch. Its trace becomes the
 // exemplar of the batch's time.
 func (m *metrics) end(batch int, began, now time.Time, traceParent string) {
 	m.inFlight.Sub(float64(batch))

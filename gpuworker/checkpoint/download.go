@@ -149,10 +149,10 @@ func (r *Remote) download(ctx context.Context, name string, skip func(string) bo
 // the other files of the run.
 const spareShare = 0.1
 
-// limits returns the most bytes of each file of a copy. Anyone who can write to the
-// store can put an endless object there, or a SHA256SUMS with any size. So a file has
-// at most its size there, and all files together at most the free disk space without a
-// spare part. partial may have a part of the files.
+// limits returns the most bytes of each file of a copy. Any client with write access
+// to the store can put an endless object there, or a SHA256SUMS with any size. So a
+// file has at most its size there, and all files together at most the free disk space
+// without a spare part. partial may have a part of the files.
 func (r *Remote) limits(name, partial string, listed []string, sizes map[string]int64) (map[string]int64, error) {
 	free, err := files.Free(r.Cache)
 	if err != nil {

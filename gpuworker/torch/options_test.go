@@ -64,7 +64,7 @@ func TestOptionsReachTheChild(t *testing.T) {
 }
 
 // TestVLLMIsRefusedByName checks that the options of vLLM reach the child, and that the
-// error says what to do. No machine of the tests has both vLLM and a GPU.
+// error names the remedy. No machine of the tests has both vLLM and a GPU.
 func TestVLLMIsRefusedByName(t *testing.T) {
 	options := Options{Python: python(t), Device: "cpu", Dir: small(t), VLLM: &VLLM{Memory: 0.5, TensorParallel: 2, DataParallel: 1}}
 	for _, c := range []struct {

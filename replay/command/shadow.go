@@ -33,7 +33,7 @@ type ShadowCommand struct {
 	Bus     connect.Flags `embed:"" group:"Message bus"`
 }
 
-// Bounds of what a shadow holds for groups that have not ended.
+// Bounds of the memory of a shadow for groups that have not ended.
 const (
 	maxShadowed = 4096 // groups
 	maxSteps    = 64
@@ -195,7 +195,7 @@ func (s *shadow) groupEnded(step, groups int, after []query.GroupRescored) error
 	}
 	now := s.steps[step]
 	if now == nil {
-		if len(s.steps) == maxSteps { // steps whose first groups were not read do not end
+		if len(s.steps) == maxSteps { // a step does not end if its first groups were not read
 			delete(s.steps, slices.Min(slices.Collect(maps.Keys(s.steps))))
 		}
 		now = new(shadowedStep)

@@ -38,7 +38,7 @@ func pairs(t *testing.T, lines string) (groups []string, last string) {
 	return groups, last
 }
 
-// A shadow prints what rescore prints, and compares the same.
+// A shadow prints the output of rescore, and compares the same.
 func TestShadowIsRescore(t *testing.T) {
 	t.Parallel()
 	run, l := eventlogtest.Run(t, replaytest.Tell(t))
@@ -100,8 +100,8 @@ func storyEvents(t *testing.T) (all []*events.Event) {
 }
 
 // A bus without an order across types, and one that repeats events, change nothing. A
-// group whose verdicts are those of another plan is left out, and so is one whose first
-// event was not read.
+// group with the verdicts of another plan is left out, and so is one without its first
+// event.
 func TestShadowOfUnorderedEvents(t *testing.T) {
 	t.Parallel()
 	ordered := storyEvents(t)

@@ -99,7 +99,7 @@ func coverage(ctx context.Context, pool *sandbox.Pool, truth string, suite *even
 		return 0, 0, err
 	}
 	if err != nil {
-		return 0, 0, nil // no program whose branches can be marked
+		return 0, 0, nil // the branches of this program cannot be marked
 	}
 	for b := range found.Total {
 		if slices.ContainsFunc(found.Taken, func(row string) bool { return row != "" && row[b] == '1' }) {

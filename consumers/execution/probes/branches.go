@@ -19,8 +19,8 @@ type Branches struct {
 	Taken      []string // by call: a 1 or a 0 for each branch; empty for a call that did not return
 }
 
-// TakenBranches runs calls on a program whose branches are marked. limits is a job whose
-// limits hold.
+// TakenBranches marks the branches of a program and runs calls on it. The limits of the
+// job limits hold.
 func TakenBranches(ctx context.Context, pool *sandbox.Pool, code string, calls []string, limits sandbox.Job) (*Branches, error) {
 	items := []string{"measure()"}
 	for _, call := range calls {

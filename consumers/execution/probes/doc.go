@@ -3,7 +3,7 @@
 // Cosmic Ray 8, the operators that take no arguments. Branches are the ways that a program
 // can go; they are marked in its text.
 //
-// It reads programs. It must not know which tests run on them, or what a test earns.
+// It reads programs. It must not know which tests run on them, or the reward of a test.
 //
 // Start reading at mutants.go and mutants.py, then branches.go and branches.py.
 package probes

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestQuestionsAndAnswers: a question shows what the file has, and the response of a
-// model that answers it right is read as an answer that passes.
+// TestQuestionsAndAnswers checks that a question shows the fields of the file, and that
+// the right response of a model is read as an answer that passes.
 func TestQuestionsAndAnswers(t *testing.T) {
 	crux := row("id", "s0", "code", "def f(x, n):\n    return [x] * n", "input", "'a', 2", "output", "['a', 'a']")
 	stdin := live(t, "stdin", "", "1 2\n", "3\n")

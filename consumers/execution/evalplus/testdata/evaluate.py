@@ -3,7 +3,7 @@ that it takes:
 
     HUMANEVAL_OVERRIDE_PATH=... python3 evaluate.py humaneval samples.jsonl
 
-statuses.py says what to install. A thread of EvalPlus ends up to 20 seconds after the
+statuses.py names the packages to install. A thread of EvalPlus ends up to 20 seconds after the
 results are written. That time does not count.
 """
 

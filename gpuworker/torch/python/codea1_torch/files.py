@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a tensor, whose other rows are written by other processes."""
+    """Rows of a tensor. Other processes write its other rows."""
 
     tensor: torch.Tensor
     first: int

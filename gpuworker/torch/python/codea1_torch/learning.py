@@ -338,7 +338,7 @@ class Learner:
         return total
 
     def _forget(self, model: Model) -> None:
-        """Free what the passes of log_probs left."""
+        """Free the memory that the passes of log_probs left."""
 
     @torch.no_grad()
     def _clip(self, config: UpdateConfig) -> float:

@@ -61,7 +61,7 @@ class Model(nn.Module):
         self.untied = None if config.tied else nn.Parameter(torch.zeros_like(self.embedding))
 
     def forward(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call function with the model, whose weights several ranks may have to gather first."""
+        """Call function with the model. Several ranks may have to gather its weights first."""
         return function(self, *arguments)
 
     @staticmethod

@@ -112,7 +112,7 @@ class Place:
 
 
 class ShardedLearner(Learner):
-    """A learner whose model is divided among the ranks."""
+    """A learner of a model that is divided among the ranks."""
 
     def __init__(self, source: Model, ranks: Ranks, device: str, *, optimizer_state: str = "device") -> None:
         """Create a learner with the weights of rank 0's source."""

@@ -97,7 +97,7 @@ class VllmSampler:
         self._count = 0  # of requests
 
     def use(self, model: Model) -> None:
-        """Chooses the model whose weights are sampled from."""
+        """Chooses the model to sample from."""
         self._stale = self._stale or model is not self._model
         self._model = model
 
@@ -228,7 +228,7 @@ class VllmSampler:
         return completion(last, self._ends)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs work of the engine to its end. An error of vLLM ends this process: what vLLM holds is not known."""
+        """Runs work of the engine to its end. An error of vLLM ends this process, because the state of vLLM is not known."""
         try:
             return self._loop.run_until_complete(work)
         except EngineError:

@@ -54,7 +54,7 @@ def on_ranks(size: int, directory: Path, work: Callable[[Ranks], None]) -> None:
 
 
 def opened(ranks: Ranks | None, dtype: torch.dtype = torch.float32, options: Options | None = None) -> Engine:
-    """Return an engine whose ranks have different numbers of passes."""
+    """Return an engine with different numbers of passes on its ranks."""
     engine = Engine(TEST, "cpu", dtype, options, ranks)
     engine.load(TEST)
     engine.load_reference(TEST)

@@ -92,7 +92,7 @@ def test_the_environment_names_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def output(tokens: list[int], log_probs: list[float], reason: str, each: int = 1) -> SimpleNamespace:
-    """Return what vLLM answers, with some log-probs for each position."""
+    """Return an answer of vLLM, with some log-probs for each position."""
     values = [p for q in log_probs for p in [q] + [-99.0] * (each - 1)]
     flat = SimpleNamespace(logprobs=values, start_indices=list(range(0, len(values), each)))
     return SimpleNamespace(token_ids=tokens, logprobs=flat, finish_reason=reason)
