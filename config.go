@@ -17,6 +17,7 @@ import (
 	"codea1/consumers/dashboard"
 	"codea1/consumers/dashboard/track"
 	"codea1/consumers/evaluation"
+	"codea1/consumers/execution/judging"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/rewards"
 	"codea1/events"
@@ -50,6 +51,7 @@ type RunSettings struct {
 	Bus        connect.Flags           `embed:"" yaml:",inline" group:"Message bus"`
 	Delivery   stage.Flags             `embed:"" yaml:",inline" group:"Message bus"`
 	Sandbox    sandbox.Flags           `embed:"" yaml:",inline" group:"Sandbox"`
+	Judge      judging.Flags           `embed:"" yaml:",inline" group:"Judge"`
 	Curriculum curriculum.Flags        `embed:"" yaml:",inline"`
 	Sampling   gpuworker.SamplingFlags `embed:"" yaml:",inline" group:"Sampling"`
 	Reward     rewards.Flags           `embed:"" yaml:",inline" group:"Reward"`
@@ -200,11 +202,24 @@ func (s *RunSettings) steps(problems int) int { return s.Curriculum.PlannedSteps
 
 // schedule returns the configuration of the curriculum.
 func (s *RunSettings) schedule() (curriculum.Config, error) {
-	golden, cross, probes, err := s.Reward.Needs()
+	needs, err := s.Reward.Needs()
 	if err != nil {
 		return curriculum.Config{}, err
 	}
-	return curriculum.Config{Flags: s.Curriculum, Golden: golden, Cross: cross, Probes: events.JoinProbes(probes...), Models: s.models()}, nil
+	return curriculum.Config{
+		Flags: s.Curriculum, Golden: needs.Golden, Cross: needs.Cross, Probes: events.JoinProbes(needs.Probes...),
+		Judges: events.JoinJudges(needs.Judges...), Models: s.models(),
+	}, nil
+}
+
+// stages returns the stages of the run, with the optional ones that it asks for.
+func (s *RunSettings) stages() []events.Stage {
+	stages := s.models().Stages()
+	if s.Reward.Shadow != "" {
+		shadow, _ := s.models().Stage(events.StageShadow)
+		stages = append(stages, shadow)
+	}
+	return stages
 }
 
 // models returns the models of the run. A reward that trains no Test LLM needs none,
@@ -214,6 +229,8 @@ func (s *RunSettings) models() events.Models {
 	switch {
 	case err != nil: // validate reports it
 		return events.ModelsBoth
+	case !recipe.Rules().TrainsTest && len(s.judges()) > 0:
+		return events.ModelsJudged
 	case !recipe.Rules().TrainsTest:
 		return events.ModelsCode
 	case recipe.Name() == rewards.NameSelfPlay:
@@ -228,11 +245,11 @@ func (s *RunSettings) models() events.Models {
 
 func (s *RunSettings) evaluation() evaluation.Config {
 	suites, onAnswers := s.Evaluation.EvalSuites, s.Evaluation.EvalAnswerSuites
-	if s.models() == events.ModelsCode {
+	if s.models().WithoutTest() {
 		suites, onAnswers = 0, 0
 	}
 	return evaluation.Config{
-		Answers: s.Evaluation.EvalAnswers, OnAnswers: onAnswers, Suites: suites, Tests: s.Curriculum.Tests,
+		Answers: s.Evaluation.EvalAnswers, OnAnswers: onAnswers, Suites: suites, Tests: s.Curriculum.Tests, Rounds: s.Evaluation.EvalRounds,
 		Temperature: s.Curriculum.Temperature, CodeTokens: s.Curriculum.CodeTokens, TestTokens: s.Curriculum.TestTokens,
 	}
 }
@@ -251,6 +268,9 @@ func (s *RunSettings) validate(source func(key string) string) error {
 	if s.Engine.LoRARank > 0 && s.Engine.Engine != gpuworker.EngineTorch {
 		return fmt.Errorf("--lora-rank %d needs --engine %s; the engine %s trains all weights", s.Engine.LoRARank, gpuworker.EngineTorch, s.Engine.Engine)
 	}
+	if device := s.Engine.RolloutDevice; device != "" && s.Engine.Engine != gpuworker.EngineTorch {
+		return fmt.Errorf("--rollout-device %s needs --engine %s; the engine %s samples on the CPU", device, gpuworker.EngineTorch, s.Engine.Engine)
+	}
 	if n := s.Engine.TrainGPUs; n > 1 {
 		if s.Engine.Engine != gpuworker.EngineTorch {
 			return fmt.Errorf("--train-gpus %d needs --engine %s; the engine %s trains on the CPU", n, gpuworker.EngineTorch, s.Engine.Engine)
@@ -263,6 +283,9 @@ func (s *RunSettings) validate(source func(key string) string) error {
 		return fmt.Errorf("--frozen %s: the reward %s has no separate Test LLM; freeze a model of a run with two models", frozen, s.Reward.Reward)
 	}
 	if err := s.checkSampler(); err != nil {
+		return err
+	}
+	if err := s.checkJudge(); err != nil {
 		return err
 	}
 	if s.Bus.URL != connect.Embedded {

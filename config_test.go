@@ -333,7 +333,7 @@ func TestValuesOutOfRange(t *testing.T) {
 		"--top-p 1.5":            "--top-p is 1.5; want more than 0, at most 1",
 		"--call-timeout 0s":      "--call-timeout is 0s; want 1ms to 1h",
 		"--keep-checkpoints 0":   "--keep-checkpoints is 0; want 1 to",
-		"--reward best":          `--reward: unknown reward recipe "best"; known are a1, coverage, cure, golden, mutation, selfplay, utrl, verpo`,
+		"--reward best":          `--reward: unknown reward recipe "best"; known are a1, codescaler, coverage, cure, execverify, golden, mutation, seccoderx, secure, selfplay, utrl, verpo`,
 		"--measure-for cure,":    `--measure-for: unknown reward recipe ""; known are a1,`,
 		"--preset huge":          `preset "huge" is unknown; there are: golden, nobook, paper, selfplay, sft, tiny`,
 		"--preset golden,":       `preset "" is unknown`,
@@ -341,6 +341,7 @@ func TestValuesOutOfRange(t *testing.T) {
 		"--preset golden,golden": "presets golden and golden both set --reward; leave one out",
 		"--train-gpus 0":         "--train-gpus is 0; want 1 to",
 		"--train-gpus 2":         "--train-gpus 2 needs --engine torch",
+		"--rollout-device cpu":   "--rollout-device cpu needs --engine torch",
 		"--learning-rate -1":     "",
 		"--resume a --name b":    "",
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -25,13 +26,19 @@ type fence struct {
 	lines          []string
 }
 
-// fences returns the blocks of the documents in docs.
-func fences(t *testing.T) (all []fence) {
+// documents returns the paths of the documents for users.
+func documents(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil || len(pages) < 8 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
+	return append(pages, "README.md", filepath.Join(pythonLibrary, "README.md"))
+}
+
+// fences returns the blocks of documents.
+func fences(t *testing.T, pages ...string) (all []fence) {
+	t.Helper()
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -55,7 +62,8 @@ func fences(t *testing.T) (all []fence) {
 	return all
 }
 
-// Every command in a block of the language sh works, in the order of its page. The
+// Every command in a block of the language sh works, in the order of its page, and the
+// Python of a notebook reads the files that they wrote. The
 // pages call the run first that the tests share as r, and their trainings are small.
 // The slow ones run where CODEA1_TEST_THOROUGH is set.
 func TestCommandsOfTheDocuments(t *testing.T) {
@@ -73,7 +81,10 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	first := regexp.MustCompile(`\bfirst\b`)
 	slow := regexp.MustCompile(`^codea1 (train|doctor|sandbox check|replay fork|replay retrain)`)
 	dirs := map[string]string{}
-	for _, f := range fences(t) {
+	for _, f := range fences(t, documents(t)...) {
+		if f.language == "python" && dirs[f.page] != "" {
+			t.Run(f.page+" "+f.lines[0], func(t *testing.T) { runNotebook(t, dirs[f.page], f.lines) })
+		}
 		if f.language != "sh" {
 			continue
 		}
@@ -105,17 +116,42 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	}
 }
 
+// runNotebook runs the Python of a notebook, which prints a table.
+func runNotebook(t *testing.T, dir string, lines []string) {
+	python := cmp.Or(os.Getenv("TAP_PYTHON"), "python3")
+	notebook := exec.Command(python, "-c", strings.Join(lines, "\n"))
+	notebook.Dir = dir
+	out, err := notebook.CombinedOutput()
+	if err != nil && (strings.Contains(string(out), "ModuleNotFoundError") || strings.Contains(string(out), "ImportError")) {
+		required(t, "no duckdb, pandas, polars and pyarrow in "+python+", or in TAP_PYTHON: "+string(out))
+	}
+	if err != nil || !strings.Contains(string(out), "step") {
+		t.Errorf("%v, want a table by step\n%s", err, out)
+	}
+}
+
 // Commands in other blocks need another machine or a server. They have no unknown
 // command or flag.
 func TestGrammarOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	placeholder := regexp.MustCompile(`\b[A-Z]{2,}\b`)
-	for _, f := range fences(t) {
+	program := strings.NewReplacer("go run . ", "codea1 ", "./codea1 ", "codea1 ", "$stage", events.StageRewards, "samples.jsonl", "-")
+	word := regexp.MustCompile(`'[^']*'|\S+`)
+	seen := map[string]int{}
+	for _, f := range fences(t, documents(t)...) {
 		for _, line := range f.lines {
-			words := strings.Fields(strings.TrimSuffix(strings.SplitN(line, " #", 2)[0], "&"))
+			line = strings.SplitN(program.Replace(line), " #", 2)[0]
+			if _, body, is := strings.Cut(line, "; do "); is {
+				line = strings.TrimSuffix(body, " done")
+			}
+			words := word.FindAllString(line, -1)
+			if end := slices.IndexFunc(words, func(w string) bool { return w == ">" || w == "&" }); end >= 0 {
+				words = words[:end]
+			}
 			if len(words) < 2 || words[0] != "codea1" || f.language == "sh" {
 				continue
 			}
+			seen[f.page]++
 			for i, word := range words {
 				words[i] = strings.Trim(placeholder.ReplaceAllString(word, "1"), "'\"")
 			}
@@ -133,16 +169,15 @@ func TestGrammarOfTheDocuments(t *testing.T) {
 			}
 		}
 	}
+	if seen["README.md"] < 30 {
+		t.Errorf("commands by page: %v", seen)
+	}
 }
 
 // Links to files lead somewhere.
 func TestLinksOfTheDocuments(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range append(pages, "README.md", "DESIGN.md", filepath.Join(pythonLibrary, "README.md")) {
+	for _, page := range append(documents(t), "DESIGN.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

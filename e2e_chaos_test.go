@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/gpuworker/checkpoint/objects/s3test"
 )
@@ -38,7 +39,8 @@ func chaosFaults(t *testing.T) int {
 // killed and stopped, its recorder and a trainer are replaced for good, its broker
 // is restarted, and a stage's login on NATS is used to forge events of the others. The
 // processes of the last case share no directory: their checkpoints are in an S3 store,
-// which is killed too.
+// which is killed too. With the stage shadow, which is killed as well, the run
+// of many processes has the results of one without this stage.
 func TestStagesInProcessesOfTheirOwn(t *testing.T) {
 	faults := chaosFaults(t)
 	steps, dir := sharedSteps, completedRun(t)
@@ -102,7 +104,8 @@ func chaos(t *testing.T, on broker, args []string, wanted, steps int, want *hist
 	if ok {
 		store = s3test.New(t).Start()
 	}
-	c := newCrewWith(t, t.TempDir(), on, store, args)
+	c := newCrewWith(t, t.TempDir(), on, store, append(slices.Clone(args), "--shadow", rewards.NameSelfPlay))
+	shadow := c.add(events.StageShadow)
 	if ok {
 		b.disturb(t, c.run)
 	}
@@ -118,6 +121,7 @@ func chaos(t *testing.T, on broker, args []string, wanted, steps int, want *hist
 				c.add(m.args[1], m.args[2:]...)
 				m.end()
 			}
+			shadow.signal(syscall.SIGKILL)
 			members = slices.DeleteFunc(slices.Clone(c.members), func(m *member) bool { return slices.Contains(first, m) })
 			first = nil
 		}
@@ -152,4 +156,9 @@ func chaos(t *testing.T, on broker, args []string, wanted, steps int, want *hist
 		t.Error("no process was replaced for good")
 	}
 	c.same(steps, want)
+	if n := read(t, runPath(c.dir, c.run), steps).shadowed; n > len(want.Rewards) {
+		t.Errorf("%d events have the shadow rewards of %d groups", n, len(want.Rewards))
+	} else {
+		t.Logf("%d groups of %d have shadow rewards", n, len(want.Rewards))
+	}
 }

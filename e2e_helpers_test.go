@@ -318,6 +318,7 @@ type history struct {
 	Book    map[string][]string              // tests of the Mistake Book, by problem
 
 	events   int
+	shadowed int // events reward.shadowed
 	started  []*events.RunStarted
 	finished []*events.RunFinished
 }
@@ -372,6 +373,8 @@ func read(t *testing.T, run string, steps int) *history {
 		case *events.GroupRewarded:
 			h.Rewards[e.Group] = p
 			ends[e.Group]++
+		case *events.RewardShadowed:
+			h.shadowed++
 		case *events.EvalScored:
 			h.Scores[e.Group] = p
 			ends[e.Group]++

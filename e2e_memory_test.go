@@ -13,11 +13,7 @@ import (
 func TestMemoryOfATraining(t *testing.T) {
 	onlyThorough(t, "it is a training of its own")
 	const limitKiB = 1 << 20
-	steps, problems := "1", "4"
-	if thorough() {
-		steps, problems = "4", "32"
-	}
-	p := start(t, t.TempDir(), "train", "--no-dashboard", "--steps", steps, "--eval-problems", problems, "--call-timeout", "5s")
+	p := start(t, t.TempDir(), "train", "--no-dashboard", "--steps", "2", "--eval-problems", "4", "--call-timeout", "5s")
 	if code := p.wait(t); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}

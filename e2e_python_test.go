@@ -25,10 +25,10 @@ func tapPython(t *testing.T) string {
 	return python
 }
 
-// startPython starts an example of the Python package, until the test ends.
-func startPython(t *testing.T, example string, args ...string) (p *exec.Cmd, stdout, stderr *buffer, ended <-chan struct{}) {
+// startPython starts a program with the Python package, until the test ends.
+func startPython(t *testing.T, program string, args ...string) (p *exec.Cmd, stdout, stderr *buffer, ended <-chan struct{}) {
 	t.Helper()
-	p = exec.Command(tapPython(t), append([]string{"-B", filepath.Join(pythonLibrary, "examples", example)}, args...)...)
+	p = exec.Command(tapPython(t), append([]string{"-u", "-B", program}, args...)...)
 	stdout, stderr = &buffer{}, &buffer{}
 	p.Env = append(os.Environ(), "PYTHONPATH="+pythonLibrary)
 	p.Stdout, p.Stderr = stdout, stderr
@@ -44,7 +44,7 @@ func startPython(t *testing.T, example string, args ...string) (p *exec.Cmd, std
 		p.Process.Kill()
 		<-done
 		if t.Failed() {
-			t.Logf("%s\n%s%s", example, stderr.String(), stdout.String())
+			t.Logf("%s\n%s%s", program, stderr.String(), stdout.String())
 		}
 	})
 	return p, stdout, stderr, done
@@ -62,7 +62,7 @@ func TestRewardsStageInPython(t *testing.T) {
 	for _, stage := range []string{"rollout-code", "rollout-test", "execution", "evaluation", "trainer-code", "trainer-test"} {
 		c.add(stage)
 	}
-	_, _, stderr, ended := startPython(t, "rewards.py", b.url(), c.run, busToken)
+	_, _, stderr, ended := startPython(t, filepath.Join(pythonLibrary, "examples", "rewards.py"), b.url(), c.run, busToken)
 	c.wait()
 	select {
 	case <-ended:

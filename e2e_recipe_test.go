@@ -71,9 +71,10 @@ func TestTrainingAsksForTheNeedsOfItsRecipe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		schedule, err := mustParse(t, "--reward", name).schedule()
-		if rules := recipe.Rules(); err != nil || schedule.Golden != rules.Golden || schedule.Cross != rules.Cross || schedule.Probes != string(rules.Probe) {
-			t.Errorf("%s: golden %v, cross %v, probes %q, %v; want %+v", name, schedule.Golden, schedule.Cross, schedule.Probes, err, rules)
+		schedule, err := mustParse(t, "--reward", name, "--judge-model", "m").schedule()
+		if rules := recipe.Rules(); err != nil || schedule.Golden != rules.Golden || schedule.Cross != rules.Cross || schedule.Probes != string(rules.Probe) ||
+			schedule.Judges != string(rules.Judge) || (schedule.Models == events.ModelsJudged) != (rules.Judge != "") {
+			t.Errorf("%s: %+v, %v; want %+v", name, schedule, err, rules)
 		}
 	}
 }
@@ -98,6 +99,88 @@ func TestTrainingMeasuresForOtherRecipes(t *testing.T) {
 		if !strings.Contains(out, fmt.Sprintf("%d groups under %s, ", 3*sharedSteps, name)) {
 			t.Errorf("no comparison with %s:\n%s", name, out)
 		}
+	}
+}
+
+// A set that is hardened from a log is not easier than the problems of the run: the ground
+// truths pass its tests, and each answer of the untrained model that passes them passes the
+// golden tests of the run. The answers are the same, because the seeds are.
+func TestHardenedProblems(t *testing.T) {
+	onlyThorough(t, "the filter has tests")
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, dir, train("--steps", "1", "--heldout", "", "--answers", "4", "--suites", "4", "--reward", "cure", "--name", "w")...)
+	must(t, dir, "replay", "export", "w", "--table", "hardened", "--out", "hardened.jsonl")
+	var posed, hardened bytes.Buffer // the same problems
+	all := must(t, dir, "problems", "list", train()[3], "--json")
+	for line := range strings.Lines(must(t, dir, "problems", "list", "hardened.jsonl", "--json")) {
+		id := regexp.MustCompile(`^{"id":"[^"]+"`).FindString(line)
+		for golden := range strings.Lines(all) {
+			if id != "" && strings.HasPrefix(golden, id) {
+				posed.WriteString(golden)
+				hardened.WriteString(line)
+			}
+		}
+	}
+	passed := map[string]map[string]bool{} // by set and answer
+	tests := map[string]int{}
+	for name, set := range map[string]*bytes.Buffer{"posed": &posed, "hardened": &hardened} {
+		if err := os.WriteFile(filepath.Join(dir, name+".jsonl"), set.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		must(t, dir, "problems", "check", name+".jsonl")
+		must(t, dir, train("--preset", "sft", "--reward", "golden", "--heldout", name+".jsonl", "--eval-answers", "8", "--name", name)...)
+		passed[name] = map[string]bool{}
+		for line := range strings.Lines(must(t, dir, "replay", "export", name, "--table", "answers")) {
+			var a struct {
+				Group  string `json:"group"`
+				Answer int    `json:"answer"`
+				Text   string `json:"text"`
+				Loads  bool   `json:"loads"`
+				Golden int    `json:"golden"`
+				Passed int    `json:"golden_passed"`
+			}
+			if err := json.Unmarshal([]byte(line), &a); err != nil {
+				t.Fatal(err)
+			}
+			passed[name][fmt.Sprintln(a.Group, a.Answer, a.Text)] = a.Loads && a.Golden == a.Passed
+			tests[name] += a.Golden
+		}
+	}
+	if len(passed["posed"]) == 0 || tests["hardened"] <= tests["posed"] {
+		t.Errorf("%d answers, %d verdicts of hardened tests, %d of golden ones", len(passed["posed"]), tests["hardened"], tests["posed"])
+	}
+	for answer, pass := range passed["hardened"] {
+		if golden, same := passed["posed"][answer]; !same || pass && !golden {
+			t.Errorf("not the same answer, or it passes the hardened tests only: %s", answer)
+		}
+	}
+}
+
+// Predict problems are made from ground truths and trained on without a Test LLM. A reward
+// that cannot reward the problems of a set is refused at the start.
+func TestTrainingOnPredictProblems(t *testing.T) {
+	onlyThorough(t, "every stage has a test of predict problems")
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, dir, "problems", "predict", train()[3], "--out", "predict.jsonl", "--calls", "1")
+	args := train("--steps", "1", "--problems", "predict.jsonl", "--heldout", "")
+	must(t, dir, append(args, "--name", "p", "--reward", "execverify")...)
+	if out := must(t, dir, "replay", "verify", "p"); !strings.Contains(out, "every effect has its cause, every group ends once and is trained once") {
+		t.Error(out)
+	}
+	if out := must(t, dir, "replay", "export", "p"); !strings.Contains(out, `"predict":["output"`) || strings.Contains(out, `"tests.sampled"`) {
+		t.Error("no group has predictions, or one has suites")
+	}
+	must(t, dir, "replay", "rescore", "p", "--reward", "golden")
+	if why := refused(t, completedRun(t), "replay", "rescore", "r", "--reward", "execverify"); !strings.Contains(why, "code.executed lacks `predict`") {
+		t.Error(why)
+	}
+	if why := refused(t, dir, append(args, "--name", "q")...); !strings.Contains(why, "is a predict problem") {
+		t.Error(why)
+	}
+	if why := refused(t, dir, train("--name", "q", "--reward", "execverify")...); !strings.Contains(why, "is no predict problem") {
+		t.Error(why)
 	}
 }
 

@@ -48,6 +48,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
+			e.Setenv(envPrefix+"SANDBOXES", "1") // the start of a sandbox costs more than most commands
 			return os.WriteFile(filepath.Join(e.WorkDir, "small.yaml"), []byte(small), 0o644)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -168,6 +168,7 @@ func TestAServerIsRefused(t *testing.T) {
 // The suites of a Test LLM on a server have the figures of those of the checkpoint behind
 // it, on the ground truths and on their mutants.
 func TestEvaluationOfTestsOfAServer(t *testing.T) {
+	onlyThorough(t, "TestEvaluationOfAServer has a server, the script of eval has suites")
 	t.Parallel()
 	dir := t.TempDir()
 	heldout, err := filepath.Abs("testdata/heldout.jsonl")

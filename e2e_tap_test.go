@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,11 +17,12 @@ import (
 // `codea1 tap` shows each event of a running training once, and its log afterwards.
 // A tap that is stopped does not hold the training back. `codea1 shadow` rewards the
 // same groups as replay rescore, bit by bit, and a shadow that is killed changes nothing:
-// the weights are those of a training without readers.
+// the weights are those of a training without readers. The training has the
+// stage shadow, which publishes the same rewards, and the other one does not.
 func TestTapCommand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := start(t, dir, train("--steps", "5000", "--name", "r", "--heldout", "")...)
+	p := start(t, dir, train("--steps", "5000", "--name", "r", "--heldout", "", "--shadow", "selfplay")...)
 	p.address(t)
 	live := start(t, dir, "tap", "r", "--json")
 	whole := start(t, dir, "tap", "r", "--json", "--from", "start", "--type", "problem.posed,group.rewarded,policy.updated")
@@ -49,6 +49,7 @@ func TestTapCommand(t *testing.T) {
 	before := 0
 	eventually(t, "the live tap prints", func() bool { before = trained(live); return before > 0 })
 	eventually(t, "the training goes on while a tap is stopped", func() bool { return trained(live) >= before+6 && trained(whole) >= before+6 })
+	eventually(t, "the stage shadow publishes", func() bool { running(); return strings.Count(live.stdout.String(), `"type":"reward.shadowed"`) >= 9 })
 	p.interrupt(t)
 	stopped.signal(t, syscall.SIGCONT)
 	for _, tap := range []*process{live, whole, stopped, figures, shadow} {
@@ -74,7 +75,9 @@ func TestTapCommand(t *testing.T) {
 		t.Errorf("%v, %v: figures of the run\n%s\nand of its log\n%s", err, readErr, followed, read)
 	}
 	shadowed := rescored(t, shadow.stdout.String())
-	for group, line := range rescored(t, must(t, dir, "replay", "rescore", "r", "--reward", "selfplay", "--groups", "--json")) {
+	again := must(t, dir, "replay", "rescore", "r", "--reward", "selfplay", "--groups", "--json")
+	sameShadows(t, must(t, dir, "tap", "r", "--json", "--type", string(events.TypeRewardShadowed)), again)
+	for group, line := range rescored(t, again) {
 		if got, ok := shadowed[group]; ok && got != line {
 			t.Errorf("%s\nrescored %s\nshadowed %s", group, line, got)
 		}
@@ -138,6 +141,43 @@ func rescored(t *testing.T, lines string) map[string]string {
 	return groups
 }
 
+// sameShadows compares the events of the stage shadow, as lines of tap, with the lines of
+// replay rescore.
+func sameShadows(t *testing.T, taps, lines string) {
+	t.Helper()
+	type group struct {
+		Group   string
+		After   struct{ Code, Test json.RawMessage }
+		Payload struct {
+			Shadows []struct{ Code, Test json.RawMessage }
+		}
+	}
+	want, n := map[string]string{}, 0
+	for line := range strings.Lines(lines) {
+		var g group
+		if err := json.Unmarshal([]byte(line), &g); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		want[g.Group] = string(g.After.Code) + string(g.After.Test)
+	}
+	for line := range strings.Lines(taps) {
+		var g group
+		if err := json.Unmarshal([]byte(line), &g); err != nil || len(g.Payload.Shadows) != 1 {
+			t.Fatalf("%s: %v", line, err)
+		}
+		s := g.Payload.Shadows[0]
+		if rewards, ok := want[g.Group]; ok { // the run may have stopped before the group was rewarded
+			n++
+			if got := string(s.Code) + string(s.Test); got != rewards {
+				t.Errorf("%s\nrescored  %s\npublished %s", g.Group, rewards, got)
+			}
+		}
+	}
+	if n < 3 {
+		t.Errorf("%d groups have published shadow rewards", n)
+	}
+}
+
 // versionsOf returns the hash of each policy version of the run r.
 func versionsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
@@ -174,44 +214,45 @@ func tappedIn(t *testing.T, lines string) (all []tapped) {
 	return all
 }
 
-// The README shows testdata/tap.py.
+// The Python programs of the documents print the events of a running training.
 func TestTapInPython(t *testing.T) {
 	t.Parallel()
-	python := tapPython(t)
-	// The run lasts until the reader has read.
+	tapPython(t)
+	// The run lasts until the readers have read.
 	p := start(t, t.TempDir(), train("--steps", "5000", "--name", "r", "--heldout", "")...)
 	address, _ := p.address(t)
-	_, figures, tokens, read := startPython(t, "figures.py", address, "r", "6")
-	tap := exec.Command(python, "testdata/tap.py", address, "r")
-	var printed, stderr buffer
-	tap.Stdout, tap.Stderr = &printed, &stderr
-	if err := tap.Start(); err != nil {
-		t.Fatal(err)
+	_, figures, tokens, read := startPython(t, filepath.Join(pythonLibrary, "examples", "figures.py"), address, "r", "6")
+	readers := map[string][]string{
+		// A whole group.rewarded, and the token ids of a compressed code.sampled.
+		"README.md": {
+			`(?m)^group\.rewarded s\d{6}-q\d{4} \{.*'recipe': 'a1'.*\}$`,
+			`(?m)^code\.sampled s\d{6}-q\d{4} \{.*'entry': 'solve'.*\}\nfirst answer: \[\d+(, \d+)*\]$`,
+		},
+		filepath.Join(pythonLibrary, "README.md"): {`(?m)^s\d{6}-q\d{4} \[-?[\d.]+, -?[\d.]+\]$`},
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tap.Wait() // it is killed
-	}()
-	defer func() {
-		tap.Process.Kill()
-		<-ended
-	}()
-	// A whole group.rewarded, and the token ids of a compressed code.sampled.
-	lines := []*regexp.Regexp{
-		regexp.MustCompile(`(?m)^group\.rewarded s\d{6}-q\d{4} \{.*'recipe': 'a1'.*\}$`),
-		regexp.MustCompile(`(?m)^code\.sampled s\d{6}-q\d{4} \{.*'entry': 'solve'.*\}\nfirst answer: \[\d+(, \d+)*\]$`),
-	}
-	eventually(t, "the reader prints events", func() bool {
-		select {
-		case <-ended:
-			t.Fatalf("the reader ended:\n%s%s", stderr.String(), printed.String())
-		case <-p.ended:
-			t.Fatalf("the training ended before the reader had read:\n%s", printed.String())
-		default:
+	for page, lines := range readers {
+		programs := fences(t, page)
+		i := slices.IndexFunc(programs, func(f fence) bool { return f.language == "python" })
+		if i < 0 {
+			t.Fatalf("%s has no Python", page)
 		}
-		return !slices.ContainsFunc(lines, func(r *regexp.Regexp) bool { return !r.MatchString(printed.String()) })
-	})
+		text := strings.NewReplacer("nats://tap:PASSWORD@127.0.0.1:4222", address, `"RUN"`, `"r"`).Replace(strings.Join(programs[i].lines, "\n"))
+		program := filepath.Join(t.TempDir(), "reader.py")
+		if err := os.WriteFile(program, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, printed, stderr, ended := startPython(t, program, address, "r")
+		eventually(t, "the reader of "+page+" prints events", func() bool {
+			select {
+			case <-ended:
+				t.Fatalf("the reader ended:\n%s%s", stderr.String(), printed.String())
+			case <-p.ended:
+				t.Fatalf("the training ended before the reader had read:\n%s", printed.String())
+			default:
+			}
+			return !slices.ContainsFunc(lines, func(line string) bool { return !regexp.MustCompile(line).MatchString(printed.String()) })
+		})
+	}
 	// The library decodes the same events.
 	eventually(t, "the example prints figures", func() bool {
 		select {

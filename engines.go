@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -31,7 +32,7 @@ func openEngine(ctx context.Context, flags *gpuworker.EngineFlags, dir string, s
 		return torch.Start(ctx, torch.Options{
 			Python: flags.TorchPython, Dir: dir, Device: flags.Device, OptimizerState: flags.OptimizerState, Reference: flags.Reference,
 			LoRARank: flags.LoRARank, LoRAAlpha: flags.LoRAAlpha, LoRATargets: strings.Split(flags.LoRATargets, ","), VLLM: vllm, Needs: needs, Logger: logger,
-			TrainGPUs: flags.TrainGPUs,
+			TrainGPUs: flags.TrainGPUs, Broadcast: flags.BroadcastWeights,
 		})
 	}
 	return tiny.Open(dir)
@@ -48,7 +49,7 @@ func copyStart(ctx context.Context, flags *gpuworker.EngineFlags, role events.Ro
 
 // openSharedEngines opens the torch engines of all models before the run begins, so
 // that a missing library costs no run. The rollout and the trainer of a role
-// share one. The embedded engine samples and trains at the same time, so each
+// share one unless rollouts have another device. The embedded engine samples and trains at the same time, so each
 // stage opens its own.
 func (r *runner) openSharedEngines(ctx context.Context) error {
 	if r.settings.Engine.Sampler == gpuworker.SamplerOpenAI {
@@ -59,22 +60,36 @@ func (r *runner) openSharedEngines(ctx context.Context) error {
 	if r.settings.Engine.Engine != gpuworker.EngineTorch {
 		return nil
 	}
-	shared := map[events.Role]engine{}
 	models := r.settings.models()
 	roles := slices.DeleteFunc(models.Roles(), r.settings.onServer)
-	for i, role := range roles {
-		var uses []modelUse // the first child starts while the whole memory is free
-		for _, each := range roles[i:] {
-			uses = append(uses, modelUse{role: each, samples: true, trains: r.settings.trains() && !models.Frozen(each)})
-		}
-		e, err := r.openEngine(ctx, role, uses...)
-		if err != nil {
-			return err
-		}
-		shared[role] = e
+	apart := r.settings.Engine.RolloutDevice != ""
+	var err error
+	r.engines, err = r.openAll(ctx, roles, func(role events.Role) modelUse {
+		return modelUse{role: role, samples: !apart, trains: r.settings.trains() && !models.Frozen(role)}
+	})
+	if err == nil && apart {
+		r.samplers, err = r.openAll(ctx, roles, func(role events.Role) modelUse { return modelUse{role: role, samples: true} })
 	}
-	r.engines = shared
-	return nil
+	return err
+}
+
+// openAll opens an engine for each role with a use.
+func (r *runner) openAll(ctx context.Context, roles []events.Role, use func(events.Role) modelUse) (map[events.Role]engine, error) {
+	opened := map[events.Role]engine{}
+	var uses []modelUse
+	for _, role := range roles {
+		if u := use(role); u.samples || u.trains {
+			uses = append(uses, u)
+		}
+	}
+	for i, u := range uses { // the first child starts while the whole memory is free
+		e, err := r.openOwnEngine(ctx, u.role, uses[i:]...)
+		if err != nil {
+			return nil, err
+		}
+		opened[u.role] = e
+	}
+	return opened, nil
 }
 
 // openSampler returns an engine that samples in a role. A model that samples in both
@@ -83,6 +98,12 @@ func (r *runner) openSharedEngines(ctx context.Context) error {
 func (r *runner) openSampler(ctx context.Context, role events.Role) (engine, error) {
 	if own := r.settings.models().Policy(role); own != role {
 		return r.openOwnEngine(ctx, own, modelUse{role: own, samples: true})
+	}
+	if e := r.samplers[role]; e != nil {
+		return e, nil
+	}
+	if r.settings.Engine.RolloutDevice != "" {
+		return r.openOwnEngine(ctx, role, modelUse{role: role, samples: true})
 	}
 	return r.openEngine(ctx, role, modelUse{role: role, samples: true})
 }
@@ -143,7 +164,7 @@ func (r *runner) openOwnEngine(ctx context.Context, role events.Role, uses ...mo
 	}
 	flags := r.settings.Engine
 	if !slices.ContainsFunc(uses, func(use modelUse) bool { return use.role == role && use.trains }) {
-		flags.TrainGPUs = 1
+		flags.TrainGPUs, flags.Device = 1, cmp.Or(flags.RolloutDevice, flags.Device)
 	}
 	samples := slices.ContainsFunc(uses, func(use modelUse) bool { return use.samples })
 	e, err := openEngine(ctx, &flags, rundir.Start(r.dir, role), samples, needs, r.logger.With("role", role))

@@ -41,6 +41,8 @@ type SampleFlags struct {
 	Samples int    `help:"Answers per problem; with --role test, suites. 0: 32 answers, 1 suite." default:"0" min:"0" max:"1024"`
 	Tests   int    `help:"With --role test and --test-model: tests of a suite, K of pass@K and mut@K." default:"5" min:"1" max:"1000"`
 
+	Rounds int `help:"With --role test: write a suite in so many rounds. A round asks for one test and shows the tests before it; the test ends with the first assert statement of the response. Default: one response with --tests tests." default:"0" min:"0" max:"1000"`
+
 	TestModel string `help:"Test LLM that writes suites about each answer: a checkpoint like the first name. Of a problem's answers, the one that passes the most of all tests is chosen, without the ground truth." placeholder:"CHECKPOINT"`
 	Suites    int    `help:"With --test-model: suites per answer." default:"1" min:"1" max:"1024"`
 
@@ -82,7 +84,7 @@ func (c *EvalCommand) Validate(ctx *kong.Context) error {
 		}
 		return ""
 	}
-	sampling := []string{"name", "at", "preset", "role", "samples", "tests", "test-model", "suites", "greedy", "temperature", "top-p", "code-tokens", "test-tokens", "seed"}
+	sampling := []string{"name", "at", "preset", "role", "samples", "tests", "rounds", "test-model", "suites", "greedy", "temperature", "top-p", "code-tokens", "test-tokens", "seed"}
 	switch wrong := given(sampling...); {
 	case c.At != nil && *c.At < 0:
 		return fmt.Errorf("--at %d: want 0 or more", *c.At)
@@ -98,6 +100,10 @@ func (c *EvalCommand) Validate(ctx *kong.Context) error {
 		return fmt.Errorf("%s needs --test-model", given("suites", "tests"))
 	case c.TestModel != "" && c.Role != "code":
 		return errors.New("--test-model is for --role code: name the Test LLM first with --role test")
+	case given("mutants") != "" && c.Role != "test" && c.Resume == "":
+		return errors.New("--mutants is for --role test")
+	case c.Rounds > 0 && (c.Role != "test" || given("tests") != ""):
+		return errors.New("--rounds is for --role test, and each round has one test: leave out --tests")
 	case c.Resume == "" && given("sampler", "server") != "":
 		return fmt.Errorf("%s: name the address of the server in place of the checkpoint", given("sampler", "server"))
 	case c.Resume == "" && !openai.IsURL(c.First) && given(serverFlags...) != "":
@@ -139,7 +145,7 @@ func (c *EvalCommand) sample(ctx context.Context, flags *kong.Context, out io.Wr
 	if e := &begun.Engine; e.Sampler == gpuworker.SamplerOpenAI && !c.JSON {
 		fmt.Fprintf(out, "%s at %s\n", e.Model, e.Server)
 	}
-	s := &scoring.Scoring{Sandbox: &begun.Sandbox, JSON: c.JSON, Out: out, Progress: flags.Stderr, Logger: logger}
+	s := &scoring.Scoring{Sandbox: &begun.Sandbox, JSON: c.JSON, Mutants: c.Mutants, Out: out, Progress: flags.Stderr, Logger: logger}
 	e := &scoring.Evaluation{Dir: begun.dir, Rows: rows, Gathered: gathered}
 	switch {
 	case exists(rundir.Published(begun.dir)):
@@ -223,6 +229,12 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 		}
 		s.Evaluation.EvalSuites, s.Curriculum.Tests = cmp.Or(samples, 1), c.Tests
 		s.Curriculum.Answers, s.Curriculum.Suites = 1, s.Evaluation.EvalSuites
+		if c.Rounds > 0 {
+			s.Evaluation.EvalRounds, s.Curriculum.Tests = true, c.Rounds
+			if s.Sampling.PromptStyle == gpuworker.StylePaper && s.Sampling.TestPrompt == "" {
+				s.Sampling.TestPrompt = gpuworker.RoundPrompt
+			}
+		}
 	}
 	s.Dashboard.Off = true
 	if err := s.validate(givenBy(flags)); err != nil {
@@ -360,6 +372,9 @@ type evalSets struct{}
 func (evalSets) Read(ctx context.Context, name string) (rows []*evalplus.Problem, known bool, err error) {
 	set, _, err := problems.ReadAll(ctx, name, problems.LoadOptions{})
 	for _, p := range set {
+		if len(p.Predict) > 0 {
+			return nil, true, fmt.Errorf("benchmark %s: %s is a predict problem, whose answers are not run: evaluate it with codea1 train --preset sft --reward golden --heldout %[1]s", name, p.ID)
+		}
 		rows = append(rows, &evalplus.Problem{ID: p.ID, Question: p.Question, EntryPoint: p.EntryPoint, Solution: p.Solution, Tests: p.Tests, Atol: p.Atol})
 	}
 	return rows, !errors.Is(err, problems.ErrUnknownSet), err

@@ -33,7 +33,7 @@ codea1 tap first --bus kafka://127.0.0.1:9092`,
 codea1 track first --to tensorboard
 codea1 track first --to csv,mlflow --out figures
 codea1 track first --to wandb --wandb-python venv/bin/python`,
-	"shadow": `
+	events.StageShadow: `
 codea1 shadow first --reward selfplay
 codea1 shadow first --reward utrl --reward mine.yaml --json
 codea1 shadow first --reward utrl --bus nats://127.0.0.1:4222 --from start`,
@@ -44,6 +44,7 @@ codea1 shadow first --reward utrl --bus nats://127.0.0.1:4222 --from start`,
 	"deadletter list":     `codea1 deadletter list --run first --json`,
 	"problems list":       `codea1 problems list builtin:heldout`,
 	"problems check":      `codea1 problems check mine.jsonl`,
+	"problems predict":    `codea1 problems predict builtin:train --out predict.jsonl`,
 	"sandbox grade":       `codea1 sandbox grade --answers answers.jsonl problems.jsonl`,
 	"mistakes list":       `codea1 mistakes list first --sort count --limit 20`,
 	"mistakes history":    `codea1 mistakes history first add-3`,

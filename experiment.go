@@ -166,7 +166,7 @@ func (h *experimentHost) Cost(ctx context.Context, config string) (experiment.Co
 	}
 	c := experiment.Cost{Steps: s.steps(posed)}
 	answers, suites := int64(s.Curriculum.Answers), int64(s.Curriculum.Answers*s.Curriculum.Suites)
-	if s.models() == events.ModelsCode {
+	if s.models().WithoutTest() {
 		suites = 0
 	}
 	step := int64(s.Curriculum.ProblemsPerStep) * (answers*int64(s.Curriculum.CodeTokens) + suites*int64(s.Curriculum.TestTokens))

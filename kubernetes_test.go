@@ -92,7 +92,7 @@ func TestKubernetesManifests(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	var want []string
-	for _, s := range events.Stages {
+	for _, s := range events.ModelsBoth.Stages() {
 		if s.Within == "" {
 			want = append(want, s.Name)
 		}

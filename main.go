@@ -137,6 +137,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	checker, closeChecker := newChecker(ctx, logger)
 	command.BindTo(checker, (*problems.Checker)(nil))
+	command.BindTo(checker, (*problems.Tracer)(nil))
 	err = errors.Join(command.Run(), closeChecker(), stopProfile())
 	if output.err != nil && !errors.Is(err, output.err) {
 		err = errors.Join(err, output.err)
@@ -212,11 +213,11 @@ func configure(root *kong.Node, base *Settings) {
 			for _, n := range node.Children {
 				settings.Layer(n.Flags, &base.Sampling)
 			}
-		case "train", "stage", "deadletter", "doctor", "tap", "track", "shadow", events.StageDashboard:
+		case "train", "stage", "deadletter", "doctor", "tap", "track", events.StageShadow, events.StageDashboard:
 			_ = kong.Visit(node, func(v kong.Visitable, next kong.Next) error {
 				if n, ok := v.(*kong.Node); ok {
 					flags := n.Flags
-					if node.Name == "shadow" { // its recipes are not that of the run
+					if node.Name == events.StageShadow { // its recipes are not that of the run
 						flags = slices.DeleteFunc(slices.Clone(flags), func(f *kong.Flag) bool { return f.Name == "reward" || f.Name == "alpha" })
 					}
 					settings.Environment(flags, envPrefix)

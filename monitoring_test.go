@@ -69,6 +69,7 @@ func checkMetrics(t *testing.T, url string) {
 			t.Errorf("%s uses the metrics %v", file, used)
 		}
 		for _, metric := range used {
+			metric = strings.TrimSuffix(metric, "_bucket") // of a histogram
 			if !regexp.MustCompile(`\b` + metric + `\b`).MatchString(known) {
 				t.Errorf("%s uses %s, which does not exist", file, metric)
 			}
@@ -126,6 +127,9 @@ func TestComposedMonitoring(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+	}
+	if s := file.Services["prometheus"]; s != nil && !slices.Contains(s.Command, "--enable-feature=exemplar-storage") {
+		t.Error("Prometheus drops the exemplars of the stages")
 	}
 	var dashboard struct {
 		UID    string

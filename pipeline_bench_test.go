@@ -54,24 +54,11 @@ func BenchmarkPipeline(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer events.Remember(recentBytes)()
 	p := newPipeline(b, sizes)
-	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
-	defer cancel()
-	g, stop := services.NewGroup(ctx)
-	p.startWorkers(b, g, executeNothing)
-	p.startTrainers(b, g)
 	cpu := processTime(b)
 	b.ResetTimer()
-	p.begin(ctx, b)
-	select {
-	case <-p.finished:
-	case <-g.Done():
-		b.Fatal(stop())
-	}
+	p.train(b)
 	b.StopTimer()
 	cpu = processTime(b) - cpu
-	if err := stop(); err != nil {
-		b.Fatal(err)
-	}
 	groups := float64(b.N * sizes.ProblemsPerStep)
 	if n := p.rewarded.Load(); n != int64(groups) {
 		b.Fatalf("%d groups were rewarded, want %v", n, groups)
@@ -80,6 +67,23 @@ func BenchmarkPipeline(b *testing.B) {
 	b.ReportMetric(cpu.Seconds()*1e3/groups, "cpu-ms/group")
 	b.ReportMetric(float64(p.bytes.Load())/1e3/groups, "KB/group")
 	b.ReportMetric(100*cpu.Seconds()/2/float64(b.N)/paperStep.Seconds(), "%ofstep")
+}
+
+// train runs all stages until the last step is trained.
+func (p *pipeline) train(b *testing.B) {
+	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
+	defer cancel()
+	g, stop := services.NewGroup(ctx)
+	p.startWorkers(b, g, executeNothing)
+	p.startTrainers(b, g)
+	p.begin(ctx, b)
+	select {
+	case <-p.finished:
+	case <-g.Done():
+	}
+	if err := stop(); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // paperStep is a lower bound for a training step at the paper's settings. The paper

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"codea1/consumers/evaluation"
+	"codea1/consumers/execution"
 	"codea1/consumers/execution/sandbox"
+	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/rundir"
 	"codea1/events/services"
@@ -297,7 +299,7 @@ func (r *recording) countAttempts(ctx context.Context) error {
 		started := e.Payload.(*events.RunStarted)
 		for role, start := range r.start {
 			if was := started.Start(role).SHA256; was != start.SHA256 {
-				return fmt.Errorf("%s: model.safetensors is not the file that the run started from (its SHA-256 was %s): restore the original, or start a new run",
+				return fmt.Errorf("%s: the weights are not those that the run started from (its SHA-256 was %s): restore the original, or start a new run",
 					rundir.Start(r.dir, role), was)
 			}
 		}
@@ -327,6 +329,9 @@ func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curricu
 	for i := range set {
 		training[i] = r.posable(&set[i]) // the curriculum removes golden tests that the recipe does not need
 	}
+	if err := r.checkPredictions(training); err != nil {
+		return nil, nil, err
+	}
 	if n := r.settings.Curriculum.TrainProblems; n > 0 && n < len(training) {
 		training = curriculum.Subset(training, n, r.settings.Curriculum.Seed)
 	}
@@ -347,11 +352,38 @@ func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curricu
 	for i := range heldout {
 		items[i] = heldoutItem(&heldout[i], r.posable(&heldout[i]))
 	}
+	for i := range items {
+		if _, err := execution.ReadPredictions(items[i].Problem.Predict); err != nil {
+			return nil, nil, fmt.Errorf("held-out problem %s: %w", items[i].Problem.ID, err)
+		}
+	}
 	groups, err := evaluation.Groups(curriculum.Tag(0), items, r.settings.evaluation())
 	if err != nil {
 		return nil, nil, err
 	}
 	return training, func(string) []events.ProblemPosed { return slices.Clone(groups) }, nil
+}
+
+// checkPredictions refuses a training set that the reward cannot reward: predict problems
+// with a Test LLM, or other problems with a recipe for predict problems.
+func (r *recording) checkPredictions(training []events.Problem) error {
+	recipe, err := r.settings.Reward.Recipe()
+	if err != nil {
+		return err
+	}
+	for i := range training {
+		p := &training[i]
+		if _, err := execution.ReadPredictions(p.Predict); err != nil {
+			return fmt.Errorf("problem %s: %w", p.ID, err)
+		}
+		switch predict := len(p.Predict) > 0; {
+		case predict && !r.settings.models().WithoutTest():
+			return fmt.Errorf("problem %s is a predict problem, which has no suites: train with --reward %s, %s or %s", p.ID, rewards.NameExecVerify, rewards.NameGolden, rewards.NameVerpo)
+		case !predict && recipe.Rules().Predict:
+			return fmt.Errorf("problem %s is no predict problem, but --reward %s rewards nothing else: make predict problems with codea1 problems predict", p.ID, recipe.Name())
+		}
+	}
+	return nil
 }
 
 // heldoutItem returns a held-out problem with its defective programs.

@@ -215,7 +215,7 @@ func (t *trainingRun) startWorkers(ctx context.Context, g *services.Group) error
 	if t.server != nil {
 		g.Go(t.server.Wait)
 	}
-	for _, s := range t.settings.models().Stages() {
+	for _, s := range t.settings.stages() {
 		idle := !t.settings.trains() && s.Role != "" && s.Kind == events.Projection
 		if start := stages[s.Name].start; start != nil && !idle {
 			if err := start(ctx, t.runner, g); err != nil {

@@ -47,8 +47,9 @@ type runner struct {
 	probe        *stage.Probe // nil disables it
 	logger       *slog.Logger
 
-	engines map[events.Role]engine // that the stages of a role share
-	closers []func() error         // in the order of opening
+	engines  map[events.Role]engine // that the stages of a role share
+	samplers map[events.Role]engine // of rollouts on another device
+	closers  []func() error         // in the order of opening
 }
 
 // onClose adds a function for close to call.

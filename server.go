@@ -77,6 +77,9 @@ func serverStart(flags *gpuworker.EngineFlags) events.Checkpoint {
 // process is killed. An outage of the server has no limit, as one of the bus.
 func batchForServer(config stage.Config, requests int) stage.Config {
 	config.Batch, config.Linger, config.Concurrency = 1, 0, requests
-	config.HandleTimeout = time.Duration(math.MaxInt64 / 4)
+	config.HandleTimeout = unlimited
 	return config
 }
+
+// unlimited is a time that is never over.
+const unlimited = time.Duration(math.MaxInt64 / 4)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
+	"codea1/consumers/execution/judging"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
 	"codea1/events/attempt"
@@ -29,6 +31,13 @@ type WorkerStage struct {
 type ExecutionStage struct {
 	WorkerStage `yaml:",inline"`
 	Sandbox     sandbox.Flags `embed:"" yaml:",inline" group:"Sandbox"`
+}
+
+// JudgeStage is the judge stage, with the settings of this machine's sandbox and of its
+// way to the server of a judge model.
+type JudgeStage struct {
+	ExecutionStage `yaml:",inline"`
+	Judge          judging.Flags `embed:"" yaml:",inline" group:"Judge"`
 }
 
 // ModelStage is a stage with an engine, with the settings of this machine's torch and
@@ -85,8 +94,8 @@ func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, started *ev
 	}
 	r.problems = started.Problems
 	name := flags.Selected().Name
-	if _, ok := r.settings.models().Stage(name); !ok {
-		logger.Warn("the run has no such stage: its reward trains no separate Test LLM, or the role is frozen", "stage", name, "run", w.RunName,
+	if !slices.ContainsFunc(r.settings.stages(), func(s events.Stage) bool { return s.Name == name }) {
+		logger.Warn("the run has no such stage: its reward trains no separate Test LLM, the role is frozen, or it has no --shadow", "stage", name, "run", w.RunName,
 			"reward", r.settings.Reward.Reward, "frozen", r.settings.Models.Frozen)
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
+	"codea1/consumers/execution/judging"
 	"codea1/consumers/execution/literal"
 	"codea1/consumers/rewards"
 	"codea1/events"
@@ -31,9 +32,11 @@ var stages = map[string]stageProcess{
 	events.StageRecorder:    {command: RecorderStage{}},
 	events.StageRolloutCode: {start: startRollout(events.RoleCode), command: ModelStage{}},
 	events.StageRolloutTest: {start: startRollout(events.RoleTest), command: ModelStage{}},
+	events.StageJudge:       {start: startJudge, command: JudgeStage{}},
 	events.StageExecution:   {start: startExecution, command: ExecutionStage{}},
 	events.StageRewards:     {start: startRewards},
 	events.StageEvaluation:  {start: startEvaluation},
+	events.StageShadow:      {start: startShadow},
 	events.StageTrainerCode: {start: startTrainer(events.RoleCode), command: ModelStage{}},
 	events.StageTrainerTest: {start: startTrainer(events.RoleTest), command: ModelStage{}},
 	events.StageDashboard:   {command: DashboardStage{}},
@@ -48,6 +51,8 @@ const (
 	// rewardsBatch is the number of groups that are rewarded between two requests
 	// to the bus.
 	rewardsBatch = 8
+	// judgedAtOnce are the groups that a judge stage works on.
+	judgedAtOnce = 4
 )
 
 // startRollout returns the start of the stage that samples from a role's model,
@@ -90,6 +95,35 @@ func startRollout(role events.Role) func(context.Context, *runner, *services.Gro
 	}
 }
 
+// startJudge starts the stage that judges answers.
+func startJudge(ctx context.Context, r *runner, g *services.Group) error {
+	if err := r.openPool(ctx); err != nil {
+		return err
+	}
+	judged, err := r.openOutbox(events.StageJudge)
+	if err != nil {
+		return err
+	}
+	config := judging.Config{Judges: r.settings.judges(), Pool: r.pool, Source: r.source(events.StageJudge), Now: time.Now}
+	if r.settings.asksJudge() {
+		model, err := openJudge(r.settings, r.logger.With("stage", events.StageJudge))
+		if err != nil {
+			return err
+		}
+		r.onClose(model.Close)
+		config.Model = judgeModel{model}
+	}
+	handler, err := judging.New(ctx, config)
+	if err != nil {
+		return err
+	}
+	return r.startWorker(g, stage.Config{
+		Name: events.StageJudge, TextsOnly: true, Concurrency: judgedAtOnce,
+		HandleTimeout: unlimited, // an outage of the judge's server has no limit, as one of the bus
+		Handler:       outbox.Handler(judged, events.TypeCodeJudged, stage.Each(handler.Handle)),
+	})
+}
+
 // startExecution starts the stage that runs tests on answers.
 func startExecution(ctx context.Context, r *runner, g *services.Group) error {
 	if err := r.openPool(ctx); err != nil {
@@ -119,6 +153,20 @@ func startRewards(_ context.Context, r *runner, g *services.Group) error {
 	}
 	handler := &rewards.Handler{Recipe: recipe, Source: r.source(events.StageRewards), Now: time.Now}
 	return r.startWorker(g, stage.Config{Name: events.StageRewards, Handler: stage.Each(handler.Handle), Batch: rewardsBatch})
+}
+
+// startShadow starts the stage that rewards groups under other recipes, too.
+func startShadow(_ context.Context, r *runner, g *services.Group) error {
+	recipe, err := r.settings.Reward.Recipe()
+	if err != nil {
+		return err
+	}
+	others, err := r.settings.Reward.Shadows()
+	if err != nil {
+		return err
+	}
+	handler := &rewards.Shadow{Recipe: recipe, Recipes: others, Source: r.source(events.StageShadow), Now: time.Now}
+	return r.startWorker(g, stage.Config{Name: events.StageShadow, Handler: stage.Each(handler.Handle), KeepGroups: true})
 }
 
 // startEvaluation starts the stage that scores held-out problems.

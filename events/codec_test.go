@@ -380,3 +380,47 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	}
 }
+
+// A suite that was written in rounds keeps its turns, in the form of the struct tags. They
+// fit its tokens and the plan, which only an evaluation has.
+func TestTurns(t *testing.T) {
+	written := func(change func(*TestsSampled)) *TestsSampled {
+		suite := sampleCompletion("```python\nassert f(1)\n```\n")
+		suite.Turns = []Turn{{Prompt: Int32s{1}, Text: "a", Tokens: 1, Finish: FinishStop}, {Prompt: Int32s{1, 2}, Text: "b", Tokens: 2, Finish: FinishLength}}
+		s := &TestsSampled{Posed: samplePosed(), Codes: []string{"pass"}, Prompts: []Int32s{{1}}, Suites: [][]Completion{{suite}}}
+		p := &s.Posed.Plan
+		p.Purpose, p.Tag, p.Answers, p.Tests, p.Rounds = PurposeEval, "t", 1, 2, true
+		change(s)
+		return s
+	}
+	want := written(func(*TestsSampled) {})
+	m, err := Encode(sampleEvent(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.Decode()
+	if d := cmp.Diff(Payload(want), got.Payload); err != nil || d != "" {
+		t.Errorf("%v\n%s", err, d)
+	}
+	raw, err := m.Raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tags, err := marshalByTags(want); err != nil || !bytes.Equal(tags, raw) {
+		t.Errorf("the struct tags give other bytes, %v", err)
+	}
+	if texts, err := m.DecodeTexts(); err != nil || texts.Payload.(*TestsSampled).Suites[0][0].Turns[1].Text != "b" {
+		t.Errorf("without tokens: %v", err)
+	}
+	for field, change := range map[string]func(*TestsSampled){
+		"plan.rounds":              func(s *TestsSampled) { s.Posed.Plan.Purpose = PurposeTrain },
+		"suites[0][0].turns":       func(s *TestsSampled) { s.Suites[0][0].Turns[1].Tokens = 1 },
+		"suites[0][0].turns[1]":    func(s *TestsSampled) { s.Suites[0][0].Turns[1].Tokens = -1 },
+		"suites[0][0].turns[0].":   func(s *TestsSampled) { s.Suites[0][0].Turns[0].Finish = "x" },
+		"turns, but the plan asks": func(s *TestsSampled) { s.Posed.Plan.Tests = 3 },
+	} {
+		if err := written(change).Validate(); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

@@ -216,6 +216,20 @@ func optionalList[T any](c *coder, name string, all *[]T, code func(*coder, *[]T
 	present(c, name, all, &there, code)
 }
 
+// optionalObject codes an object that is left out when it is nil.
+func optionalObject[T any, P interface {
+	*T
+	fielder
+}](c *coder, name string, v *P) {
+	there := c.writing && *v != nil
+	present(c, name, v, &there, func(c *coder, v *P) {
+		if !c.writing {
+			*v = new(T)
+		}
+		c.object(*v)
+	})
+}
+
 // list codes a list. A nil list is nil on the wire.
 func list[T any](c *coder, all *[]T, item func(*coder, *T)) {
 	if !c.writing {

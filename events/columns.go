@@ -29,7 +29,8 @@ type TestsSampledColumns struct {
 // SampledText is the text of a response.
 type SampledText struct {
 	Text   string `msgpack:"text"`
-	Finish string `msgpack:"finish"` // how it ended: stop, length or given
+	Finish string `msgpack:"finish"`          // how it ended: stop, length or given
+	Turns  []Turn `msgpack:"turns,omitempty"` // of a suite that was written in rounds: its responses
 }
 
 // SampledTokens are the token ids of a response.
@@ -118,6 +119,7 @@ var codeFinish = word([]string{FinishStop, FinishLength, FinishGiven})
 func (t *textOfCompletion) fields(c *coder) {
 	field(c, "text", &t.Text, text)
 	field(c, "finish", &t.Finish, codeFinish)
+	optionalList(c, "turns", &t.Turns, objects)
 }
 
 func (t *tokensOfCompletion) fields(c *coder) { field(c, "tokens", &t.Tokens, int32s) }

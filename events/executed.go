@@ -111,7 +111,7 @@ type ExecutedAnswer struct {
 	LoadError  string          `msgpack:"load_error,omitempty"`
 	Suites     []ExecutedSuite `msgpack:"suites,omitempty"`  // N
 	Historical []Verdict       `msgpack:"hist,omitempty"`    // one per historical test of the group
-	Golden     []GoldenVerdict `msgpack:"golden,omitempty"`  // one per golden test of the problem
+	Golden     []GoldenVerdict `msgpack:"golden,omitempty"`  // one per golden test, or per line of a predict problem
 	Failure    string          `msgpack:"failure,omitempty"` // infrastructure failure: the answer is masked, not scored
 }
 
@@ -136,6 +136,11 @@ type CodeExecuted struct {
 	Answers     []ExecutedAnswer `msgpack:"answers"`          // M
 	Cross       *Cross           `msgpack:"cross,omitempty"`  // absent: the plan does not ask for it
 	Probes      []Probes         `msgpack:"probes,omitempty"` // one of each kind that was measured
+	Judged      *Judged          `msgpack:"judged,omitempty"` // absent: the plan names no judge
+
+	// Predict has the kinds of the predictions of a predict problem. The golden verdicts of
+	// an answer are those of its lines.
+	Predict []Predicted `msgpack:"predict,omitempty"`
 }
 
 func (e *CodeExecuted) fields(c *coder) {
@@ -146,14 +151,10 @@ func (e *CodeExecuted) fields(c *coder) {
 	optional(c, "given", &e.Given, boolean)
 	optionalList(c, "hist", &e.Historical, objects)
 	field(c, "answers", &e.Answers, objects)
-	crossed := c.writing && e.Cross != nil
-	present(c, "cross", &e.Cross, &crossed, func(c *coder, x **Cross) {
-		if !c.writing {
-			*x = new(Cross)
-		}
-		c.object(*x)
-	})
+	optionalObject(c, "cross", &e.Cross)
 	optionalList(c, "probes", &e.Probes, objects)
+	optionalObject(c, "judged", &e.Judged)
+	optionalList(c, "predict", &e.Predict, codePredictedKinds)
 }
 
 // EventType implements Payload.
@@ -186,8 +187,31 @@ func (e *CodeExecuted) Validate() error {
 			return invalid(at("probes", i), "there are two of %s", e.Probes[i].Probe)
 		}
 	}
+	if err := e.checkPredict(); err != nil {
+		return err
+	}
 	if e.Cross != nil {
-		return e.Cross.validate(len(e.Answers))
+		if err := e.Cross.validate(len(e.Answers)); err != nil {
+			return err
+		}
+	}
+	return e.Judged.validate(len(e.Answers))
+}
+
+// checkPredict checks that each answer to a predict problem has a verdict for each line.
+func (e *CodeExecuted) checkPredict() error {
+	if err := checkCount("predict", len(e.Predict), MaxPredictions); err != nil {
+		return err
+	}
+	for i, kind := range e.Predict {
+		if err := kind.check(at("predict", i)); err != nil {
+			return err
+		}
+	}
+	for m := range e.Answers {
+		if a := &e.Answers[m]; len(e.Predict) > 0 && a.Loads && len(a.Golden) != len(e.Predict) {
+			return invalid(at("answers", m)+".golden", "%d verdicts for %d predictions", len(a.Golden), len(e.Predict))
+		}
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package events
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // FencedBlock is one ``` block of a response.
 type FencedBlock struct {
@@ -53,4 +56,82 @@ func ExtractCode(response string) string {
 		return blocks[0].Text
 	}
 	return response
+}
+
+var (
+	testBegin  = regexp.MustCompile(`(?m)^def test`)
+	asserted   = regexp.MustCompile(`(?m)^[ \t]*assert\b`)
+	statement  = regexp.MustCompile(`(?m)^[^\s#)\]}]`)
+	definition = regexp.MustCompile(`^def ([A-Za-z_][A-Za-z_0-9]*)\(.*\n([ \t]*)`)
+)
+
+// FirstTest returns the test in a response that was asked for one: the code up to the
+// end of the first assert statement, without what comes before a function whose name begins
+// with test. If the assertion is in a function, call calls it. The test is empty if there is
+// no assertion, or if it is a statement neither of the module nor of a function's own body
+// and so may not run.
+func FirstTest(response string) (test, call string) {
+	if i := strings.LastIndex(response, "</think>"); i >= 0 {
+		response = response[i+len("</think>"):]
+	}
+	code := ExtractCode(response)
+	if begin := testBegin.FindStringIndex(code); begin != nil {
+		code = code[begin[0]:]
+	}
+	first := asserted.FindStringIndex(code)
+	if first == nil {
+		return "", ""
+	}
+	indent := strings.TrimSuffix(code[first[0]:first[1]], "assert")
+	test = code[:first[1]] + logicalLine(code[first[1]:]) + "\n"
+	if indent == "" {
+		return test, ""
+	}
+	at := 0 // of the last statement of the module
+	for _, line := range statement.FindAllStringIndex(test, -1) {
+		at = line[0]
+	}
+	function := definition.FindStringSubmatch(test[at:])
+	if function == nil || function[2] != indent {
+		return "", ""
+	}
+	return test, function[1] + "()\ndel " + function[1] + "\n"
+}
+
+// logicalLine returns the begin of a Python text up to the line feed that ends its
+// statement: one outside of brackets and texts.
+func logicalLine(code string) string {
+	open, quote := 0, ""
+	for i := 0; i < len(code); i++ {
+		rest := code[i:]
+		switch {
+		case code[i] == '\\':
+			i++
+		case quote != "":
+			if strings.HasPrefix(rest, quote) {
+				i += len(quote) - 1
+				quote = ""
+			} else if code[i] == '\n' && len(quote) == 1 {
+				return code[:i] // no text ends here: the statement is wrong
+			}
+		case code[i] == '"' || code[i] == '\'':
+			if quote = rest[:1]; strings.HasPrefix(rest, quote+quote+quote) {
+				quote = rest[:3]
+			}
+			i += len(quote) - 1
+		case code[i] == '#':
+			end := strings.IndexByte(rest, '\n')
+			if end < 0 {
+				return code
+			}
+			i += end - 1
+		case strings.IndexByte("([{", code[i]) >= 0:
+			open++
+		case strings.IndexByte(")]}", code[i]) >= 0:
+			open--
+		case code[i] == '\n' && open <= 0:
+			return code[:i]
+		}
+	}
+	return code
 }

@@ -11,6 +11,7 @@ type Models string
 const (
 	ModelsBoth   Models = ""       // a Code LLM and a Test LLM
 	ModelsCode   Models = "code"   // a Code LLM, trained without a Test LLM: there are no suites
+	ModelsJudged Models = "judged" // as ModelsCode, and the answers are judged before they run
 	ModelsShared Models = "shared" // one model that samples in both roles; its versions are those of role code
 
 	ModelsFrozenCode Models = "frozen-code" // both; the Code LLM stays at version 0 and has no trainer
@@ -18,7 +19,7 @@ const (
 )
 
 // models are all of them.
-var models = []Models{ModelsBoth, ModelsCode, ModelsShared, ModelsFrozenCode, ModelsFrozenTest}
+var models = []Models{ModelsBoth, ModelsCode, ModelsJudged, ModelsShared, ModelsFrozenCode, ModelsFrozenTest}
 
 // Validate accepts the constants above.
 func (m Models) Validate() error {
@@ -28,9 +29,12 @@ func (m Models) Validate() error {
 	return nil
 }
 
+// WithoutTest reports whether there is no Test LLM, so that groups have no suites.
+func (m Models) WithoutTest() bool { return m == ModelsCode || m == ModelsJudged }
+
 // Roles returns the roles that have a model of their own.
 func (m Models) Roles() []Role {
-	if m == ModelsCode || m == ModelsShared {
+	if m.WithoutTest() || m == ModelsShared {
 		return []Role{RoleCode}
 	}
 	return []Role{RoleCode, RoleTest}
@@ -47,7 +51,7 @@ func (m Models) Frozen(role Role) bool {
 
 // Version returns the version of a role's model after steps.
 func (m Models) Version(role Role, steps int) int {
-	if m.Frozen(role) || m == ModelsCode && role == RoleTest {
+	if m.Frozen(role) || m.WithoutTest() && role == RoleTest {
 		return 0
 	}
 	return steps
@@ -72,18 +76,30 @@ func (m Models) Trained(last map[Role]int) int {
 	return trained
 }
 
-// Stages returns the stages of a run with these models, in the order of Stages.
-func (m Models) Stages() []Stage {
-	if m == ModelsBoth {
-		return Stages
+// Stages returns the stages of a run with these models, in the order of Stages. It
+// leaves out optional ones.
+func (m Models) Stages() []Stage { return stagesOf[m] }
+
+var stagesOf = func() map[Models][]Stage {
+	of := make(map[Models][]Stage)
+	for _, m := range models {
+		of[m] = slices.DeleteFunc(m.possible(), func(s Stage) bool { return s.Optional })
 	}
+	return of
+}()
+
+// possible returns the stages of a run with these models, and the optional ones.
+func (m Models) possible() []Stage {
 	var stages []Stage
 	for _, s := range Stages {
 		switch {
-		case s.Role == RoleTest && m == ModelsCode, s.Kind == Projection && s.Role != "" && !slices.Contains(m.TrainedRoles(), s.Role):
+		case s.Name == StageJudge && m != ModelsJudged, s.Role == RoleTest && m.WithoutTest(),
+			s.Kind == Projection && s.Role != "" && !slices.Contains(m.TrainedRoles(), s.Role):
 			continue
 		case m == ModelsCode && s.Name == StageExecution: // takes the place of the stage that samples suites
 			s.Consumes = RolloutStage(RoleTest).Consumes
+		case m == ModelsJudged && s.Name == StageExecution:
+			s.Consumes = []Type{TypeCodeJudged}
 		case m == ModelsShared && s.Name == StageTrainerCode:
 			s.Consumes = append(slices.Clone(s.Consumes), TypeTestsSampled)
 		}
@@ -92,9 +108,10 @@ func (m Models) Stages() []Stage {
 	return stages
 }
 
-// Stage returns the stage of a name; false if a run with these models has none.
+// Stage returns the stage of a name, which may be optional; false if a run with these
+// models has none.
 func (m Models) Stage(name string) (Stage, bool) {
-	stages := m.Stages()
+	stages := m.possible()
 	i := slices.IndexFunc(stages, func(s Stage) bool { return s.Name == name })
 	if i < 0 {
 		return Stage{}, false
@@ -102,9 +119,10 @@ func (m Models) Stage(name string) (Stage, bool) {
 	return stages[i], true
 }
 
-// Workers returns the stages with replicas that consume events as a worker set.
+// Workers returns the stages with replicas that consume events as a worker set, the
+// optional ones among them.
 func (m Models) Workers() []Stage {
-	return slices.DeleteFunc(slices.Clone(m.Stages()), func(s Stage) bool { return s.Kind != Worker })
+	return slices.DeleteFunc(m.possible(), func(s Stage) bool { return s.Kind != Worker })
 }
 
 // Causes returns, for each type that follows from another event, the type of

@@ -14,8 +14,10 @@ const (
 	TypeProblemPosed   Type = "problem.posed"
 	TypeCodeSampled    Type = "code.sampled"
 	TypeTestsSampled   Type = "tests.sampled"
+	TypeCodeJudged     Type = "code.judged"
 	TypeCodeExecuted   Type = "code.executed"
 	TypeGroupRewarded  Type = "group.rewarded"
+	TypeRewardShadowed Type = "reward.shadowed"
 	TypeGroupDropped   Type = "group.dropped"
 	TypePolicyUpdated  Type = "policy.updated"
 	TypeEvalScored     Type = "eval.scored"
@@ -40,8 +42,10 @@ var registry = map[Type]struct {
 	TypeProblemPosed:   {1, func() Payload { return new(ProblemPosed) }},
 	TypeCodeSampled:    {1, func() Payload { return new(CodeSampled) }},
 	TypeTestsSampled:   {1, func() Payload { return new(TestsSampled) }},
+	TypeCodeJudged:     {1, func() Payload { return new(CodeJudged) }},
 	TypeCodeExecuted:   {1, func() Payload { return new(CodeExecuted) }},
 	TypeGroupRewarded:  {1, func() Payload { return new(GroupRewarded) }},
+	TypeRewardShadowed: {1, func() Payload { return new(RewardShadowed) }},
 	TypeGroupDropped:   {1, func() Payload { return new(GroupDropped) }},
 	TypePolicyUpdated:  {1, func() Payload { return new(PolicyUpdated) }},
 	TypeEvalScored:     {1, func() Payload { return new(EvalScored) }},

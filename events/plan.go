@@ -9,9 +9,13 @@ func PlanOf(p Payload) (Plan, bool) {
 		return p.Posed.Plan, true
 	case *TestsSampled:
 		return p.Posed.Plan, true
+	case *CodeJudged:
+		return p.Posed.Plan, true
 	case *CodeExecuted:
 		return p.Plan, true
 	case *GroupRewarded:
+		return p.Plan, true
+	case *RewardShadowed:
 		return p.Plan, true
 	case *EvalScored:
 		return p.Plan, true

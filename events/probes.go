@@ -29,9 +29,15 @@ var (
 )
 
 // JoinProbes returns kinds as Plan.Probes holds them.
-func JoinProbes(kinds ...Probe) string {
+func JoinProbes(kinds ...Probe) string { return joinKinds(probeKinds, kinds) }
+
+// ProbeKinds returns the kinds of probes that the plan asks for.
+func (p *Plan) ProbeKinds() []Probe { return splitKinds[Probe](p.Probes) }
+
+// joinKinds returns those of all that are in kinds, separated by commas.
+func joinKinds[K ~string](all, kinds []K) string {
 	var b strings.Builder
-	for _, kind := range probeKinds {
+	for _, kind := range all {
 		if slices.Contains(kinds, kind) {
 			if b.Len() > 0 {
 				b.WriteByte(',')
@@ -42,12 +48,11 @@ func JoinProbes(kinds ...Probe) string {
 	return b.String()
 }
 
-// ProbeKinds returns the kinds of probes that the plan asks for.
-func (p *Plan) ProbeKinds() []Probe {
-	var kinds []Probe
-	for kind := range strings.SplitSeq(p.Probes, ",") {
+func splitKinds[K ~string](text string) []K {
+	var kinds []K
+	for kind := range strings.SplitSeq(text, ",") {
 		if kind != "" {
-			kinds = append(kinds, Probe(kind))
+			kinds = append(kinds, K(kind))
 		}
 	}
 	return kinds

@@ -67,3 +67,40 @@ func TestProbesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// The judgements of a group are those of its judges, with finite scores and a reason for
+// each answer that a judge could not judge.
+func TestJudgementsAreChecked(t *testing.T) {
+	valid := func() *Judged {
+		return &Judged{Judges: "findings", Lines: 1, Answers: []Judgement{
+			{Findings: []Finding{{ID: "B101", Severity: SeverityLow, Confidence: SeverityHigh, Line: 1}}}, {Failures: []Unjudged{{JudgeFindings, "killed"}}},
+		}}
+	}
+	for name, spoil := range map[string]func(*Judged){
+		"no judge":                      func(j *Judged) { j.Judges = "" },
+		"a judge that is none":          func(j *Judged) { j.Judges = "jury" },
+		"judges in another order":       func(j *Judged) { j.Judges = "score,findings" },
+		"an answer too few":             func(j *Judged) { j.Answers = j.Answers[:1] },
+		"less than no line":             func(j *Judged) { j.Lines = -1 },
+		"a score of NaN":                func(j *Judged) { j.Answers[0].Score = math.NaN() },
+		"an infinite score":             func(j *Judged) { j.Answers[0].Score = math.Inf(1) },
+		"too many findings":             func(j *Judged) { j.Answers[0].Findings = make([]Finding, MaxFindings+1) },
+		"a severity that is none":       func(j *Judged) { j.Answers[0].Findings[0].Severity = "huge" },
+		"a finding without a name":      func(j *Judged) { j.Answers[0].Findings[0].ID = "" },
+		"a failure without a reason":    func(j *Judged) { j.Answers[1].Failures[0].Reason = "" },
+		"a failure of another judge":    func(j *Judged) { j.Answers[1].Failures[0].Judge = JudgeScore },
+		"an engine with too many bytes": func(j *Judged) { j.Engine = strings.Repeat("x", MaxTextBytes+1) },
+	} {
+		j := valid()
+		if err := j.validate(2); err != nil {
+			t.Fatal(err)
+		}
+		if spoil(j); j.validate(2) == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	var none *Judged
+	if j := valid(); none.validate(2) != nil || none.Has(JudgeFindings) || !j.Has(JudgeFindings) || j.Has(JudgeScore) || j.Answers[1].Failure(JudgeFindings) != "killed" {
+		t.Error("a group without judgements is refused, or the judges of one with judgements are others")
+	}
+}

@@ -1,6 +1,9 @@
 package events
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Purpose is the use of a group: training or evaluation.
 type Purpose string
@@ -33,6 +36,8 @@ type Plan struct {
 	Seed        uint64  `msgpack:"seed"`             // root of the group's sampling seeds
 	Cross       bool    `msgpack:"cross,omitempty"`  // run the tests of all suites on all answers
 	Probes      string  `msgpack:"probes,omitempty"` // kinds of probes to measure, separated by commas
+	Rounds      bool    `msgpack:"rounds,omitempty"` // eval: a suite is a conversation of K rounds with one test each
+	Judges      string  `msgpack:"judges,omitempty"` // judges of the answers, separated by commas
 }
 
 func (p *Plan) fields(c *coder) {
@@ -53,6 +58,8 @@ func (p *Plan) fields(c *coder) {
 	field(c, "seed", &p.Seed, unsigned)
 	optional(c, "cross", &p.Cross, boolean)
 	optional(c, "probes", &p.Probes, text)
+	optional(c, "rounds", &p.Rounds, boolean)
+	optional(c, "judges", &p.Judges, text)
 }
 
 // GroupID returns the group's name. It is unique in its run and sorts by step and
@@ -88,6 +95,9 @@ func (p *Plan) Validate() error {
 			return invalid("plan."+c.field, "%d is outside %d to 2^30", c.value, c.least)
 		}
 	}
+	if p.Rounds && (p.Purpose != PurposeEval || p.Tests == 0) {
+		return invalid("plan.rounds", "only the suites of an evaluation are written in rounds, one test each")
+	}
 	if p.Slot >= p.Groups {
 		return invalid("plan.slot", "%d, but the step has %d groups", p.Slot, p.Groups)
 	}
@@ -100,6 +110,9 @@ func (p *Plan) Validate() error {
 	if p.Probes != JoinProbes(p.ProbeKinds()...) {
 		return invalid("plan.probes", "%q is no list of the kinds %s", clip(p.Probes), JoinProbes(probeKinds...))
 	}
+	if p.Judges != JoinJudges(p.JudgeKinds()...) {
+		return invalid("plan.judges", "%q is no list of the judges %s", clip(p.Judges), JoinJudges(judgeKinds...))
+	}
 	return nil
 }
 
@@ -111,6 +124,10 @@ type Problem struct {
 	Solution   string   `msgpack:"solution"`         // the ground truth, Python source
 	Golden     []string `msgpack:"golden,omitempty"` // golden tests to run on the answers; eval and the golden recipe only
 	Atol       float64  `msgpack:"atol,omitempty"`   // tolerance of numbers in golden tests `assert CALL == LITERAL`; 0: exact
+
+	// Predict makes it a predict problem: an answer has one literal per item, in lines. It
+	// is compared with literals and never run. The question is the whole prompt.
+	Predict []Prediction `msgpack:"predict,omitempty"`
 }
 
 func (p *Problem) fields(c *coder) {
@@ -120,6 +137,68 @@ func (p *Problem) fields(c *coder) {
 	field(c, "solution", &p.Solution, text)
 	optionalList(c, "golden", &p.Golden, texts)
 	optional(c, "atol", &p.Atol, float)
+	optionalList(c, "predict", &p.Predict, objects)
+}
+
+// Predicted is the kind of a fact about a run of the ground truth that a predict
+// problem asks for.
+type Predicted string
+
+// The kinds of facts.
+const (
+	PredictOutput Predicted = "output" // the value that a call returns
+	PredictInput  Predicted = "input"  // the arguments with which it returns a value
+	PredictNext   Predicted = "next"   // the line that runs next
+	PredictState  Predicted = "state"  // the value and the type of a variable, as a tuple
+)
+
+var (
+	predictedKinds = []Predicted{PredictOutput, PredictInput, PredictNext, PredictState}
+	codePredicted  = word(predictedKinds)
+)
+
+func codePredictedKinds(c *coder, all *[]Predicted) { list(c, all, codePredicted) }
+
+func (p Predicted) check(field string) error {
+	if slices.Contains(predictedKinds, p) {
+		return nil
+	}
+	return invalid(field, "%q is not one of output, input, next, state", clip(string(p)))
+}
+
+// MaxPredictions bounds the lines of an answer to a predict problem.
+const MaxPredictions = 64
+
+// Prediction is what one line of an answer to a predict problem must have.
+type Prediction struct {
+	Kind     Predicted `msgpack:"kind" json:"kind"`
+	Accepted []string  `msgpack:"accepted" json:"accepted"` // Python literals; the line must equal one of them
+}
+
+func (p *Prediction) fields(c *coder) {
+	field(c, "kind", &p.Kind, codePredicted)
+	field(c, "accepted", &p.Accepted, texts)
+}
+
+// CheckPredictions checks the limits of predictions. It does not parse their literals.
+func CheckPredictions(field string, all []Prediction) error {
+	if err := checkCount(field, len(all), MaxPredictions); err != nil {
+		return err
+	}
+	for i, p := range all {
+		if err := p.Kind.check(at(field, i) + ".kind"); err != nil {
+			return err
+		}
+		if len(p.Accepted) == 0 || len(p.Accepted) > MaxPredictions {
+			return invalid(at(field, i)+".accepted", "want 1 to %d literals, have %d", MaxPredictions, len(p.Accepted))
+		}
+		for j, literal := range p.Accepted {
+			if err := checkText(at(at(field, i)+".accepted", j), literal); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Validate checks that the problem is complete and within limits.
@@ -148,7 +227,7 @@ func (p *Problem) Validate() error {
 			return err
 		}
 	}
-	return nil
+	return CheckPredictions("problem.predict", p.Predict)
 }
 
 // HistoricalTest is a test of the Mistake Book, as retrieved for a problem.
@@ -192,6 +271,9 @@ func (p *ProblemPosed) Validate() error {
 	}
 	if len(p.Given) > 0 && len(p.Given) != p.Plan.Answers {
 		return invalid("given", "%d answers, but the plan asks for %d", len(p.Given), p.Plan.Answers)
+	}
+	if len(p.Problem.Predict) > 0 && p.Plan.Suites+len(p.Historical)+len(p.Problem.Golden) > 0 {
+		return invalid("problem.predict", "an answer to a predict problem is not run: it has no suites, historical and golden tests")
 	}
 	return checkHistorical(p.Historical)
 }

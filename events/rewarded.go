@@ -1,6 +1,9 @@
 package events
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // AnswerReward is the Code LLM's reward for one answer.
 type AnswerReward struct {
@@ -145,6 +148,74 @@ func (g *GroupRewarded) Validate() error {
 func (g *GroupRewarded) normalize() {
 	for i := range g.Test {
 		g.Test[i] = notNil(g.Test[i])
+	}
+}
+
+// MaxShadows is the largest number of recipes in a RewardShadowed.
+const MaxShadows = 8
+
+// RewardShadowed holds the rewards of a group under recipes that are not that of its
+// run. No stage of the training reads it.
+type RewardShadowed struct {
+	Plan      Plan           `msgpack:"plan"`
+	ProblemID string         `msgpack:"problem"`
+	Shadows   []ShadowReward `msgpack:"shadows"` // 1 to MaxShadows
+}
+
+// ShadowReward holds the rewards of a group under one recipe, and compares them with
+// those of the run.
+type ShadowReward struct {
+	Recipe  string          `msgpack:"recipe"`
+	Alpha   float64         `msgpack:"alpha"`
+	Failure string          `msgpack:"failure,omitempty"` // why the recipe cannot reward the group; then all below is empty
+	Code    []AnswerReward  `msgpack:"code"`              // M
+	Test    [][]SuiteReward `msgpack:"test"`              // M x N
+	TopVar  int             `msgpack:"top_var"`           // the answer whose suites the Test LLM would learn from; -1 for none
+	Other   bool            `msgpack:"other"`             // TopVar is not that of the run
+	// Pairs are the pairs of answers that are rewarded in the run and under this recipe.
+	// Reversed are those with the other order under this recipe.
+	Pairs    int `msgpack:"pairs"`
+	Reversed int `msgpack:"reversed"`
+}
+
+// EventType implements Payload.
+func (*RewardShadowed) EventType() Type { return TypeRewardShadowed }
+
+// Validate implements Payload.
+func (r *RewardShadowed) Validate() error {
+	if n := len(r.Shadows); n < 1 || n > MaxShadows {
+		return invalid("shadows", "%d recipes, want 1 to %d", n, MaxShadows)
+	}
+	for i := range r.Shadows {
+		s := &r.Shadows[i]
+		if s.Failure != "" {
+			if s.Recipe == "" || len(s.Code)+len(s.Test) > 0 {
+				return invalid(at("shadows", i), "a failure has a recipe and no rewards")
+			}
+			if err := checkText("failure", s.Failure); err != nil {
+				return err
+			}
+			continue
+		}
+		rewarded := GroupRewarded{Plan: r.Plan, ProblemID: r.ProblemID, Recipe: s.Recipe, Code: s.Code, Test: s.Test, TopVar: s.TopVar}
+		if err := rewarded.Validate(); err != nil {
+			return fmt.Errorf("%s: %w", at("shadows", i), err)
+		}
+		if s.Pairs < 0 || s.Reversed < 0 || s.Reversed > s.Pairs {
+			return invalid(at("shadows", i), "%d of %d pairs are reversed", s.Reversed, s.Pairs)
+		}
+	}
+	return r.Plan.Validate()
+}
+
+// normalize replaces nil lists, because the schemas allow no null.
+func (r *RewardShadowed) normalize() {
+	for i := range r.Shadows {
+		s := &r.Shadows[i]
+		s.Code, s.Test = notNil(s.Code), notNil(s.Test)
+		for m := range s.Test {
+			s.Test[m] = notNil(s.Test[m])
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // Checkpoint names saved weights.
 type Checkpoint struct {
 	URI    string `msgpack:"uri"`    // location, for example file:///runs/r1/checkpoints/code/v000012
-	SHA256 string `msgpack:"sha256"` // of model.safetensors, hex
+	SHA256 string `msgpack:"sha256"` // of model.safetensors, hex; of weights in shards, of their lines in SHA256SUMS
 }
 
 // Dir returns the directory that the URI names: a path on this machine.

@@ -11,7 +11,7 @@ var sampleTime = time.Date(2026, 1, 2, 3, 4, 5, 678900000, time.UTC)
 func samplePlan() Plan {
 	return Plan{
 		Purpose: PurposeTrain, Step: 12, Epoch: 1, Slot: 3, Groups: 8, CodeVersion: 11, TestVersion: 11,
-		Answers: 2, Suites: 1, Tests: 3, Temperature: 1, CodeTokens: 64, TestTokens: 96, Seed: math.MaxUint64, Cross: true, Probes: "mutants",
+		Answers: 2, Suites: 1, Tests: 3, Temperature: 1, CodeTokens: 64, TestTokens: 96, Seed: math.MaxUint64, Cross: true, Probes: "mutants", Judges: "findings,score",
 	}
 }
 
@@ -37,6 +37,13 @@ func sampleCompletion(text string) Completion {
 func samples() []Payload {
 	checkpoint := Checkpoint{URI: "file:///runs/r1/checkpoints/code/v000012", SHA256: strings.Repeat("0f", 32)}
 	posed := samplePosed()
+	judged := &Judged{
+		Judges: "findings,score", Engine: "bandit 1.9.4, reward-model", Lines: 2,
+		Answers: []Judgement{
+			{Lines: 3, Blocks: 1, Parses: true, Findings: []Finding{{ID: "B602", Severity: SeverityHigh, Confidence: SeverityMedium, Line: 2}}, Score: -1.5, Safe: true},
+			{Failures: []Unjudged{{Judge: JudgeScore, Reason: "its prompt is too long"}}},
+		},
+	}
 	given := samplePosed()
 	given.Plan.Purpose, given.Plan.Tag = PurposeEval, "before"
 	given.Given = []string{"def solve(xs): return 0", "def solve(xs): return 1"}
@@ -55,7 +62,8 @@ func samples() []Payload {
 			Suites: [][]Completion{{sampleCompletion("assert solve([]) == 0")}, {sampleCompletion("?")}},
 		},
 		&CodeExecuted{
-			Plan: samplePlan(), ProblemID: "train/00042", CodeVersion: 11, TestVersion: 11, Given: true, Historical: posed.Historical,
+			Judged: judged,
+			Plan:   samplePlan(), ProblemID: "train/00042", CodeVersion: 11, TestVersion: 11, Given: true, Historical: posed.Historical,
 			Answers: []ExecutedAnswer{
 				{
 					Loads: true, Historical: []Verdict{VerdictPass}, Golden: []GoldenVerdict{{Verdict: VerdictFail, InProcess: true, Detail: "1"}},
@@ -82,6 +90,15 @@ func samples() []Payload {
 			TopVar: 0,
 			Deltas: []BookDelta{{Call: "solve([1, 2])", Expected: "3", Change: -1}, {Call: "solve([])", Expected: "0", Change: 2}},
 		},
+		&RewardShadowed{
+			Plan: samplePlan(), ProblemID: "train/00042", Shadows: []ShadowReward{
+				{
+					Recipe: "utrl", Alpha: 0.5, Code: []AnswerReward{{Reward: 0.5, Advantage: 0.7071, Loads: true}, {Masked: true}},
+					Test: [][]SuiteReward{{{Reward: 0.25, Valid: 2}}, {{Masked: true}}}, TopVar: -1, Other: true, Pairs: 1, Reversed: 1,
+				},
+				{Recipe: "cure", Failure: "the group lacks golden verdicts"},
+			},
+		},
 		&GroupDropped{Purpose: PurposeTrain, Step: 12, Slot: 3, Groups: 8, Stage: "execution", Reason: DropInfrastructure, Detail: "sandbox died 3 times"},
 		&PolicyUpdated{
 			Role: RoleCode, Version: 12, Step: 12, Groups: []string{"s000012-q0003"}, Dropped: []string{"s000012-q0004"},
@@ -98,6 +115,7 @@ func samples() []Payload {
 		},
 		&StageHeartbeat{Stage: "execution", Beat: 3, Handled: 100, Failed: 1, InFlight: 2, Pending: 5, Busy: 0.5},
 		&RunFinished{Attempt: 2, Steps: 100, Reason: RunCompleted},
+		&CodeJudged{Posed: posed, Version: 11, Codes: []string{"pass", ""}, Judged: judged},
 	}
 }
 

@@ -24,7 +24,7 @@ func columns(row []Completion) (texts []SampledText, tokens []SampledTokens, log
 	texts, tokens, logProbs = make([]SampledText, len(row)), make([]SampledTokens, len(row)), make([]SampledLogProbs, len(row))
 	for i := range row {
 		c := &row[i]
-		texts[i], tokens[i], logProbs[i] = SampledText{c.Text, c.Finish}, SampledTokens{c.Tokens}, SampledLogProbs{c.LogProbs}
+		texts[i], tokens[i], logProbs[i] = SampledText{c.Text, c.Finish, c.Turns}, SampledTokens{c.Tokens}, SampledLogProbs{c.LogProbs}
 	}
 	return texts, tokens, logProbs
 }
@@ -36,7 +36,7 @@ func completions(texts []SampledText, tokens []SampledTokens, logProbs []Sampled
 	}
 	row := make([]Completion, len(texts))
 	for i := range row {
-		row[i] = Completion{Text: texts[i].Text, Tokens: tokens[i].Tokens, LogProbs: logProbs[i].LogProbs, Finish: texts[i].Finish}
+		row[i] = Completion{Text: texts[i].Text, Tokens: tokens[i].Tokens, LogProbs: logProbs[i].LogProbs, Finish: texts[i].Finish, Turns: texts[i].Turns}
 	}
 	return row, nil
 }

@@ -9,9 +9,11 @@ const (
 	StageCurriculum  = "curriculum"
 	StageRolloutCode = "rollout-code"
 	StageRolloutTest = "rollout-test"
+	StageJudge       = "judge"
 	StageExecution   = "execution"
 	StageRewards     = "rewards"
 	StageEvaluation  = "evaluation"
+	StageShadow      = "shadow"
 	StageTrainerCode = "trainer-code"
 	StageTrainerTest = "trainer-test"
 	StageDashboard   = "dashboard"
@@ -48,16 +50,18 @@ type Stage struct {
 	Replicas Replicas
 	Role     Role   // the model of a rollout or trainer stage; empty for the others
 	Within   string // the stage whose process runs this one; empty for a process of its own
+	// Optional marks a worker that only runs that ask for it have. No other stage waits
+	// for its events, and it never drops a group.
+	Optional bool
 	Consumes []Type // a worker consumes one type; empty for all types
-	// Makes are the event types that the stage publishes. A worker may publish
-	// TypeGroupDropped besides, and a process that publishes anything
+	// Makes are the event types that the stage publishes. A worker that is not
+	// Optional may publish TypeGroupDropped besides, and a process that publishes anything
 	// TypeStageHeartbeat.
 	Makes []Type
 }
 
-// Stages are the stages of a run with two models, in the order in which a group
-// meets them. Models.Stages has those of other runs. To add a stage, add an entry
-// here and its handler in the root package.
+// Stages are all stages, in the order in which a group meets them. Models.Stages has
+// those of a run. To add a stage, add an entry here and its handler in the root package.
 var Stages = []Stage{
 	{
 		Name: StageRecorder, Kind: Projection, Replicas: One,
@@ -81,6 +85,11 @@ var Stages = []Stage{
 		Consumes: []Type{TypeCodeSampled}, Makes: []Type{TypeTestsSampled},
 	},
 	{
+		Name: StageJudge, Kind: Worker, Replicas: Many,
+		Summary:  "Judge answers before they run, if the reward needs it.",
+		Consumes: []Type{TypeCodeSampled}, Makes: []Type{TypeCodeJudged},
+	},
+	{
 		Name: StageExecution, Kind: Worker, Replicas: Many,
 		Summary:  "Run the tests on the answers, in the sandbox.",
 		Consumes: []Type{TypeTestsSampled}, Makes: []Type{TypeCodeExecuted},
@@ -94,6 +103,11 @@ var Stages = []Stage{
 		Name: StageEvaluation, Kind: Worker, Replicas: Many,
 		Summary:  "Score the held-out problems.",
 		Consumes: []Type{TypeCodeExecuted}, Makes: []Type{TypeEvalScored},
+	},
+	{
+		Name: StageShadow, Kind: Worker, Replicas: Many, Optional: true,
+		Summary:  "Reward the groups of a run with --shadow under other recipes, too, without an effect on the run.",
+		Consumes: []Type{TypeCodeExecuted}, Makes: []Type{TypeRewardShadowed},
 	},
 	{
 		Name: StageTrainerCode, Kind: Projection, Replicas: One, Role: RoleCode,
@@ -129,7 +143,7 @@ func stageOf(kind StageKind, role Role) Stage {
 // its possible causes: those of Models.Causes for every kind of run.
 func Causes() map[Type][]Type {
 	causes := make(map[Type][]Type)
-	for _, m := range []Models{ModelsBoth, ModelsCode} {
+	for _, m := range []Models{ModelsBoth, ModelsCode, ModelsJudged} {
 		for effect, cause := range m.Causes() {
 			if !slices.Contains(causes[effect], cause) {
 				causes[effect] = append(causes[effect], cause)

@@ -30,7 +30,7 @@ func TestStages(t *testing.T) {
 		if s.Kind == Worker && (len(s.Consumes) != 1 || len(s.Makes) != 1 || s.Replicas != Many) {
 			t.Errorf("worker stage %q consumes %v, makes %v, replicas %s: want one type each and many replicas", s.Name, s.Consumes, s.Makes, s.Replicas)
 		}
-		if found, ok := ModelsBoth.Stage(s.Name); !ok || !cmp.Equal(found, s) {
+		if found, ok := ModelsBoth.Stage(s.Name); ok != (s.Name != StageJudge) || ok && !cmp.Equal(found, s) {
 			t.Errorf("Stage(%q) = %v, %v", s.Name, found, ok)
 		}
 	}
@@ -65,16 +65,17 @@ func TestStagesOfRoles(t *testing.T) {
 
 func TestCauses(t *testing.T) {
 	want := map[Type]Type{
-		TypeCodeSampled:   TypeProblemPosed,
-		TypeTestsSampled:  TypeCodeSampled,
-		TypeCodeExecuted:  TypeTestsSampled,
-		TypeGroupRewarded: TypeCodeExecuted,
-		TypeEvalScored:    TypeCodeExecuted,
+		TypeCodeSampled:    TypeProblemPosed,
+		TypeTestsSampled:   TypeCodeSampled,
+		TypeCodeExecuted:   TypeTestsSampled,
+		TypeGroupRewarded:  TypeCodeExecuted,
+		TypeRewardShadowed: TypeCodeExecuted,
+		TypeEvalScored:     TypeCodeExecuted,
 	}
 	if diff := cmp.Diff(want, ModelsBoth.Causes()); diff != "" {
 		t.Error(diff)
 	}
-	all := map[Type][]Type{TypeCodeExecuted: {TypeTestsSampled, TypeCodeSampled}}
+	all := map[Type][]Type{TypeCodeExecuted: {TypeTestsSampled, TypeCodeSampled, TypeCodeJudged}, TypeCodeJudged: {TypeCodeSampled}}
 	for effect, cause := range want {
 		if all[effect] == nil {
 			all[effect] = []Type{cause}
@@ -89,6 +90,11 @@ func TestCauses(t *testing.T) {
 	if diff := cmp.Diff(want, ModelsCode.Causes()); diff != "" {
 		t.Error(diff)
 	}
+	// A judge comes between the two.
+	want[TypeCodeJudged], want[TypeCodeExecuted] = TypeCodeSampled, TypeCodeJudged
+	if diff := cmp.Diff(want, ModelsJudged.Causes()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestModelsOfARun(t *testing.T) {
@@ -96,14 +102,19 @@ func TestModelsOfARun(t *testing.T) {
 	if got := [2]int{ModelsBoth.Trained(last), ModelsCode.Trained(last)}; got != [2]int{3, 5} {
 		t.Errorf("the last steps are %v, want 3 and 5", got)
 	}
-	var absent []string
-	for _, s := range Stages {
-		if _, ok := ModelsCode.Stage(s.Name); !ok {
-			absent = append(absent, s.Name)
+	absent := func(m Models) (names []string) {
+		for _, s := range Stages {
+			if _, ok := m.Stage(s.Name); !ok {
+				names = append(names, s.Name)
+			}
 		}
+		return names
 	}
-	if diff := cmp.Diff([]string{StageRolloutTest, StageTrainerTest}, absent); diff != "" {
+	if diff := cmp.Diff([]string{StageRolloutTest, StageJudge, StageTrainerTest}, absent(ModelsCode)); diff != "" {
 		t.Errorf("stages that a run without a Test LLM lacks:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{StageRolloutTest, StageTrainerTest}, absent(ModelsJudged)); diff != "" {
+		t.Errorf("stages that a run with a judge lacks:\n%s", diff)
 	}
 	trainer, _ := ModelsShared.Stage(StageTrainerCode)
 	_, sampled := ModelsShared.Stage(StageRolloutTest)
@@ -115,13 +126,7 @@ func TestModelsOfARun(t *testing.T) {
 		t.Error("the shared model has changed the stages of two models")
 	}
 	for role, frozen := range map[Role]Models{RoleCode: ModelsFrozenCode, RoleTest: ModelsFrozenTest} {
-		var absent []string
-		for _, s := range Stages {
-			if _, ok := frozen.Stage(s.Name); !ok {
-				absent = append(absent, s.Name)
-			}
-		}
-		if diff := cmp.Diff([]string{TrainerStage(role).Name}, absent); diff != "" {
+		if diff := cmp.Diff([]string{StageJudge, TrainerStage(role).Name}, absent(frozen)); diff != "" {
 			t.Errorf("stages that %s lacks:\n%s", frozen, diff)
 		}
 		if len(frozen.Roles()) != 2 || frozen.Version(role, 3) != 0 || frozen.Trained(last) != max(8-last[role], 0) {

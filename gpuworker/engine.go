@@ -19,7 +19,8 @@ type Message struct {
 // sampled again after a crash therefore gives the same completions.
 type Sampler interface {
 	// EncodePrompt renders messages with the checkpoint's chat template and
-	// adds the header of the assistant's turn.
+	// adds the header of the assistant's turn. If the last message is the assistant's,
+	// its turn stays open: the completion continues its text.
 	EncodePrompt(messages []Message) ([]int32, error)
 	// Sample returns one completion per seed of each request, in the order of
 	// the seeds.

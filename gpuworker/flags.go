@@ -70,8 +70,10 @@ func (f *EngineFlags) VLLMShare() float64 {
 
 // TorchFlags are the settings of the torch engine on a machine.
 type TorchFlags struct {
-	TorchPython string `yaml:"torch-python" help:"Python with codea1_torch for the torch engine; empty: python3." placeholder:"FILE" change:"resume" scope:"machine"`
-	Device      string `yaml:"device" help:"Device of the torch engine: cpu, cuda or cuda:N; auto: a GPU if there is one." default:"auto" change:"resume" scope:"machine"`
+	TorchPython      string `yaml:"torch-python" help:"Python with codea1_torch for the torch engine; empty: python3." placeholder:"FILE" change:"resume" scope:"machine"`
+	Device           string `yaml:"device" help:"Device of the torch engine: cpu, cuda or cuda:N; auto: a GPU if there is one." default:"auto" change:"resume" scope:"machine"`
+	RolloutDevice    string `yaml:"rollout-device" help:"Device on which the torch engine samples; empty: the device that trains, with one copy of the weights. With max-staleness above 0, both devices work at the same time." placeholder:"DEVICE" change:"resume" scope:"machine"`
+	BroadcastWeights bool   `yaml:"broadcast-weights" help:"Hand new weights to the torch engines of other processes on this machine by NCCL between GPUs, or gloo between CPUs. Without it, or where that fails, they read the checkpoint." change:"resume" scope:"machine"`
 
 	TrainGPUs int `name:"train-gpus" yaml:"train-gpus" help:"GPUs of this machine, from device on, that train a model of the torch engine together. They share weights, gradients and the optimizer's state; with lora-rank each has all weights." default:"1" min:"1" max:"64" change:"resume" scope:"machine"`
 

@@ -19,9 +19,14 @@ type job struct {
 	// prompt.
 	payload func(version int, completions [][]events.Completion) events.Payload
 
-	prompts [][]int32 // the encoded messages
-	output  *events.Event
-	err     error
+	prompts  [][]int32       // the encoded messages
+	requests []SampleRequest // for the completions of each prompt, or for those of the next round
+	output   *events.Event
+	err      error
+
+	rounds  int     // of suites that are written in rounds; else 0
+	talks   []*talk // those suites
+	version int     // that samples them
 }
 
 func (j *job) settled() bool { return j.output != nil || j.err != nil }
@@ -94,10 +99,14 @@ func (r *Rollout) prepareSuites(j *job, sampled *events.CodeSampled) {
 	posed := &sampled.Posed
 	plan := &posed.Plan
 	j.plan, j.least, j.params, j.perCount = plan, plan.TestVersion, r.params(plan, plan.TestTokens), plan.Suites
+	wanted := plan.Tests
+	if plan.Rounds {
+		j.rounds, wanted = plan.Tests, 1
+	}
 	codes := sampled.Codes()
 	for i := range codes {
 		if plan.Suites > 0 {
-			r.ask(j, TestFields(&posed.Problem, codes[i], plan.Tests, posed.Historical))
+			r.ask(j, TestFields(&posed.Problem, codes[i], wanted, posed.Historical))
 		}
 	}
 	j.payload = func(version int, completions [][]events.Completion) events.Payload {

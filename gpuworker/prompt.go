@@ -53,7 +53,11 @@ func (f *PromptFlags) Prompt(role events.Role) (*Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPrompt(role, fmt.Sprintf("%s-prompt", role), text)
+	p, err := newPrompt(role, fmt.Sprintf("%s-prompt", role), text)
+	if err == nil {
+		p.open = f.PromptStyle == StylePlain
+	}
+	return p, err
 }
 
 // BlindPrompt returns the prompt of role test without the answer, for a model that
@@ -71,13 +75,19 @@ func (f *PromptFlags) BlindPrompt() (*Prompt, error) {
 }
 
 // Prompt writes the prompts of one role from a template.
-type Prompt struct{ template *template.Template }
+type Prompt struct {
+	template *template.Template
+	// open says that the later rounds of a suite continue the text of the response, as
+	// for the embedded models. Else they are turns of a chat.
+	open bool
+}
 
 // PromptFields are the fields of a template. The last three are for the Test LLM only.
 type PromptFields struct {
 	Question   string
 	EntryPoint string // the name or the expression that tests call
 	solution   string // the ground truth
+	predict    bool   // the question is the whole prompt
 	Code       string // the program under test, without line feeds at its end
 	Tests      int    // wanted
 	History    []events.HistoricalTest
@@ -86,7 +96,7 @@ type PromptFields struct {
 // CodeFields returns the fields of the prompt that asks the Code LLM to solve a
 // problem.
 func CodeFields(p *events.Problem) PromptFields {
-	return PromptFields{Question: p.Question, EntryPoint: p.EntryPoint, solution: p.Solution}
+	return PromptFields{Question: p.Question, EntryPoint: p.EntryPoint, solution: p.Solution, predict: len(p.Predict) > 0}
 }
 
 // TestFields returns the fields of the prompt that asks the Test LLM for k tests that
@@ -127,11 +137,14 @@ func (f PromptFields) Signature() string {
 	return ""
 }
 
-// Write returns the prompt with the fields of a problem. The error is ErrPromptTooLong if
+// Write returns the prompt with the fields of a problem. That of a predict problem is its
+// question, because templates ask for programs. The error is ErrPromptTooLong if
 // its text exceeds every model's context.
 func (p *Prompt) Write(fields PromptFields) ([]Message, error) {
 	var b boundedText
-	if err := p.template.Execute(&b, fields); err != nil {
+	if fields.predict {
+		b.text.WriteString(fields.Question)
+	} else if err := p.template.Execute(&b, fields); err != nil {
 		return nil, fmt.Errorf("prompt %w", err)
 	}
 	return []Message{{Role: "user", Content: strings.TrimSuffix(b.text.String(), "\n")}}, nil

@@ -57,6 +57,19 @@ func TestPromptsOfTheStyles(t *testing.T) {
 	}
 }
 
+// The prompt of a predict problem is its question, in every style and with a template of
+// the user.
+func TestPromptOfAPredictProblem(t *testing.T) {
+	p := events.Problem{Question: "Which value?\n", EntryPoint: "f", Solution: "def f(): pass\n", Predict: []events.Prediction{{Kind: events.PredictOutput, Accepted: []string{"7"}}}}
+	for _, style := range []Style{StylePlain, StylePaper} {
+		for _, template := range []string{"", "Solve {{.Question}}"} {
+			if got := write(t, events.RoleCode, style, template, CodeFields(&p)); got != "Which value?" {
+				t.Errorf("style %s, template %q: %q", style, template, got)
+			}
+		}
+	}
+}
+
 // A template of the user has the fields of its role.
 func TestPromptFields(t *testing.T) {
 	history := []events.HistoricalTest{{Call: "total([1])", Expected: "1", Count: 3}, {Call: "total([])", Expected: "0", Count: 1}}

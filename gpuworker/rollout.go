@@ -120,25 +120,35 @@ func (r *Rollout) encode(ctx context.Context, j *job) bool {
 		}
 		j.prompts[i] = tokens
 	}
+	j.requests = make([]SampleRequest, len(j.prompts))
+	for i := range j.prompts {
+		j.requests[i] = SampleRequest{Prompt: j.prompts[i], Messages: j.messages[i], Seeds: j.seeds(r.config.Role, i)}
+	}
 	return true
 }
 
-// sample samples jobs with the same parameters in one call. If the call fails,
-// sample retries each job separately, so that one group cannot fail the others.
+// sample samples jobs with the same parameters in one call for each round. If the call
+// fails, sample retries each job separately, so that one group cannot fail the others.
 func (r *Rollout) sample(ctx context.Context, jobs []*job) {
 	var requests []SampleRequest
 	for _, j := range jobs {
-		for i := range j.prompts {
-			requests = append(requests, SampleRequest{Prompt: j.prompts[i], Messages: j.messages[i], Seeds: j.seeds(r.config.Role, i)})
-		}
+		requests = append(requests, j.requests...)
 	}
 	completions, version, err := r.config.Policy.Sample(ctx, requests, jobs[0].params)
 	switch {
 	case err == nil:
+		var again []*job
 		for _, j := range jobs {
-			n := len(j.prompts)
-			r.finish(j, version, completions[:n:n])
+			n := len(j.requests)
+			if j.rounds == 0 {
+				r.finish(j, version, completions[:n:n])
+			} else if r.converse(ctx, j, version, completions[:n:n]) {
+				again = append(again, j)
+			}
 			completions = completions[n:]
+		}
+		if len(again) > 0 {
+			r.sample(ctx, again)
 		}
 	case len(jobs) == 1 || ctx.Err() != nil:
 		for _, j := range jobs {

@@ -165,7 +165,7 @@ func (q *queries) runs(*http.Request) (any, error) {
 // overlayTypes are the types that the series of a run need. The large ones, which
 // have only the counts of wrong and discarded tests besides, are not read.
 var overlayTypes = []events.Type{
-	events.TypeRunStarted, events.TypeRunFinished, events.TypeGroupRewarded, events.TypeGroupDropped, events.TypePolicyUpdated, events.TypeEvalScored,
+	events.TypeRunStarted, events.TypeRunFinished, events.TypeGroupRewarded, events.TypeRewardShadowed, events.TypeGroupDropped, events.TypePolicyUpdated, events.TypeEvalScored,
 }
 
 // run returns the series of another run.

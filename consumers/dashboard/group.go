@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"codea1/events"
@@ -211,6 +212,9 @@ func (g *groupReader) posed(p *events.ProblemPosed) {
 	}
 	for _, golden := range p.Problem.Golden {
 		g.Golden = append(g.Golden, g.texts.cut(golden))
+	}
+	for _, line := range p.Problem.Predict {
+		g.Golden = append(g.Golden, g.texts.cut(string(line.Kind)+" "+strings.Join(line.Accepted, " or ")))
 	}
 }
 

@@ -119,6 +119,16 @@ func TestPageFollowsARun(t *testing.T) {
 	browser.until(`document.querySelector('#drops td.long').textContent.startsWith('\u27e8U+202E\u27e9<img src=x')`)
 	view("#/training", `!document.getElementById('training').hidden`)
 
+	// Another recipe has curves beside those of the run, and its stage is shown.
+	if hidden := browser.eval(`document.querySelector('[data-chart=shadow_code]').parentElement.hidden`); hidden != true {
+		t.Error("a run without other recipes has their charts")
+	}
+	publish(s.shadowed(2, 1, true, 1, "utrl"))
+	browser.until(`!document.querySelector('[data-chart=shadow_code]').parentElement.hidden`)
+	browser.until(`['shadow_code', 'shadow_test', 'shadow_differs'].every((c) => document.querySelector('[data-chart=' + c + '] .u-legend')?.textContent.includes('utrl'))`)
+	view("#/pipeline", `document.querySelectorAll('.stage').length === 11`)
+	view("#/training", `!document.getElementById('training').hidden`)
+
 	// The dark colours also apply to the charts.
 	browser.prefer("dark")
 	browser.until(`getComputedStyle(document.body).backgroundColor === 'rgb(15, 18, 21)'`)

@@ -17,6 +17,8 @@ type Series struct {
 	stride int // steps per point
 	points []Point
 	clock  int64 // events applied so far
+	// shadows are the recipes of reward.shadowed, at most events.MaxShadows.
+	shadows []string
 }
 
 // Point is the sum of one or more consecutive steps.
@@ -27,8 +29,21 @@ type Point struct {
 	Left    int // tests that left it
 	Size    int // tests in it after the last group
 	means   [measures]Mean
-	changed int64 // the clock of its last change
+	shadows [events.MaxShadows][shadowMeasures]Mean // by Series.shadows
+	changed int64                                   // the clock of its last change
 }
+
+// The measures of a group under another recipe than that of its run.
+const (
+	shadowCode   = iota // R_code of an answer
+	shadowTest          // R_test of a suite
+	shadowChoice        // 1 if another answer is chosen for the Test LLM
+	shadowOrder         // share of the pairs of answers that have the other order
+	shadowMeasures
+)
+
+// shadowNames are the first words of their columns in charts.js; the recipe follows.
+var shadowNames = [shadowMeasures]string{"shadow_code", "shadow_test", "shadow_choice", "shadow_order"}
 
 // measure is a value that a Point has the mean of.
 type measure int
@@ -82,6 +97,9 @@ type Mean struct {
 }
 
 func (m *Mean) add(x float64) { m.sum += x; m.n++ }
+
+// addTimes adds the mean of n values.
+func (m *Mean) addTimes(mean float64, n int) { m.sum += mean * float64(n); m.n += n }
 
 func (m *Mean) merge(o Mean) { m.sum += o.sum; m.n += o.n }
 
@@ -164,6 +182,11 @@ func (p *Point) merge(o Point) {
 	for m := range p.means {
 		p.means[m].merge(o.means[m])
 	}
+	for i := range p.shadows {
+		for m := range p.shadows[i] {
+			p.shadows[i][m].merge(o.shadows[i][m])
+		}
+	}
 }
 
 func (s *Series) drop(step int) {
@@ -214,6 +237,43 @@ func (s *Series) executed(p *events.CodeExecuted) {
 func (s *Series) reward(g *events.GroupRewarded, entered, left, size int) {
 	if g.Plan.Step >= 1 {
 		s.at(g.Plan.Step).reward(g, entered, left, size)
+	}
+}
+
+// shadow adds the rewards of a group under other recipes. Recipes after the first
+// events.MaxShadows of the run are left out.
+func (s *Series) shadow(p *events.RewardShadowed) {
+	if p.Plan.Step < 1 {
+		return
+	}
+	for n := range p.Shadows {
+		shadow := &p.Shadows[n]
+		i := slices.Index(s.shadows, shadow.Recipe)
+		if i < 0 && len(s.shadows) < events.MaxShadows {
+			i, s.shadows = len(s.shadows), append(s.shadows, shadow.Recipe)
+		}
+		if i < 0 || shadow.Failure != "" {
+			continue
+		}
+		means := &s.at(p.Plan.Step).shadows[i]
+		for m := range shadow.Code {
+			if !shadow.Code[m].Masked {
+				means[shadowCode].add(shadow.Code[m].Reward)
+			}
+			for n := range shadow.Test[m] {
+				if suite := &shadow.Test[m][n]; !suite.Masked {
+					means[shadowTest].add(suite.Reward)
+				}
+			}
+		}
+		other := 0.0
+		if shadow.Other {
+			other = 1
+		}
+		means[shadowChoice].add(other)
+		if shadow.Pairs > 0 {
+			means[shadowOrder].addTimes(float64(shadow.Reversed)/float64(shadow.Pairs), shadow.Pairs)
+		}
 	}
 }
 
@@ -284,6 +344,11 @@ func (s *Series) view(since int64) object {
 	}
 	for m, name := range measureNames {
 		view[name] = column(points, func(p *Point) number { return p.means[m].number() })
+	}
+	for i, recipe := range s.shadows {
+		for m, name := range shadowNames {
+			view[name+" "+brief(recipe)] = column(points, func(p *Point) number { return p.shadows[i][m].number() })
+		}
 	}
 	return view
 }

@@ -143,7 +143,7 @@ func (s *State) snapshot(since int64) Snapshot {
 			"checkpoint": brief(policy.Checkpoint.URI),
 		})
 	}
-	out.Stages, out.Replicas = stageViews(s.Models.Stages(), s.Replicas)
+	out.Stages, out.Replicas = stageViews(s.stages(), s.Replicas)
 	if s.Finished == "" {
 		out.Binding.Now = busiest(out.Stages)
 	}
@@ -160,6 +160,17 @@ func (s *State) snapshot(since int64) Snapshot {
 		out.Evals = append(out.Evals, eval)
 	}
 	return out
+}
+
+// stages returns the stages of the run, and the optional ones that have published.
+func (s *State) stages() []events.Stage {
+	stages := s.Models.Stages()
+	for _, w := range s.Models.Workers() {
+		if w.Optional && s.Events[w.Makes[0]] > 0 {
+			stages = append(stages, w)
+		}
+	}
+	return stages
 }
 
 // stageViews returns the views of stages and their replicas in the same order.

@@ -149,6 +149,8 @@ func (s *State) applyAfter(e *events.Event, before events.Position) {
 		s.Book.executed(e.Group, p)
 	case *events.GroupRewarded:
 		s.reward(e.Group, p)
+	case *events.RewardShadowed:
+		s.Series.shadow(p)
 	case *events.GroupDropped:
 		s.drop(e, p)
 	case *events.PolicyUpdated:

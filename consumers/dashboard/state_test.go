@@ -323,11 +323,12 @@ func TestStagesSumTheirReplicas(t *testing.T) {
 	if diff := cmp.Diff([]string{"execution-0", "execution-1", "rewards-0", "unknown-0"}, replicas); diff != "" {
 		t.Error(diff)
 	}
-	if n := len(got.Stages); n != len(events.Stages) {
-		t.Fatalf("%d stages, want %d", n, len(events.Stages))
+	stages := events.ModelsBoth.Stages()
+	if n := len(got.Stages); n != len(stages) {
+		t.Fatalf("%d stages, want %d", n, len(stages))
 	}
 	for i, stage := range got.Stages {
-		want := stageView{Stage: events.Stages[i].Name, Consumes: events.Stages[i].Consumes, Makes: events.Stages[i].Makes}
+		want := stageView{Stage: stages[i].Name, Consumes: stages[i].Consumes, Makes: stages[i].Makes}
 		switch stage.Stage {
 		case events.StageExecution:
 			want.Replicas, want.InFlight, want.PerSecond, want.Lag, want.Handled, want.Busy = 2, 4, 3, 5, 24, 0.5
@@ -336,7 +337,7 @@ func TestStagesSumTheirReplicas(t *testing.T) {
 		case events.StageRecorder: // has sent no heartbeat: its figures are those of the events
 			want.Handled, want.PerSecond = 8, number(state.PerSecond())
 		}
-		want.Role = events.Stages[i].Role
+		want.Role = stages[i].Role
 		if diff := cmp.Diff(want, stage); diff != "" {
 			t.Errorf("%s: %s", stage.Stage, diff)
 		}

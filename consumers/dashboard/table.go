@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"codea1/consumers/evaluation"
-	"codea1/events"
 )
 
 // Table returns the results of a run as text that ends with a newline: the
@@ -27,7 +26,7 @@ func Table(s *State, runDir string) string {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-*s%s\n", nameWidth, name, fmt.Sprintf(format, args...))
 	}
-	if s.Models != events.ModelsCode {
+	if !s.Models.WithoutTest() {
 		row("Mistake Book", "%s tests (%s entered, %s left)", thousands(s.Book.Size()), thousands(s.Book.Entered), thousands(s.Book.Left))
 	}
 	row("Events", "%s", thousands(s.Total()))

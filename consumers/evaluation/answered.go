@@ -14,6 +14,7 @@ type Answered struct {
 	Codes    []string
 	Texts    []string // the responses with the codes
 	Given    bool     // the programs came with the problem
+	Suites   []string // texts of suites that were written in rounds, a block each
 	Executed *events.CodeExecuted
 }
 
@@ -24,21 +25,28 @@ type Gathered struct {
 
 	scored  int
 	sampled map[string]*events.CodeSampled // by group, until it is executed
+	suites  map[string][]string            // likewise
 	groups  map[string]Answered            // by group
 }
 
 // GatherTypes are the types of the events that Add uses.
-var GatherTypes = []events.Type{events.TypeCodeSampled, events.TypeCodeExecuted, events.TypeEvalScored, events.TypeGroupDropped}
+var GatherTypes = []events.Type{events.TypeCodeSampled, events.TypeTestsSampled, events.TypeCodeExecuted, events.TypeEvalScored, events.TypeGroupDropped}
 
 // Add folds in an event, in the order of the log.
 func (g *Gathered) Add(e *events.Event) {
 	if g.sampled == nil {
-		g.sampled, g.groups = map[string]*events.CodeSampled{}, map[string]Answered{}
+		g.sampled, g.suites, g.groups = map[string]*events.CodeSampled{}, map[string][]string{}, map[string]Answered{}
 	}
 	switch p := e.Payload.(type) {
 	case *events.CodeSampled:
 		if p.Posed.Plan.Purpose == events.PurposeEval {
 			g.sampled[e.Group] = p
+		}
+	case *events.TestsSampled:
+		if p.Posed.Plan.Rounds {
+			for _, suite := range p.Suites[0] {
+				g.suites[e.Group] = append(g.suites[e.Group], suite.Text)
+			}
 		}
 	case *events.CodeExecuted:
 		if s := g.sampled[e.Group]; s != nil {
@@ -46,8 +54,9 @@ func (g *Gathered) Add(e *events.Event) {
 			for i := range texts {
 				texts[i] = s.Answers[i].Text
 			}
-			g.groups[e.Group] = Answered{&s.Posed.Problem, s.Codes(), texts, p.Given, p}
+			g.groups[e.Group] = Answered{&s.Posed.Problem, s.Codes(), texts, p.Given, g.suites[e.Group], p}
 			delete(g.sampled, e.Group)
+			delete(g.suites, e.Group)
 		}
 	case *events.EvalScored:
 		g.scored++

@@ -9,7 +9,7 @@ import (
 
 // Item is one held-out problem.
 type Item struct {
-	Problem events.Problem // with the golden tests that decide whether an answer is correct
+	Problem events.Problem // with the golden tests or predictions that decide whether an answer is correct
 	Buggy   []string       // programs that load and fail a golden test, shown to the Test LLM
 }
 
@@ -22,6 +22,7 @@ type Config struct {
 	OnAnswers   int     // suites per sampled answer
 	Suites      int     // suites per defective program; 0 to leave the Test LLM out
 	Tests       int     // K: tests wanted per suite
+	Rounds      bool    // a suite about a given program is a conversation of K rounds
 	Temperature float64 // of both roles
 	CodeTokens  int     // most tokens of an answer
 	TestTokens  int     // most tokens of a suite
@@ -42,7 +43,7 @@ func Groups(tag string, items []Item, config Config) ([]events.ProblemPosed, err
 	var groups []events.ProblemPosed
 	for i := range items {
 		item := &items[i]
-		if len(item.Problem.Golden) == 0 {
+		if len(item.Problem.Golden)+len(item.Problem.Predict) == 0 {
 			return nil, fmt.Errorf("evaluation %s: problem %s: %w", tag, item.Problem.ID, ErrNoGolden)
 		}
 		plan := events.Plan{
@@ -59,7 +60,7 @@ func Groups(tag string, items []Item, config Config) ([]events.ProblemPosed, err
 		}
 		if given := item.Buggy[:min(len(item.Buggy), maxBuggy)]; len(given) > 0 && config.Suites > 0 {
 			judged := plan
-			judged.Answers, judged.Suites, judged.Tests = len(given), config.Suites, config.Tests
+			judged.Answers, judged.Suites, judged.Tests, judged.Rounds = len(given), config.Suites, config.Tests, config.Rounds
 			groups = append(groups, events.ProblemPosed{Plan: judged, Problem: item.Problem, Given: given})
 		}
 	}

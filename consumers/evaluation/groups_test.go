@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,6 +66,16 @@ func TestGroupsNamesABadProblem(t *testing.T) {
 	bad.Problem.Golden = nil
 	if _, err := Groups("t", []Item{bad}, config); !errors.Is(err, ErrNoGolden) {
 		t.Errorf("have %v, want %v", err, ErrNoGolden)
+	}
+	// A predict problem has no golden tests, and its answers have no suites.
+	bad.Problem.Predict = []events.Prediction{{Kind: events.PredictOutput, Accepted: []string{"1"}}}
+	if groups, err := Groups("t", []Item{bad}, config); err != nil || len(groups) != 1 || groups[0].Plan.Suites != 0 {
+		t.Errorf("a predict problem: %+v, %v", groups, err)
+	}
+	onAnswers := config
+	onAnswers.OnAnswers = 2
+	if _, err := Groups("t", []Item{bad}, onAnswers); err == nil || !strings.Contains(err.Error(), "problem a: event field problem.predict") {
+		t.Errorf("suites about predictions: %v", err)
 	}
 	var field *events.FieldError
 	if _, err := Groups("a tag with spaces", []Item{item("a")}, config); !errors.As(err, &field) {

@@ -16,6 +16,7 @@ type GoldenPlan struct {
 	tests   int
 	atol    float64 // tolerance of the checks
 	brief   bool
+	votes   int  // tests that also a brief run makes
 	digests bool // a script has the digests of values
 	checks  []goldenCheck
 	scripts []goldenScript
@@ -23,16 +24,32 @@ type GoldenPlan struct {
 	load    time.Duration            // likewise
 }
 
-// StopEarly makes Grade end at the first call that runs over its time, and leave out the
-// scripts after the first test that fails. These tests are not run. It is for callers
-// that only ask which test is the first that a program does not pass.
-func (g *GoldenPlan) StopEarly() { g.brief = true }
+// StopEarly makes Grade end at the first test that a program does not pass, but not before
+// the calls of so many tests have run, unless one runs over its time. The tests after it
+// are not run. It is for callers that only ask which test is the first that a program does
+// not pass, and how it does on the first tests.
+func (g *GoldenPlan) StopEarly(votes int) {
+	g.brief, g.votes = true, votes
+	slices.SortFunc(g.scripts, func(a, b goldenScript) int { return a.test - b.test })
+}
 
 // goldenCheck is a test of the form `assert entry(...) == value`.
 type goldenCheck struct {
 	test   int // index among the golden tests
 	source string
 	expectation
+	accepts func(literal.Value) bool // decides in place of the comparison; nil: the comparison does
+}
+
+// judge returns the verdict of an outcome of the check's call.
+func (c *goldenCheck) judge(o sandbox.Outcome, atol float64) (events.Verdict, string) {
+	switch {
+	case c.accepts == nil || o.Kind != sandbox.Returned || o.Value == nil:
+		return judgeClose(o, c.want, atol)
+	case c.accepts(o.Value):
+		return events.VerdictPass, ""
+	}
+	return events.VerdictFail, "returned " + sandbox.Clip(literal.Text(o.Value))
 }
 
 // goldenScript is any other test.
@@ -77,7 +94,7 @@ func (x *Executor) PlanGolden(ctx context.Context, truth sandbox.Program, tests 
 			continue
 		}
 		st := statements[0]
-		plan.checks = append(plan.checks, goldenCheck{i, tests[i], expectation{st.Call, st.stated}})
+		plan.checks = append(plan.checks, goldenCheck{test: i, source: tests[i], expectation: expectation{st.Call, st.stated}})
 	}
 	own := x.allow(timed{})
 	if truth.Code != "" {
@@ -159,12 +176,20 @@ func (x *Executor) GradeWithReport(ctx context.Context, program sandbox.Program,
 	return report, run.verdicts, err
 }
 
-// ask adds the calls of the plan's checks and the known calls of its scripts.
+// ask adds the calls of the plan's checks and the known calls of its scripts. In a run that
+// stops early, the calls have the order of the tests.
 func (g *GoldenPlan) ask(asked *calls) {
+	scripts := g.scripts
 	for _, c := range g.checks {
+		for g.brief && len(scripts) > 0 && scripts[0].test < c.test {
+			for _, call := range scripts[0].calls {
+				asked.add(call)
+			}
+			scripts = scripts[1:]
+		}
 		asked.add(c.call)
 	}
-	for _, script := range g.scripts {
+	for _, script := range scripts {
 		for _, call := range script.calls {
 			asked.add(call)
 		}
@@ -214,7 +239,9 @@ func (r *goldenRun) grade(ctx context.Context) (sandbox.Report, error) {
 	asked := newCalls()
 	r.plan.ask(asked)
 	job := r.allow(asked.list).job(sandbox.JobCalls, r.program, asked.list)
-	job.StopAtTimeout = r.plan.brief
+	if r.plan.brief {
+		job.StopAtTimeout, job.Enough = true, r.enough(asked)
+	}
 	job.Digests = r.plan.digests || r.fixed.each != 0
 	report, err := r.x.pool.RunCalls(ctx, job)
 	if err != nil {
@@ -231,7 +258,10 @@ func (r *goldenRun) judge(ctx context.Context, asked *calls, report sandbox.Repo
 	r.verdicts, r.took = make([]events.GoldenVerdict, r.plan.tests), map[int]timed{}
 	for _, c := range r.plan.checks {
 		v := &r.verdicts[c.test]
-		v.Verdict, v.Detail = judgeClose(report.Outcomes[asked.index[c.call]], c.want, r.plan.atol)
+		v.Verdict, v.Detail = c.judge(report.Outcomes[asked.index[c.call]], r.plan.atol)
+	}
+	if r.plan.brief {
+		r.leaveOut()
 	}
 	for i, call := range asked.list {
 		r.known[call] = report.Outcomes[i]
@@ -253,6 +283,48 @@ func (r *goldenRun) judge(ctx context.Context, asked *calls, report sandbox.Repo
 	return r.inside(ctx, scripts)
 }
 
+// enough returns a function that reports, after each reply to the asked calls, whether a
+// run that stops early needs no more of them.
+func (r *goldenRun) enough(asked *calls) func([]sandbox.Reply) bool {
+	// The checks by the reply after which the calls of all tests up to them are made.
+	ready, at := make([][]*goldenCheck, len(asked.list)), 0
+	for i := range r.plan.checks {
+		c := &r.plan.checks[i]
+		at = max(at, asked.index[c.call])
+		ready[at] = append(ready[at], c)
+	}
+	failed, tests := false, 0
+	return func(replies []sandbox.Reply) bool {
+		last := len(replies) - 1
+		if last == 0 {
+			failed, tests = false, 0 // the job is tried again
+		}
+		for _, c := range ready[last] {
+			if tests = c.test + 1; !failed {
+				verdict, _ := c.judge(r.x.pool.Outcome(replies[asked.index[c.call]]), r.plan.atol)
+				failed = verdict != events.VerdictPass
+			}
+		}
+		return failed && tests >= r.plan.votes
+	}
+}
+
+// leaveOut marks the checks as not run that a run that stops early leaves out, also where
+// they have run.
+func (r *goldenRun) leaveOut() {
+	failed := false
+	for _, c := range r.plan.checks {
+		switch v := &r.verdicts[c.test]; {
+		case failed && c.test >= r.plan.votes:
+			*v = events.GoldenVerdict{Verdict: events.VerdictNotRun, Detail: anEarlierFailed}
+		case v.Verdict != events.VerdictPass:
+			failed = true
+		}
+	}
+}
+
+const anEarlierFailed = "an earlier test did not pass"
+
 // before returns the scripts before the first check that failed. The others are not run.
 func (r *goldenRun) before(scripts []goldenScript) []goldenScript {
 	first := r.plan.tests
@@ -266,7 +338,7 @@ func (r *goldenRun) before(scripts []goldenScript) []goldenScript {
 		if s.test < first {
 			left = append(left, s)
 		} else {
-			r.verdicts[s.test] = events.GoldenVerdict{Verdict: events.VerdictNotRun, Detail: "an earlier test did not pass"}
+			r.verdicts[s.test] = events.GoldenVerdict{Verdict: events.VerdictNotRun, Detail: anEarlierFailed}
 		}
 	}
 	return left
@@ -319,7 +391,9 @@ func (r *goldenRun) inside(ctx context.Context, scripts []goldenScript) error {
 
 // RunTruth makes calls on a ground truth, with the time limits of a ground truth.
 func (x *Executor) RunTruth(ctx context.Context, truth sandbox.Program, calls []string) (sandbox.Report, error) {
-	return x.pool.RunUncached(ctx, x.allowTruth().job(sandbox.JobCalls, truth, calls))
+	job := x.allowTruth().job(sandbox.JobCalls, truth, calls)
+	job.Digests = true
+	return x.pool.RunUncached(ctx, job)
 }
 
 // Check runs golden tests on a program: PlanGolden without a ground truth, then

@@ -283,9 +283,48 @@ func testRecomputedGoldenTests(t *testing.T, x *Executor) {
 		{[]string{large, small}, [2]events.Verdict{events.VerdictFail, events.VerdictFail}},
 	} {
 		early := plan(c.tests...)
-		early.StopEarly()
+		early.StopEarly(0)
 		if got := grade(early, "def f(n): return [n]"); got[0].Verdict != c.want[0] || got[1].Verdict != c.want[1] {
 			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestStopEarly: a run ends at the first test that fails, but the tests that vote have
+// verdicts. The tests after it have none, also where they have run.
+func TestStopEarly(t *testing.T) { everywhere(t, quick, testStopEarly) }
+
+func testStopEarly(t *testing.T, x *Executor) {
+	const pass, fail, notRun = events.VerdictPass, events.VerdictFail, events.VerdictNotRun
+	script := "assert f(2) in (2, 3)"
+	for _, c := range []struct {
+		tests []string
+		votes int
+		code  string
+		want  []events.Verdict
+	}{
+		{[]string{"assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3", "assert f(4) == 4"}, 0, "def f(x): return min(x, 2)", []events.Verdict{pass, pass, fail, notRun}},
+		{[]string{"assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3", "assert f(4) == 4"}, 3, "def f(x): return -x if x < 3 else x", []events.Verdict{fail, fail, pass, notRun}},
+		{[]string{"assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3", "assert f(4) == 4"}, 9, "def f(x): return x % 2", []events.Verdict{pass, fail, fail, fail}},
+		// The same call again, and scripts between the calls.
+		{[]string{"assert f(1) == 1", "assert f(1) == 1", script, "assert f(3) == 0", "assert f(4) == 4", script}, 0, "def f(x): return x", []events.Verdict{pass, pass, pass, fail, notRun, notRun}},
+		{[]string{script, "assert f(1) == 1", "assert f(1) == 2", "assert f(3) == 3"}, 0, "def f(x): return x", []events.Verdict{pass, pass, fail, notRun}},
+		{[]string{"assert f(1) == 1", "assert f(2) == 2", "assert f(1) == 3", "assert f(4) == 4"}, 0, "def f(x): return x", []events.Verdict{pass, pass, fail, notRun}},
+		{[]string{"assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3"}, 1, "import os\ndef f(x): return x if x < 2 else os._exit(1)", []events.Verdict{pass, events.VerdictRaised, notRun}},
+	} {
+		plan, err := x.PlanGolden(t.Context(), sandbox.Program{EntryPoint: "f"}, c.tests, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan.StopEarly(c.votes)
+		got, err := x.Grade(t.Context(), sandbox.Program{Code: c.code, EntryPoint: "f"}, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range got {
+			if v.Verdict != c.want[i] {
+				t.Errorf("%s, %d votes, test %d: %+v, want %s", c.code, c.votes, i, v, c.want[i])
+			}
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	x := openExecutor(t, quick)
+	x, hurried := openExecutor(t, generous), openExecutor(t, quick)
 	const code = "def f(x):\n if x == 'loop':\n  while True: pass\n if x == 'exit': import os; os._exit(0)\n return x\ndef check(x): return 'mine'\n"
 	for _, c := range []struct {
 		name, test string
@@ -55,12 +55,19 @@ func TestCheck(t *testing.T) {
 		{"no Python", "assert f(1) = 1", "raised", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := x.Check(t.Context(), code, "f", []string{"assert f(0) == 0", c.test, "assert f(3) == 3"})
+			on := x
+			if c.want == events.VerdictTimeout {
+				on = hurried
+			}
+			got, err := on.Check(t.Context(), code, "f", []string{"assert f(0) == 0", c.test, "assert f(3) == 3"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			got[1].Detail = ""
 			want := []events.GoldenVerdict{{Verdict: "pass"}, {Verdict: c.want, InProcess: c.inProcess}, {Verdict: "pass"}}
+			if on == hurried { // its limit is short for the other two on a busy machine
+				got, want = got[1:2], want[1:2]
+			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -69,7 +76,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckUnloadable(t *testing.T) {
-	x := openExecutor(t, quick)
+	x := openExecutor(t, generous)
 	got, err := x.Check(t.Context(), "1/0", "f", []string{"assert f(1) == 1", "assert f(1)"})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +114,7 @@ func TestLongScript(t *testing.T) {
 // a set, which agrees with nothing. All calls come up nevertheless.
 func TestManyCallsBehindConversions(t *testing.T) {
 	t.Parallel()
-	x := openExecutor(t, quick)
+	x := openExecutor(t, generous)
 	const test = "def check(candidate):\n for i in range(100):\n  out = set(candidate(i))\n  assert out == {i, i + 1}, out\n  assert sum(candidate(-i)) == 1 - 2 * i"
 	for code, want := range map[string]events.Verdict{"def f(n): return [n, n + 1]": "pass", "def f(n): return [n, n + 1 + n // 99]": "fail"} {
 		got, err := x.Check(t.Context(), code, "f", []string{test})
@@ -161,7 +168,7 @@ func TestGroundTruthSettles(t *testing.T) {
 // a program that is right and one that is wrong.
 func TestScriptStyles(t *testing.T) {
 	t.Parallel()
-	x := openExecutor(t, quick)
+	x := openExecutor(t, generous)
 	const right = "class Odd(ValueError): pass\nlimit = 3\ndef half(n):\n if n % 2: raise Odd(n)\n return n // 2\n" +
 		"def f(n):\n if n < 0: raise ValueError('below zero: %d' % n)\n return n / 10\n"
 	wrong := strings.NewReplacer("below zero", "negative", "n / 10", "n / 9").Replace(right)
@@ -203,7 +210,7 @@ func TestScriptStyles(t *testing.T) {
 // TestObjects: the entry point is a class, and its objects stay with the program.
 func TestObjects(t *testing.T) {
 	t.Parallel()
-	x := openExecutor(t, quick)
+	x := openExecutor(t, generous)
 	const right = `
 class Cache:
     def __init__(self, size): self.size, self.held = size, {}
@@ -252,7 +259,7 @@ class Cache:
 // from passing, or that need more than a value to be carried over it.
 func TestScriptsApart(t *testing.T) {
 	t.Parallel()
-	x := openExecutor(t, quick)
+	x, hurried := openExecutor(t, generous), openExecutor(t, quick)
 	const liar = "class Any:\n def __eq__(s, o): return True\n __ne__ = __bool__ = __contains__ = __lt__ = __eq__\n __hash__ = object.__hash__\n"
 	for _, c := range []struct {
 		name, code, entry, test string
@@ -279,7 +286,11 @@ func TestScriptsApart(t *testing.T) {
 		{"wrong method", "class Solution:\n def f(self, x): return x - 1", "Solution().f", "from solution import *\ndef test_f(): assert Solution().f(1) == 2", "fail"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := x.Check(t.Context(), c.code, c.entry, []string{c.test})
+			on := x
+			if c.want == events.VerdictTimeout {
+				on = hurried
+			}
+			got, err := on.Check(t.Context(), c.code, c.entry, []string{c.test})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,7 +304,7 @@ func TestScriptsApart(t *testing.T) {
 // TestChildHoldsOnlyCalls looks through everything the collector knows and
 // through the frames above the candidate for anything but its own call.
 func TestChildHoldsOnlyCalls(t *testing.T) {
-	x := openExecutor(t, quick)
+	x := openExecutor(t, generous)
 	code := `
 import gc, sys
 def f():

@@ -20,13 +20,17 @@ import (
 // that have an expectation. Then it runs each answer on the kept tests of its own
 // suites, on the historical tests, and on the golden tests if the problem has some.
 // Where the plan asks for it, each answer then runs on the tests of all suites, and the
-// kept tests on probes of the ground truth.
+// kept tests on probes of the ground truth. The answers to a predict problem are compared
+// with literals, and nothing is run.
 //
 // An answer has its Failure set if the sandbox failed on it. If the sandbox failed
 // on the ground truth or on every answer, Execute returns a *sandbox.Error: nothing
 // is known of the group. ErrGroundTruth means that the group can never be executed.
 func (x *Executor) Execute(ctx context.Context, in *events.TestsSampled) (*events.CodeExecuted, error) {
 	problem := &in.Posed.Problem
+	if len(problem.Predict) > 0 {
+		return predict(in)
+	}
 	historical, err := readHistorical(in.Posed.Historical)
 	if err != nil {
 		return nil, err

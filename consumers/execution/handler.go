@@ -17,28 +17,36 @@ type Handler struct {
 }
 
 // Handle takes one tests.sampled event and makes one code.executed event. In a run
-// without a Test LLM it takes a code.sampled event, and its group has no suites. An
+// without a Test LLM it takes a code.sampled or code.judged event, and its group has no suites. An
 // error means that the sandbox or the ground truth failed: nothing is known about
 // the group yet.
 func (h *Handler) Handle(ctx context.Context, e *events.Event) ([]*events.Event, error) {
 	var sampled *events.TestsSampled
+	var judged *events.Judged
 	switch p := e.Payload.(type) {
 	case *events.TestsSampled:
 		sampled = p
 	case *events.CodeSampled:
-		if p.Posed.Plan.Suites > 0 {
-			return nil, fmt.Errorf("execution: group %s wants %d suites, but the run has no Test LLM", e.Group, p.Posed.Plan.Suites)
-		}
 		sampled = &events.TestsSampled{
 			Posed: p.Posed, CodeVersion: p.Version, Version: p.Posed.Plan.TestVersion, Codes: p.Codes(),
 			Suites: make([][]events.Completion, len(p.Answers)),
 		}
+	case *events.CodeJudged:
+		judged = p.Judged
+		sampled = &events.TestsSampled{
+			Posed: p.Posed, CodeVersion: p.Version, Version: p.Posed.Plan.TestVersion, Codes: p.Codes,
+			Suites: make([][]events.Completion, len(p.Codes)),
+		}
 	default:
-		return nil, fmt.Errorf("execution: want %s or %s, have %s", events.TypeTestsSampled, events.TypeCodeSampled, e.Type)
+		return nil, fmt.Errorf("execution: want %s, %s or %s, have %s", events.TypeTestsSampled, events.TypeCodeSampled, events.TypeCodeJudged, e.Type)
+	}
+	if plan := &sampled.Posed.Plan; e.Type != events.TypeTestsSampled && plan.Suites > 0 {
+		return nil, fmt.Errorf("execution: group %s wants %d suites, but the run has no Test LLM", e.Group, plan.Suites)
 	}
 	executed, err := h.Executor.Execute(ctx, sampled)
 	if err != nil {
 		return nil, fmt.Errorf("execution: group %s: %w", e.Group, err)
 	}
+	executed.Judged = judged
 	return []*events.Event{events.Caused(e, h.Source, h.Now(), executed)}, nil
 }

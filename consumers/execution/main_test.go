@@ -17,8 +17,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(pools.Main(m)) }
 
 var pools = sandboxtest.Pools[sandbox.Config, *sandbox.Pool]{Skip: sandbox.ErrNotIsolated}
 
-// quick is a configuration for tests that have to wait for a time limit: long
-// enough for every program that ends on its own, on a busy machine too.
+// quick is a configuration for tests that have to wait for a time limit. A test in
+// which nothing runs into a limit has the configuration generous.
 var quick = sandbox.Config{Workers: 1, CallTimeout: sandboxtest.CallTimeout, MemoryBytes: 192 << 20, CacheBytes: -1}
 
 // everywhere runs a test on this machine at LevelIsolated and, in the thorough run, at

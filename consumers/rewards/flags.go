@@ -10,33 +10,62 @@ import (
 
 // Flags are the settings of the reward.
 type Flags struct {
-	Reward     Name    `yaml:"reward" help:"Reward recipe: a1 (adversarial), golden (golden tests), selfplay, verpo, cure, utrl, mutation, coverage, or a recipe file, which ends in .yaml or .yml." default:"a1"`
+	Reward     Name    `yaml:"reward" help:"Reward recipe: a1 (adversarial), golden (golden tests), selfplay, verpo, cure, utrl, mutation, coverage, execverify (predict problems), secure, seccoderx, codescaler, or a recipe file, which ends in .yaml or .yml." default:"a1"`
 	MeasureFor List    `yaml:"measure-for" help:"Recipes for which the groups are measured too, so that codea1 shadow and replay rescore can compute them: their names, separated by commas. The training stays the same and needs more time." placeholder:"RECIPES"`
+	Shadow     List    `yaml:"shadow" help:"Recipes under which the stage shadow rewards each group, too, for curves beside the real ones: up to 8 names, separated by commas. The training stays the same; the groups are measured as --measure-for says." placeholder:"RECIPES"`
 	Alpha      float64 `yaml:"alpha" help:"Weight of a suite's validity against its adversarial reward." default:"0.5" min:"0" max:"1"`
 }
 
 // Recipe returns the recipe that the settings name.
 func (f *Flags) Recipe() (Recipe, error) { return New(string(f.Reward), f.Alpha) }
 
-// Needs returns the measurements that the recipe and the recipes of MeasureFor need.
-func (f *Flags) Needs() (golden, cross bool, probes []events.Probe, err error) {
+// Shadows returns the recipes of the stage shadow; none for a run without this stage.
+func (f *Flags) Shadows() (all []Recipe, err error) {
+	for _, name := range f.Shadow.split() {
+		recipe, err := New(name, f.Alpha)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, recipe)
+	}
+	return all, nil
+}
+
+// Needs returns the measurements that the recipe and the recipes of MeasureFor and
+// Shadow need.
+func (f *Flags) Needs() (Needs, error) {
 	recipe, err := f.Recipe()
 	if err != nil {
-		return false, false, nil, err
+		return Needs{}, err
 	}
 	of := []Recipe{recipe}
 	for _, name := range f.MeasureFor.split() {
 		recipe, err := New(name, f.Alpha)
 		if err != nil {
-			return false, false, nil, err
+			return Needs{}, err
 		}
 		of = append(of, recipe)
 	}
+	shadows, err := f.Shadows()
+	if err != nil {
+		return Needs{}, err
+	}
+	of = append(of, shadows...)
+	var needs Needs
 	for _, recipe := range of {
 		rules := recipe.Rules()
-		golden, cross, probes = golden || rules.Golden, cross || rules.Cross, append(probes, rules.Probe)
+		needs.Golden, needs.Cross = needs.Golden || rules.Golden, needs.Cross || rules.Cross
+		needs.Probes, needs.Judges = append(needs.Probes, rules.Probe), append(needs.Judges, rules.Judge)
 	}
-	return golden, cross, probes, nil
+	return needs, nil
+}
+
+// Needs are the measurements that recipes need. An empty probe or judge is none.
+type Needs struct {
+	Golden bool // golden tests on the answers
+	Cross  bool // the tests of all suites on all answers
+	Probes []events.Probe
+	Judges []events.Judge
 }
 
 // List holds names of recipes, separated by commas.
@@ -46,6 +75,9 @@ type List string
 // of Names.
 func (l *List) UnmarshalText(text []byte) error {
 	*l = List(text)
+	if n := len(l.split()); n > events.MaxShadows {
+		return fmt.Errorf("%d recipes, at most %d are possible", n, events.MaxShadows)
+	}
 	for _, name := range l.split() {
 		if !slices.Contains(Names(), name) {
 			return fmt.Errorf("%w %q; known are %s", ErrUnknownRecipe, name, strings.Join(Names(), ", "))

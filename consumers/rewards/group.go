@@ -16,6 +16,10 @@ var (
 	ErrNoCross = errors.New("the tests of the suites were not run on all answers")
 	// ErrNoProbes is returned for a group without the probes that a recipe needs.
 	ErrNoProbes = errors.New("the tests of the suites were not probed")
+	// ErrNoPredict is returned for a group of a problem that asks for a program.
+	ErrNoPredict = errors.New("the answers are no predictions")
+	// ErrNotJudged is returned for a group without the judgements that a recipe needs.
+	ErrNotJudged = errors.New("the answers were not judged")
 )
 
 // Group is an executed group as a recipe sees it. It has no answer and no suite
@@ -37,8 +41,9 @@ type Group struct {
 // Answer is an answer of a Group, with its reward, which the recipe sets.
 type Answer struct {
 	*events.ExecutedAnswer
-	Suites []Suite
-	Reward *events.AnswerReward
+	Suites    []Suite
+	Judgement *events.Judgement // nil without a judge of the recipe
+	Reward    *events.AnswerReward
 
 	passed, failed events.Bits // its rows of Cross
 }
@@ -58,10 +63,16 @@ func (r *Rules) view(executed *events.CodeExecuted, out *events.GroupRewarded) (
 			return nil, err
 		}
 	}
+	if r.Predict && len(executed.Predict) == 0 {
+		return nil, fmt.Errorf("%w: code.executed lacks `predict`; use a recipe that needs none, or a run with predict problems (codea1 problems predict)", ErrNoPredict)
+	}
 	if r.Probe != "" {
 		if err := g.readProbes(r.Probe); err != nil {
 			return nil, err
 		}
+	}
+	if r.Judge != "" && !executed.Judged.Has(r.Judge) {
+		return nil, fmt.Errorf("%w: code.executed lacks `judged` with %s; use a recipe that needs none, or a run that was trained with one that does", ErrNotJudged, r.Judge)
 	}
 	for m := range executed.Answers {
 		from, reward := &executed.Answers[m], &out.Code[m]
@@ -75,16 +86,20 @@ func (r *Rules) view(executed *events.CodeExecuted, out *events.GroupRewarded) (
 			}
 		}
 		reward.Loads = from.Loads && from.Failure == ""
-		// An answer that lost all its suites has no measurement. An answer that does
-		// not load has a reward of 0 without any.
+		// An answer that lost all its suites, or that the judge could not judge, has no
+		// measurement. An answer that does not load has a reward of 0 without any.
 		lost := r.TrainsTest && from.Loads && executed.Plan.Suites > 0 && len(a.Suites) == 0
+		if r.Judge != "" {
+			a.Judgement = &executed.Judged.Answers[m]
+			lost = lost || from.Loads && a.Judgement.Failure(r.Judge) != ""
+		}
 		if reward.Masked = lost || from.Failure != ""; reward.Masked {
 			continue
 		}
 		if r.Cross {
 			a.passed, a.failed = executed.Cross.Passed[m], executed.Cross.Failed[m]
 		}
-		if r.Golden && a.Loads && len(a.Golden) == 0 {
+		if r.Golden && a.Loads && len(a.Golden) == 0 || r.Predict && a.Loads && len(a.Golden) != len(executed.Predict) {
 			return nil, fmt.Errorf("answer %d: %w; use a recipe that needs none, or a run with golden tests", m, ErrNoGolden)
 		}
 		g.Answers = append(g.Answers, a)

@@ -96,6 +96,29 @@ func probed(g *events.CodeExecuted) {
 	}
 }
 
+// judged adds the field that some recipes need: judgements, which follow from the name of
+// the answer. A judge could not judge some of them.
+func judged(g *events.CodeExecuted) {
+	kinds := []events.Judge{events.JudgeFindings, events.JudgeScore, events.JudgeVerdict}
+	g.Plan.Judges = events.JoinJudges(kinds...)
+	g.Judged = &events.Judged{Judges: g.Plan.Judges, Engine: "test 1", Lines: 10, Answers: make([]events.Judgement, len(g.Answers))}
+	for m := range g.Answers {
+		hash := fnv.New32()
+		fmt.Fprint(hash, g.Answers[m].LoadError, len(g.Answers[m].Golden))
+		n := int(hash.Sum32() % 1000)
+		j := &g.Judged.Answers[m]
+		*j = events.Judgement{Lines: n % 20, Blocks: n % 3, Parses: n%4 > 0, Score: float64(n)/50 - 10, Safe: n%2 == 0}
+		for i, severity := range []string{events.SeverityHigh, events.SeverityMedium, events.SeverityLow} {
+			if n%(i+3) == 0 {
+				j.Findings = append(j.Findings, events.Finding{ID: "B1", Severity: severity, Confidence: events.SeverityLow, Line: 1})
+			}
+		}
+		if n%5 == 0 {
+			j.Failures = []events.Unjudged{{Judge: kinds[n%3], Reason: "killed"}}
+		}
+	}
+}
+
 // probeKinds are all kinds of probes.
 var probeKinds = []events.Probe{events.ProbeMutants, events.ProbeBranches}
 
@@ -123,9 +146,13 @@ func drawGroup(t *rapid.T) *events.CodeExecuted {
 		}
 		g.Answers = append(g.Answers, a)
 	}
+	for range golden {
+		g.Predict = append(g.Predict, rapid.SampledFrom([]events.Predicted{events.PredictOutput, events.PredictInput, events.PredictNext, events.PredictState}).Draw(t, "kind"))
+	}
 	g.Plan = planFor(g, rapid.IntRange(1, 5).Draw(t, "K"))
 	crossed(g)
 	probed(g)
+	judged(g)
 	return g
 }
 
@@ -218,6 +245,7 @@ func TestOrderOfAnswersAndSuitesDoesNotMatter(t *testing.T) {
 		}
 		crossed(&moved)
 		probed(&moved)
+		judged(&moved)
 		got := score(t, &moved, recipe)
 
 		expect := *want
@@ -350,7 +378,9 @@ func TestMaskingIsAbsence(t *testing.T) {
 		crossed(g)
 		crossed(&without)
 		probed(g)
+		judged(g)
 		probed(&without)
+		judged(&without)
 
 		recipe := drawRecipe(t)
 		with, want := score(t, g, recipe), score(t, &without, recipe)

@@ -15,14 +15,18 @@ import (
 
 // Names of the recipes.
 const (
-	NameA1       = "a1"
-	NameGolden   = "golden"
-	NameSelfPlay = "selfplay"
-	NameVerpo    = "verpo"
-	NameCure     = "cure"
-	NameUtrl     = "utrl"
-	NameMutation = "mutation"
-	NameCoverage = "coverage"
+	NameA1         = "a1"
+	NameGolden     = "golden"
+	NameSelfPlay   = "selfplay"
+	NameVerpo      = "verpo"
+	NameCure       = "cure"
+	NameUtrl       = "utrl"
+	NameMutation   = "mutation"
+	NameCoverage   = "coverage"
+	NameExecVerify = "execverify"
+	NameSecure     = "secure"
+	NameSecCoderX  = "seccoderx"
+	NameCodeScaler = "codescaler"
 )
 
 // Recipe rewards executed groups. A Formula is one; others see the whole group.
@@ -49,14 +53,18 @@ var (
 // recipes builds each recipe with a name. A new one is a file with its formula, an
 // entry here and a section in docs/recipes.md.
 var recipes = map[string]func(alpha float64) Recipe{
-	NameA1:       func(alpha float64) Recipe { return A1(alpha) },
-	NameGolden:   func(float64) Recipe { return Golden() },
-	NameSelfPlay: func(alpha float64) Recipe { return SelfPlay(alpha) },
-	NameVerpo:    func(float64) Recipe { return verpo{} },
-	NameCure:     func(float64) Recipe { return cure{} },
-	NameUtrl:     func(float64) Recipe { return utrl{} },
-	NameMutation: func(float64) Recipe { return mutation{} },
-	NameCoverage: func(float64) Recipe { return coverage{} },
+	NameA1:         func(alpha float64) Recipe { return A1(alpha) },
+	NameGolden:     func(float64) Recipe { return Golden() },
+	NameSelfPlay:   func(alpha float64) Recipe { return SelfPlay(alpha) },
+	NameVerpo:      func(float64) Recipe { return verpo{} },
+	NameCure:       func(float64) Recipe { return cure{} },
+	NameUtrl:       func(float64) Recipe { return utrl{} },
+	NameMutation:   func(float64) Recipe { return mutation{} },
+	NameCoverage:   func(float64) Recipe { return coverage{} },
+	NameExecVerify: func(float64) Recipe { return execVerify{} },
+	NameSecure:     func(float64) Recipe { return secure{} },
+	NameSecCoderX:  func(float64) Recipe { return secCoderX{} },
+	NameCodeScaler: func(float64) Recipe { return codeScaler{} },
 }
 
 // Names returns the names of the recipes, sorted.

@@ -43,8 +43,13 @@ func taught() *events.CodeExecuted {
 		{Loads: true, Golden: goldens("pf"), Suites: []events.ExecutedSuite{suite(one), suite()}},
 		{Golden: goldens("nn"), Suites: []events.ExecutedSuite{suite(two), suite(two, three)}},
 	}}
+	g.Predict = []events.Predicted{events.PredictOutput, events.PredictNext}
 	g.Plan = planFor(g, 2)
 	probed(g)
+	judged(g)
+	for m := range g.Judged.Answers {
+		g.Judged.Answers[m].Failures = nil
+	}
 	matrix(g, map[events.CrossTest]string{{Call: "f(1)", Value: "1"}: "pf", {Call: "f(2)", Value: "2"}: "pp", {Call: "f(3)", Value: "3"}: "pf", {Call: "f(3)", Value: "9"}: "fp"})
 	return g
 }
@@ -288,13 +293,38 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
+// The rewards of answers with an output and three lines about steps were computed by hand.
+func TestExecVerify(t *testing.T) {
+	g := &events.CodeExecuted{ProblemID: "p", Predict: []events.Predicted{events.PredictOutput, events.PredictNext, events.PredictNext, events.PredictState}}
+	for _, verdicts := range []string{"pppp", "ppff", "pfff", "fppp"} {
+		g.Answers = append(g.Answers, events.ExecutedAnswer{Loads: true, Golden: goldens(verdicts)})
+	}
+	g.Answers = append(g.Answers, events.ExecutedAnswer{LoadError: "5 lines"}, events.ExecutedAnswer{Failure: "lost"})
+	g.Plan = planFor(g, 0)
+	got := mustScore(t, recipeNamed(t, NameExecVerify), g)
+	code, _ := rewardsOf(got)
+	if diff := cmp.Diff([]float64{2, 1 + 1.0/3, 1, 0, 0, 0}, code, approx); diff != "" || !got.Code[5].Masked || got.TopVar != -1 || got.Deltas != nil {
+		t.Errorf("%+v, TOPVAR %d: %s", got.Code[5], got.TopVar, diff)
+	}
+	// Without lines about steps, a right input or output is all.
+	for _, kind := range []events.Predicted{events.PredictInput, events.PredictOutput} {
+		g.Predict, g.Answers = []events.Predicted{kind}, []events.ExecutedAnswer{{Loads: true, Golden: goldens("p")}, {Loads: true, Golden: goldens("f")}}
+		g.Plan = planFor(g, 0)
+		if code, _ := rewardsOf(mustScore(t, recipeNamed(t, NameExecVerify), g)); !cmp.Equal(code, []float64{2, 0}) {
+			t.Errorf("%s: have %v, want 2 and 0", kind, code)
+		}
+	}
+}
+
 // A group without a field that a recipe needs has no rewards, and the error names the
 // field.
 func TestRecipesRefuseWhatIsNotMeasured(t *testing.T) {
 	without := map[error]func(*events.CodeExecuted){
-		ErrNoGolden: func(g *events.CodeExecuted) { g.Answers[1].Golden = nil },
-		ErrNoCross:  func(g *events.CodeExecuted) { g.Cross = nil },
-		ErrNoProbes: func(g *events.CodeExecuted) { g.Probes = nil },
+		ErrNoGolden:  func(g *events.CodeExecuted) { g.Answers[1].Golden = nil },
+		ErrNoCross:   func(g *events.CodeExecuted) { g.Cross = nil },
+		ErrNoProbes:  func(g *events.CodeExecuted) { g.Probes = nil },
+		ErrNoPredict: func(g *events.CodeExecuted) { g.Predict = nil },
+		ErrNotJudged: func(g *events.CodeExecuted) { g.Judged = nil },
 	}
 	for _, name := range Names() {
 		recipe := recipeNamed(t, name)
@@ -302,7 +332,8 @@ func TestRecipesRefuseWhatIsNotMeasured(t *testing.T) {
 			g := taught()
 			remove(g)
 			out, err := Score(recipe, g)
-			switch needs := map[error]bool{ErrNoGolden: recipe.Rules().Golden, ErrNoCross: recipe.Rules().Cross, ErrNoProbes: recipe.Rules().Probe != ""}[missing]; {
+			rules := recipe.Rules()
+			switch needs := map[error]bool{ErrNoGolden: rules.Golden || rules.Predict, ErrNoCross: rules.Cross, ErrNoProbes: rules.Probe != "", ErrNoPredict: rules.Predict, ErrNotJudged: rules.Judge != ""}[missing]; {
 			case !needs && err != nil:
 				t.Errorf("%s does not need it: %v", name, err)
 			case needs && (!errors.Is(err, missing) || out != nil || !strings.Contains(err.Error(), "recipe "+name)):

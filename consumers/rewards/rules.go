@@ -27,6 +27,8 @@ type Rules struct {
 	Golden    bool         // golden tests must be run on the answers
 	Cross     bool         // the tests of all suites must be run on all answers
 	Probe     events.Probe // kind of the probes that the tests must be run on; empty for none
+	Predict   bool         // the problems must be predict problems
+	Judge     events.Judge // that must have judged the answers; empty for none
 }
 
 // paperRules are the rules of Code-A1.

@@ -16,6 +16,7 @@ import (
 	"codea1/consumers/execution/benchmark"
 	"codea1/consumers/execution/evalplus"
 	"codea1/consumers/execution/grading"
+	"codea1/consumers/execution/probes"
 	"codea1/consumers/execution/published"
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
@@ -30,8 +31,15 @@ type Scoring struct {
 	JSON     bool      // print JSON objects instead of tables
 	Out      io.Writer // for the figures
 	Progress io.Writer // for the problems and samples that do not count in them
+	Mutants  string    // Builtin or CosmicRay: what makes the mutants of Tests; empty: Builtin
 	Logger   *slog.Logger
 }
+
+// Names of what makes mutants.
+const (
+	Builtin   = "builtin"
+	CosmicRay = "cosmic-ray"
+)
 
 // Evaluation is a run that has sampled all its groups.
 type Evaluation struct {
@@ -79,7 +87,7 @@ func (s *Scoring) print(benchmarks map[string]graded, tasks int) error {
 
 // Tests runs the first k tests of the suites of an evaluation on the ground truths and
 // their mutants, and prints the figures. It adds a line per suite to a file of the run
-// directory, and leaves out the suites that the file has.
+// directory, and leaves out the suites that the file has with the same mutants.
 func (s *Scoring) Tests(ctx context.Context, e *Evaluation, suites, k int) (err error) {
 	done := map[string]*evaluation.TestResult{}
 	file, err := files.Continue(rundir.Tests(e.Dir), func(line []byte) error {
@@ -98,11 +106,17 @@ func (s *Scoring) Tests(ctx context.Context, e *Evaluation, suites, k int) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	key := func(id string, suite int) string { return (&evaluation.TestResult{ID: id, Suite: suite}).Key() }
-	masked, err := benchmark.Judge(ctx, pool, executed(e.Gathered), suites, k,
+	maker, engine := probes.Mutants, ""
+	if s.Mutants == CosmicRay {
+		maker, engine = probes.CosmicRay, CosmicRay
+	}
+	key := func(id string, suite int) string {
+		return (&evaluation.TestResult{ID: id, Suite: suite, Engine: engine}).Key()
+	}
+	masked, err := benchmark.Judge(ctx, pool, executed(e.Gathered), suites, k, maker,
 		func(id string, suite int) bool { return done[key(id, suite)] != nil },
 		func(on benchmark.SuiteResult) error {
-			r := &evaluation.TestResult{ID: on.ID, Suite: on.Suite, Written: on.Written, Passed: on.Passed, Mutants: on.Mutants, Survived: on.Survived, Branches: on.Branches, Taken: on.Taken}
+			r := &evaluation.TestResult{ID: on.ID, Suite: on.Suite, Written: on.Written, Passed: on.Passed, Mutants: on.Mutants, Survived: on.Survived, Branches: on.Branches, Taken: on.Taken, Lines: on.Lines, TakenLines: on.TakenLines, Engine: engine}
 			done[r.Key()] = r
 			return json.NewEncoder(file).Encode(r)
 		})
@@ -112,7 +126,7 @@ func (s *Scoring) Tests(ctx context.Context, e *Evaluation, suites, k int) (err 
 	s.sayLost(masked, e.Gathered.Dropped)
 	bySource := map[string][]*evaluation.TestResult{}
 	for _, key := range slices.Sorted(maps.Keys(done)) {
-		if row := e.Rows[done[key].ID]; row != nil {
+		if row := e.Rows[done[key].ID]; row != nil && done[key].Engine == engine {
 			bySource[row.Source] = append(bySource[row.Source], done[key])
 		}
 	}

@@ -244,7 +244,8 @@ func (s *suite) restartKeepsDeadLetters(t *testing.T) {
 	ctx, bus, run := s.startFor(t, restartTimeout)
 	list := posed(run, 2)
 	publish(ctx, t, bus, list...)
-	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run})
+	// A delivery that is lost with a connection comes again after AckWait.
+	c := consume(ctx, t, bus, events.ConsumeConfig{Run: run, AckWait: 30 * time.Second})
 	for _, d := range fetch(ctx, t, c, 2) {
 		bury(ctx, t, d, "failed")
 	}

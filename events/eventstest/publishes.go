@@ -14,7 +14,7 @@ func Publishes(s events.Stage) []events.Type {
 			made = append(made, in.Makes...)
 		}
 	}
-	if s.Kind == events.Worker {
+	if s.Kind == events.Worker && !s.Optional {
 		made = append(made, events.TypeGroupDropped)
 	}
 	if len(made) > 0 { // the dashboard only reads

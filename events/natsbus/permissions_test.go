@@ -110,7 +110,7 @@ func writeAccount(b *strings.Builder, s events.Stage) {
 	for _, request := range api {
 		add("$JS.API."+request, stageAPI+"."+request)
 	}
-	for _, w := range events.ModelsBoth.Workers() { // the worker sets of the others
+	for _, w := range workers() { // the worker sets of the others
 		if w.Name != s.Name {
 			for _, request := range []string{"CREATE.*.%s", "CREATE.*.%s.>", "DELETE.*.%s", "MSG.NEXT.*.%s"} {
 				deny = append(deny, fmt.Sprintf("%q", fmt.Sprintf(stageAPI+".CONSUMER."+request, w.Name)))
@@ -121,6 +121,11 @@ func writeAccount(b *strings.Builder, s events.Stage) {
 	fmt.Fprintf(b, "  %s {\n    users: [ { user: %s, password: $%s, permissions: { publish: {\n      allow: %s\n      deny: %s\n    } } } ]\n",
 		s.Name, s.Name, passwordVariable(s.Name), list(allow), list(deny))
 	fmt.Fprintf(b, "    imports: %s\n  }\n", list(imports))
+}
+
+// workers are the worker stages of all runs.
+func workers() []events.Stage {
+	return slices.DeleteFunc(slices.Clone(events.Stages), func(s events.Stage) bool { return s.Kind != events.Worker })
 }
 
 var rewrite = flag.Bool("rewrite", false, "write permissions.conf")
@@ -205,7 +210,7 @@ func TestStageLogins(t *testing.T) {
 		chain[e.Type] = eventstest.Encode(e)
 	}
 	for _, user := range users[2:] {
-		s, _ := events.ModelsBoth.Stage(user)
+		s := events.Stages[slices.IndexFunc(events.Stages, func(s events.Stage) bool { return s.Name == user })]
 		own := eventstest.Publishes(s)
 		bus := login(user)
 		// The needs of the stage.
@@ -285,7 +290,7 @@ func TestStageLogins(t *testing.T) {
 			if user != events.StageRecorder {
 				foreign = append(foreign, api+"STREAM.CREATE.x", api+"STREAM.UPDATE.codea1-r1", api+"STREAM.CREATE.KV_codea1-r1")
 			}
-			for _, w := range events.ModelsBoth.Workers() {
+			for _, w := range workers() {
 				if w.Name != user {
 					foreign = append(foreign, api+"CONSUMER.CREATE.codea1-r1."+w.Name, api+"CONSUMER.CREATE.codea1-r1."+w.Name+".x",
 						api+"CONSUMER.DELETE.codea1-r1."+w.Name, api+"CONSUMER.MSG.NEXT.codea1-r1."+w.Name)

@@ -48,6 +48,9 @@ type Config struct {
 	// group in its step, which waits for it. With 0, the default, the group is
 	// dropped at once. The bus must be an events.DeadLetters.
 	HoldDeadLetters time.Duration
+	// KeepGroups makes an event that this stage gives up on a dead letter and nothing
+	// else: for a stage that the run does not wait for.
+	KeepGroups bool
 	// Backoff is the wait after a failure, also of a publish.
 	Backoff Backoff
 	// HandleTimeout bounds one call of Handler; default 10 min.

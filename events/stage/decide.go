@@ -38,6 +38,7 @@ type rules struct {
 	maxTries int
 	backoff  Backoff
 	hold     bool // the group of a dead letter is not dropped at once
+	keep     bool // no group is dropped
 }
 
 // input is a delivered message: decoded, or with the error of decoding it.
@@ -117,8 +118,11 @@ func (r rules) giveUp(in input, detail string, err error) decision {
 	return d
 }
 
-// drop makes the group leave the pipeline.
+// drop makes the group leave the pipeline, unless the stage keeps groups.
 func (r rules) drop(in input, reason events.DropReason, detail string) decision {
+	if r.keep {
+		return decision{answer: answerDeadLetter, letter: string(reason) + ": " + detail, failure: &dropError{reason, detail}}
+	}
 	payload := &events.GroupDropped{Stage: r.stage, Reason: reason, Detail: clip(detail)}
 	if plan, ok := events.PlanOf(in.event.Payload); ok {
 		payload.Purpose, payload.Step, payload.Slot, payload.Groups = plan.Purpose, plan.Step, plan.Slot, plan.Groups

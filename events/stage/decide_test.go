@@ -140,6 +140,27 @@ func TestDecisionsRepeat(t *testing.T) {
 	}
 }
 
+// A stage that the run does not wait for publishes no group.dropped, however it gives up.
+func TestKeptGroups(t *testing.T) {
+	m := eventstest.Encode(eventstest.Posed("r1", 2, 3))
+	e, err := m.Decode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := input{message: m, event: e, now: eventstest.At}
+	for _, hold := range []bool{false, true} {
+		r := rules{stage: "worker", source: "worker-0", maxTries: 1, backoff: defaultBackoff, keep: true, hold: hold}
+		for name, d := range map[string]decision{
+			"a failure": r.decide(in, Result{Err: errors.New("no luck")}), "a drop": r.decide(in, Result{Err: Drop(events.DropTooLarge, "8 MiB")}),
+			"a lineage conflict": r.drop(in, events.DropLineage, "x"), "the end of the hold": r.released(in, &events.DeadLetter{Reason: "x"}),
+		} {
+			if len(d.publish) > 0 || d.reason != "" || d.answer != answerDeadLetter || d.letter == "" || d.failure == nil {
+				t.Errorf("%s: %+v, want a dead letter and nothing else", name, d)
+			}
+		}
+	}
+}
+
 func TestClip(t *testing.T) {
 	long := clip(strings.Repeat("é", maxDetailBytes))
 	if len(long) > maxDetailBytes+len("...") || !utf8.ValidString(long) {

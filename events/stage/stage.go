@@ -41,6 +41,7 @@ func New(config Config) (*Stage, error) {
 		config: config,
 		logger: config.Logger.With("stage", config.source()),
 		rules: rules{
+			keep:  config.KeepGroups,
 			stage: config.Name, source: config.source(), maxTries: config.MaxTries, backoff: config.Backoff,
 			hold: config.HoldDeadLetters > 0,
 		},

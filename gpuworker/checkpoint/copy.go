@@ -37,7 +37,7 @@ func Copy(ctx context.Context, from, to Folder, version int, position events.Pos
 			return err
 		}
 		if record.WeightsSHA256 != recorded {
-			return fmt.Errorf("%s has SHA-256 %s, but %s says %s", weightsFile, record.WeightsSHA256, trainerFile, recorded)
+			return fmt.Errorf("the weights have SHA-256 %s, but %s says %s", record.WeightsSHA256, trainerFile, recorded)
 		}
 		return nil
 	})

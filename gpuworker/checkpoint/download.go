@@ -74,7 +74,7 @@ func (r *Remote) find(ctx context.Context, version int, weights string, skip fun
 		if err != nil {
 			return "", err
 		}
-		if listed[weightsFile] == weights {
+		if weightsSum(listed) == weights {
 			return r.download(ctx, c.name, skip)
 		}
 	}

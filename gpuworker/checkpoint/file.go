@@ -49,11 +49,11 @@ func fileSums(ctx context.Context, dir string, names []string) (map[string]strin
 	return sums, err
 }
 
-// eachFile calls do with each file, with several at a time: one of them is usually
-// larger than the others together.
+// eachFile calls do with each file, with several at a time: a few of them have most
+// of the bytes.
 func eachFile(files []string, do func(file string) error) error {
 	var g errgroup.Group
-	g.SetLimit(4)
+	g.SetLimit(8)
 	for _, file := range files {
 		g.Go(func() error { return do(file) })
 	}

@@ -23,10 +23,15 @@ const (
 )
 
 // seal adds trainer.json and SHA256SUMS, in the format of sha256sum, to a
-// directory and flushes it to disk. It sets r.WeightsSHA256.
+// directory and flushes it to disk. It sets r.WeightsSHA256. The engine may have
+// left a SHA256SUMS with the sums that it computed while it wrote.
 func seal(ctx context.Context, r *Record, dir string) error {
-	var names, paths []string // of the files; of all files and directories
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	known, err := engineSums(dir)
+	if err != nil {
+		return err
+	}
+	var names, paths []string // of the files without a sum; of all files and directories
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -35,7 +40,9 @@ func seal(ctx context.Context, r *Record, dir string) error {
 			return nil
 		}
 		name, err := filepath.Rel(dir, path)
-		names = append(names, name)
+		if known[name] == "" {
+			names = append(names, name)
+		}
 		return err
 	})
 	if err != nil {
@@ -49,7 +56,8 @@ func seal(ctx context.Context, r *Record, dir string) error {
 	if err := errors.Join(err, <-flushing); err != nil {
 		return err
 	}
-	r.WeightsSHA256 = sums[weightsFile]
+	maps.Copy(sums, known)
+	r.WeightsSHA256 = weightsSum(sums)
 	if r.WeightsSHA256 == "" {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, weightsFile), fs.ErrNotExist)
 	}
@@ -67,6 +75,26 @@ func seal(ctx context.Context, r *Record, dir string) error {
 		err = writeFile(filepath.Join(dir, sumsFile), io.NopCloser(bytes.NewReader(text)))
 	}
 	return errors.Join(err, syncPath(dir))
+}
+
+// engineSums removes the SHA256SUMS that an engine left, and returns its sums of the
+// files that have the size beside their sum.
+func engineSums(dir string) (map[string]string, error) {
+	text, err := readLimited(filepath.Join(dir, sumsFile), maxSumsBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, corrupt(dir, sumsFile, "cannot be read: "+err.Error())
+	}
+	sums, err := parseSums(dir, text)
+	err = errors.Join(err, os.Remove(filepath.Join(dir, sumsFile)))
+	sizes := parseSizes(text)
+	maps.DeleteFunc(sums, func(name, _ string) bool {
+		info, err := os.Stat(filepath.Join(dir, name))
+		size, listed := sizes[name]
+		return err != nil || !listed || info.Size() != size
+	})
+	return sums, err
 }
 
 // sizeLine is a line of SHA256SUMS, which sha256sum ignores: the bytes of a file.
@@ -150,8 +178,8 @@ func verify(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{weightsFile, trainerFile} {
-		if listed[name] == "" {
+	for name, sum := range map[string]string{weightsFile: weightsSum(listed), trainerFile: listed[trainerFile]} {
+		if sum == "" {
 			return corrupt(dir, sumsFile, "does not list "+name)
 		}
 	}

@@ -30,11 +30,7 @@ func URI(dir string) (string, error) {
 // the folder lacks the version.
 func (f Folder) Find(ctx context.Context, version int, named events.Checkpoint) (string, error) {
 	dir := f.Dir(version)
-	weights := filepath.Join(dir, weightsFile)
-	if err := f.holds(weights); err != nil {
-		return "", err
-	}
-	sum, err := fileSHA256(ctx, weights)
+	sum, err := weightsIn(ctx, dir, f.holds)
 	if err != nil {
 		return "", err
 	}
@@ -69,7 +65,7 @@ func Describe(ctx context.Context, dir string) (events.Checkpoint, error) {
 	if err != nil {
 		return events.Checkpoint{}, err
 	}
-	sum, err := fileSHA256(ctx, filepath.Join(dir, weightsFile))
+	sum, err := weightsIn(ctx, dir, func(string) error { return nil })
 	if err != nil {
 		return events.Checkpoint{}, fmt.Errorf("checkpoint %s: %w", dir, err)
 	}

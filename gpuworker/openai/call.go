@@ -18,6 +18,16 @@ type call struct {
 	completion events.Completion // after use
 }
 
+// question is a request with the function that reads its answer.
+type question struct {
+	path  string
+	body  any
+	limit int64 // bytes of the answer
+	use   func(text []byte) error
+}
+
+func (c *call) question() *question { return &question{c.path, &c.request, c.limit, c.use} }
+
 // request is the body of a request to both paths. Servers ignore the fields that only
 // others have, or refuse them by name; these are sent only when they are needed.
 type request struct {
@@ -33,6 +43,9 @@ type request struct {
 	Stop        []string  `json:"stop,omitempty"`
 	LogProbs    any       `json:"logprobs,omitempty"`         // true for a chat, or the number of alternatives
 	TokenIDs    bool      `json:"return_token_ids,omitempty"` // vLLM's and SGLang's
+	// Both are vLLM's and SGLang's, for a last message that is the begin of the answer.
+	Continue bool  `json:"continue_final_message,omitempty"`
+	NewTurn  *bool `json:"add_generation_prompt,omitempty"`
 }
 
 type message struct {
@@ -87,6 +100,9 @@ func (s *Sampler) newCall(messages []gpuworker.Message, seed uint64, p gpuworker
 	} else {
 		for _, m := range messages {
 			c.request.Messages = append(c.request.Messages, message{m.Role, m.Content})
+		}
+		if c.request.Continue = messages[len(messages)-1].Role == "assistant"; c.request.Continue {
+			c.request.NewTurn = new(bool)
 		}
 	}
 	if o.LogProbs {

@@ -54,10 +54,10 @@ func newClient(o Options) (*client, error) {
 	}}, nil
 }
 
-// ask sends the request of a call until its answer can be used. An outage of the server
+// ask sends a request until its answer can be used. An outage of the server
 // is waited for until ctx ends.
-func (c *client) ask(ctx context.Context, call *call) error {
-	body, err := json.Marshal(call.request)
+func (c *client) ask(ctx context.Context, q *question) error {
+	body, err := json.Marshal(q.body)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (c *client) ask(ctx context.Context, call *call) error {
 		if err := c.pass(ctx); err != nil {
 			return err
 		}
-		f := c.try(ctx, call, body)
+		f := c.try(ctx, q, body)
 		if f == nil {
 			c.answered()
 			return nil
@@ -87,11 +87,11 @@ func (c *client) ask(ctx context.Context, call *call) error {
 	}
 }
 
-// try sends the request of a call once.
-func (c *client) try(ctx context.Context, call *call, body []byte) *failure {
+// try sends a request once.
+func (c *client) try(ctx context.Context, q *question, body []byte) *failure {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL+call.path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL+q.path, bytes.NewReader(body))
 	if err != nil {
 		return &failure{err: err}
 	}
@@ -117,14 +117,14 @@ func (c *client) try(ctx context.Context, call *call, body []byte) *failure {
 		begin, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // the status says enough
 		return statusFailure(answer, shown(begin, key), time.Now())
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, call.limit+1))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, q.limit+1))
 	switch {
 	case err != nil:
 		return &failure{err: fmt.Errorf("%w: its answer ends early: %w", ErrProtocol, err), verdict: suspect}
-	case int64(len(text)) > call.limit:
-		return &failure{err: fmt.Errorf("%w: it has more than %d bytes", ErrProtocol, call.limit), verdict: suspect}
+	case int64(len(text)) > q.limit:
+		return &failure{err: fmt.Errorf("%w: it has more than %d bytes", ErrProtocol, q.limit), verdict: suspect}
 	}
-	if err := call.use(text); err != nil {
+	if err := q.use(text); err != nil {
 		return &failure{err: fmt.Errorf("%w: %w; it begins with %s", ErrProtocol, err, shown(text, key)), verdict: suspect}
 	}
 	return nil

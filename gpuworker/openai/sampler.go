@@ -44,7 +44,7 @@ func (s *Sampler) Probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := s.client.try(ctx, call, body)
+	f := s.client.try(ctx, call.question(), body)
 	switch {
 	case f == nil:
 		return nil
@@ -78,7 +78,7 @@ func (s *Sampler) Sample(ctx context.Context, requests []gpuworker.SampleRequest
 					return ctx.Err()
 				}
 				call := s.newCall(r.Messages, seed, params)
-				err := s.client.ask(ctx, call)
+				err := s.client.ask(ctx, call.question())
 				out[i][j] = call.completion
 				return err
 			})

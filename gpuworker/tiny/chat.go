@@ -30,10 +30,14 @@ func newChat(t *tokenizer.Tokenizer) (chat, error) {
 	return c, nil
 }
 
-// encode renders messages and the header of the assistant's turn. Content never
-// becomes a special token.
+// encode renders messages and the header of the assistant's turn. A last message of the
+// assistant is the begin of that turn. Content never becomes a special token.
 func (c chat) encode(messages []gpuworker.Message) ([]int32, error) {
 	var ids []int32
+	begun := ""
+	if n := len(messages); n > 0 && messages[n-1].Role == "assistant" {
+		messages, begun = messages[:n-1], messages[n-1].Content
+	}
 	for i, m := range messages {
 		switch m.Role {
 		case "system", "user", "assistant":
@@ -46,7 +50,7 @@ func (c chat) encode(messages []gpuworker.Message) ([]int32, error) {
 		ids = c.tokenizer.Append(ids, "\n")
 	}
 	ids = append(ids, c.turnStart)
-	return c.tokenizer.Append(ids, "assistant\n"), nil
+	return c.tokenizer.Append(ids, "assistant\n"+begun), nil
 }
 
 // ends reports whether a completion ends with a token.

@@ -233,6 +233,11 @@ func TestPromptTextIsNeverSpecial(t *testing.T) {
 	if got := e.tokenizer.Decode(ids); got != want {
 		t.Errorf("prompt reads %q", got)
 	}
+	// A last message of the assistant is the begin of its turn.
+	begun, err := e.EncodePrompt([]gpuworker.Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "b\n"}})
+	if got := e.tokenizer.Decode(begun); err != nil || got != "user\na\nassistant\nb\n" || slices.Contains(begun[len(begun)-2:], e.chat.turnEnd) {
+		t.Errorf("%v, a begun turn reads %q", err, got)
+	}
 	if _, err := e.EncodePrompt([]gpuworker.Message{{Role: "<|im_start|>", Content: ""}}); !errors.Is(err, ErrBadRequest) {
 		t.Errorf("error %v", err)
 	}

@@ -70,10 +70,15 @@ func fakeChild(mode string) {
 			frames <- frame
 		}
 	}()
+	halvings := ""
 	for frame := range frames {
 		id, op := frame["id"], frame["op"]
 		switch {
 		case op == opOpen:
+			halvings = fmt.Sprint(frame["halvings"])
+		case mode == "needs 2 halvings" && op == opSave && halvings != "2":
+			send(map[string]any{"kind": kindError, "id": id, "code": "out_of_memory", "message": "rank 1: no memory", "fatal": true})
+			time.Sleep(time.Minute) // the parent kills it
 		case mode == "dies in "+op.(string):
 			fmt.Fprintln(os.Stderr, "last words")
 			os.Exit(7)
@@ -199,6 +204,28 @@ func TestDeathsOfTrainingAreBounded(t *testing.T) {
 	}
 	if err := update(); errors.Is(err, gpuworker.ErrStateLost) || !errors.Is(err, ErrDied) {
 		t.Errorf("after the last child the error is %v", err)
+	}
+}
+
+// Ranks without memory for a pass start again with smaller ones, as often as that is
+// needed, and the trainer goes back to its checkpoint each time.
+func TestRanksWithoutMemoryStartAgainWithSmallerPasses(t *testing.T) {
+	e := mustFake(t, "needs 2 halvings", Options{TrainGPUs: 2})
+	dir := t.TempDir()
+	for lost := 0; ; lost++ {
+		if err := e.Load(t.Context(), dir); err != nil {
+			t.Fatal(err)
+		}
+		err := e.Save(t.Context(), dir)
+		if err == nil {
+			if lost != 2 {
+				t.Errorf("the trainer went back %d times, want 2", lost)
+			}
+			return
+		}
+		if !errors.Is(err, gpuworker.ErrStateLost) {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ type Engine struct {
 	deaths  map[job]int // in a row, without an end of the job between them
 	sampled string      // checkpoint that the sampler loaded last; empty: dir
 	trained int         // number of the child that has the learner's weights
+	halved  int         // times that the ranks of a child had no memory for a micro-batch
 }
 
 var (
@@ -77,7 +78,10 @@ func (e *Engine) start(ctx context.Context) error {
 	fields := request{
 		"dir": e.dir, "device": e.options.Device, "optimizer_state": e.options.OptimizerState, "reference": e.options.Reference,
 		"lora_rank": e.options.LoRARank, "lora_alpha": e.options.LoRAAlpha, "lora_targets": e.options.LoRATargets,
-		"train_gpus": e.options.TrainGPUs,
+		"train_gpus": e.options.TrainGPUs, "halvings": e.halved, "broadcast": 0,
+	}
+	if e.options.Broadcast {
+		fields["broadcast"] = 1
 	}
 	fields["sampler"] = "builtin"
 	if v := e.options.VLLM; v != nil {
@@ -174,6 +178,9 @@ func (e *Engine) ensure(ctx context.Context) error {
 // error if too many died.
 func (e *Engine) bury(ctx context.Context, j job, op string, died error) error {
 	e.child = nil
+	if errors.Is(died, ErrOutOfMemory) { // a child with one rank does this itself and lives
+		e.halved++
+	}
 	e.deaths[j]++
 	n := e.deaths[j]
 	if n > e.options.Deaths {

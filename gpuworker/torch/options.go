@@ -27,6 +27,8 @@ type Options struct {
 	// TrainGPUs is the number of processes that train together, each on a GPU of its
 	// own from Device on, or on the CPU. 0: 1.
 	TrainGPUs int
+	// Broadcast hands weights to and from other processes of the machine without files.
+	Broadcast bool
 	// VLLM samples with vLLM in place of the builtin sampler; nil: the builtin one.
 	VLLM *VLLM
 	// Needs is the memory that must be free when the engine starts; zero: no check.

@@ -182,9 +182,9 @@ func (c *Curriculum) pose(step int) []events.ProblemPosed {
 			CodeVersion: c.config.Models.Version(events.RoleCode, version), TestVersion: c.config.Models.Version(events.RoleTest, version),
 			Answers: c.config.Answers, Suites: c.config.Suites, Tests: c.config.Tests,
 			Temperature: c.config.Temperature, CodeTokens: c.config.CodeTokens, TestTokens: c.config.TestTokens,
-			Cross: c.config.Cross, Probes: c.config.Probes,
+			Cross: c.config.Cross, Probes: c.config.Probes, Judges: c.config.Judges,
 		}
-		if c.config.Models == events.ModelsCode {
+		if c.config.Models.WithoutTest() {
 			plan.Suites, plan.Tests, plan.TestTokens = 0, 0, 0
 		}
 		id := plan.GroupID()

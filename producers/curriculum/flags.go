@@ -33,6 +33,7 @@ type Config struct {
 	Golden bool          // pose groups with golden tests, for a recipe that needs them
 	Cross  bool          // ask for the tests of all suites on all answers, for a recipe that needs them
 	Probes string        // kinds of probes to ask for, as in events.Plan
+	Judges string        // judges to ask for, as in events.Plan
 	Models events.Models // of the run; without a Test LLM, groups have no suites
 }
 

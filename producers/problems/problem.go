@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -32,6 +33,10 @@ type Problem struct {
 	Tests       []string `json:"tests"`           // golden tests, each one assert or one stand-alone script
 	Atol        float64  `json:"atol,omitempty"`  // tolerance of numbers in tests of the form assert CALL == LITERAL
 	Buggy       []Buggy  `json:"buggy,omitempty"` // wrong solutions that the golden tests catch
+
+	// Predict makes it a predict problem: an answer has one literal per item, in lines, and
+	// is not run. The golden tests are for problems check only.
+	Predict []events.Prediction `json:"predict,omitempty"`
 }
 
 // Buggy is a wrong solution of a problem.
@@ -45,7 +50,7 @@ type Buggy struct {
 // returns how many.
 func (p *Problem) Posable(golden bool) (posable events.Problem, omitted int) {
 	posable = events.Problem{ID: p.ID, Question: p.Question, EntryPoint: p.EntryPoint, Solution: p.Solution}
-	if !golden {
+	if posable.Predict = p.Predict; !golden || len(p.Predict) > 0 {
 		return posable, 0
 	}
 	posable.Atol = p.Atol
@@ -111,6 +116,9 @@ func (p *Problem) Validate() error {
 		if err := checkText(name+".bug_type", b.BugType, MaxNameBytes, false); err != nil {
 			return err
 		}
+	}
+	if wrong := (*events.FieldError)(nil); errors.As(events.CheckPredictions("predict", p.Predict), &wrong) {
+		return &FieldError{wrong.Field, "is not valid: " + wrong.Reason}
 	}
 	return nil
 }

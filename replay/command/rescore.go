@@ -16,7 +16,7 @@ import (
 // RescoreCommand is `codea1 replay rescore`.
 type RescoreCommand struct {
 	runArgument
-	Reward string  `help:"Reward recipe: a1, golden, selfplay, verpo, cure, utrl, mutation, coverage, a formula(...) as in group.rewarded, or a recipe file with the ending .yaml or .yml." required:"" placeholder:"RECIPE"`
+	Reward string  `help:"Reward recipe: a1, golden, selfplay, verpo, cure, utrl, mutation, coverage, execverify, a formula(...) as in group.rewarded, or a recipe file with the ending .yaml or .yml." required:"" placeholder:"RECIPE"`
 	Alpha  float64 `help:"Weight of R_val against R_adv in a1 and selfplay." default:"0.5" min:"0" max:"1"`
 	Groups bool    `help:"Print every group before the summary."`
 	JSON   bool    `name:"json" help:"Print one JSON object per line."`

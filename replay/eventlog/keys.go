@@ -49,6 +49,8 @@ var typeCodes = map[events.Type]byte{
 	events.TypeEvalScored:     9,
 	events.TypeStageHeartbeat: 10,
 	events.TypeRunFinished:    11,
+	events.TypeCodeJudged:     12,
+	events.TypeRewardShadowed: 13,
 }
 
 // eventID is the binary form of an event's ID.

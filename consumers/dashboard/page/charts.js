@@ -7,6 +7,9 @@ const tint = ["--first", "--second", "--third"];
 const both = (code, test) => [["Code LLM", code], ["Test LLM", test]];
 const charts = {
   reward: { title: "Reward", lines: both("reward_code", "reward_test"), digits: 3 },
+  shadow_code: { title: "Code LLM: reward of the run and under other recipes", lines: [], digits: 3, optional: true },
+  shadow_test: { title: "Test LLM: reward of the run and under other recipes", lines: [], digits: 3, optional: true },
+  shadow_differs: { title: "Other recipes: share of groups that train on another answer, of pairs of answers in the other order", lines: [], digits: 3, fromZero: true, optional: true },
   pass: { title: "Share of tests passed", lines: [["new tests", "pass_new"], ["historical tests", "pass_hist"]], digits: 3, range: [0, 1] },
   heldout: {
     title: "Held-out avg@k with its 95% interval", x: "eval_step", lines: [["mean", "eval_avg"]], bounds: [["from", "eval_low"], ["to", "eval_high"]], digits: 3,
@@ -38,6 +41,14 @@ const chartState = { runs: [], smooth: 0, from: null, to: null }; // runs: [{nam
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const dashes = [[], [8, 4], [2, 3], [10, 3, 2, 3], [4, 4]];
 
+// takeShadows gives the charts of other recipes a line for each recipe in a series.
+function takeShadows(series) {
+  const recipes = Object.keys(series).filter((name) => name.startsWith("shadow_code ")).map((name) => name.slice("shadow_code ".length));
+  if (recipes.length === 0) return;
+  for (const role of ["code", "test"]) charts["shadow_" + role].lines = [["of the run", "reward_" + role], ...recipes.map((r) => [r, `shadow_${role} ${r}`])];
+  charts.shadow_differs.lines = recipes.flatMap((r) => [[r + ": trained answer", "shadow_choice " + r], [r + ": order", "shadow_order " + r]]);
+}
+
 // smoothed returns an exponential moving average that begins without a bias.
 function smoothed(column, weight) {
   if (!weight) return column;
@@ -58,8 +69,9 @@ function chartLines(chart) {
   chartState.runs.forEach((run, r) => {
     const label = (text) => (chartState.runs.length > 1 ? `${run.name}: ${text}` : text);
     chart.lines.forEach(([text, column], i) => {
-      if (chartState.smooth > 0 && r === 0) all.push({ run, column, colour: tint[i], faint: true, label: label(text) + ", measured" });
-      all.push({ run, column, colour: tint[i], smooth: chartState.smooth, dash: dashes[r % dashes.length], label: label(text) });
+      const colour = tint[i % tint.length];
+      if (chartState.smooth > 0 && r === 0) all.push({ run, column, colour, faint: true, label: label(text) + ", measured" });
+      all.push({ run, column, colour, smooth: chartState.smooth, dash: dashes[(r + Math.floor(i / tint.length)) % dashes.length], label: label(text) });
     });
     if (r === 0) for (const [text, column] of chart.bounds ?? []) all.push({ run, column, colour: tint[0], bound: true, label: label(text) });
   });

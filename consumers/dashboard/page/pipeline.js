@@ -17,7 +17,7 @@ function placed(stages) {
     places.set(last.stage, [column, 1]);
     const makes = last.makes ?? [];
     const next = stages.filter((s) => s.consumes?.length === 1 && makes.includes(s.consumes[0]));
-    for (const other of next.slice(1)) places.set(other.stage, [column, 2]);
+    next.slice(1).forEach((other, i) => places.set(other.stage, [column, 2 + i]));
     last = next[0];
   }
   for (const s of stages) {

@@ -17,9 +17,10 @@ const own = { name: "", series: {} };
 function takeSeries(s) {
   const { stride, from, ...columns } = s.series;
   for (const [name, rows] of Object.entries(columns)) {
-    own.series[name] = from === 0 ? rows : [...(own.series[name] ?? []).slice(0, from), ...rows];
+    own.series[name] = from === 0 ? rows : [...(own.series[name] ?? Array(from).fill(null)).slice(0, from), ...rows];
   }
   Object.assign(own.series, evalColumns(s.evals));
+  takeShadows(own.series);
   own.name = s.run;
   if (chartState.runs.length === 0) chartState.runs.push(own);
   byId("stride").textContent = stride > 1 ? `Each point of a chart is the mean of ${stride} steps.` : "";

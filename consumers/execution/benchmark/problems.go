@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,8 @@ type Maker struct {
 	Completion bool
 	Logger     *slog.Logger
 
+	programs map[string]string // of UnLeakedTestBench without the imports, by problem
+
 	Published string // file of CRUXEval, LiveCodeBench or BigCodeBench among the benchmarks; Make sets it
 }
 
@@ -71,7 +74,7 @@ func (m *Maker) Make(ctx context.Context, names []string) ([]byte, error) {
 		for _, p := range set {
 			row := row{Problem: p}
 			if m.Role == events.RoleTest {
-				row.Buggy, p.Tests = []buggy{{Code: p.Solution, BugType: "none"}}, p.Tests[:1]
+				row.Buggy, p.Tests = []buggy{{Code: cmp.Or(m.programs[p.ID], p.Solution), BugType: "none"}}, p.Tests[:1]
 			}
 			if other := seen[row.ID]; other != "" {
 				return nil, fmt.Errorf("problem %s is in %s and in %s: evaluate them one after the other", row.ID, other, name)
@@ -100,8 +103,16 @@ func (m *Maker) problems(ctx context.Context, name string) ([]*evalplus.Problem,
 		return m.published(source, asPublished), nil
 	}
 	set, known, setErr := m.Sets.Read(ctx, name)
+	var unleakedErr error
+	if known && setErr != nil {
+		if set, unleakedErr = m.readUnleaked(name, source); unleakedErr == nil {
+			return set, nil
+		}
+	}
 	switch {
 	case setErr == nil:
+	case known && !errors.Is(unleakedErr, errNotUnleaked) && !errors.Is(unleakedErr, fs.ErrNotExist):
+		return nil, unleakedErr
 	case known && !errors.Is(pubErr, published.ErrUnknown) && !errors.Is(pubErr, fs.ErrNotExist):
 		return nil, pubErr
 	case !known || !errors.Is(err, evalplus.ErrFormat):

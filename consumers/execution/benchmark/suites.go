@@ -27,6 +27,7 @@ type Group struct {
 	Codes    []string
 	Texts    []string // the responses with the codes
 	Given    bool     // the programs came with the problem
+	Suites   []string // texts of suites that were written in rounds, a block each
 	Executed *events.CodeExecuted
 }
 
@@ -36,15 +37,20 @@ type SuiteResult struct {
 	Suite   int    // of the problem, from 0
 	Written int    // tests, at most k
 	mutants.Judged
-	Branches int // of the ground truth; 0 if they are not known
-	Taken    int // by the tests that pass
+	Coverage
+}
+
+// Coverage are the branches and the lines of a program, and those that tests take.
+type Coverage struct {
+	Branches, Taken   int // 0 if they are not known
+	Lines, TakenLines int // likewise
 }
 
 // Judge runs the first k tests of the suites, of which each group has the same number,
-// on the ground truths and their mutants. It leaves out the suites that are known, and
+// on the ground truths and their mutants, which of makes. It leaves out the suites that are known, and
 // calls each with the result of one suite after the other. It returns the number of
 // suites that the sandbox failed on.
-func Judge(ctx context.Context, pool *sandbox.Pool, groups []Group, suites, k int, known func(id string, suite int) bool, each func(SuiteResult) error) (masked int, err error) {
+func Judge(ctx context.Context, pool *sandbox.Pool, groups []Group, suites, k int, of mutants.Maker, known func(id string, suite int) bool, each func(SuiteResult) error) (masked int, err error) {
 	bar := progress.New(os.Stderr, len(groups)*suites, "mutants")
 	var mu sync.Mutex // of each and known
 	running, ctx := errgroup.WithContext(ctx)
@@ -68,45 +74,72 @@ func Judge(ctx context.Context, pool *sandbox.Pool, groups []Group, suites, k in
 				continue
 			}
 			running.Go(func() error {
-				result, err := mutants.Judge(ctx, pool, sandbox.Program{Code: group.Problem.Solution, EntryPoint: group.Problem.EntryPoint}, stated(suite, k), k)
+				tests, calls, written := stated(suite, k), passing(suite, k), min(len(suite.Tests), k)
+				if group.Suites != nil {
+					tests = inRounds(group.Suites[n], k)
+					calls, written = tests, len(tests)
+				}
+				result, err := mutants.Judge(ctx, pool, sandbox.Program{Code: group.Problem.Solution, EntryPoint: group.Problem.EntryPoint}, tests, k, of)
 				if err != nil {
 					return fmt.Errorf("problem %s: %w", group.Problem.ID, err)
 				}
-				branches, taken, err := coverage(ctx, pool, group.Problem.Solution, suite, k)
+				covered, err := coverage(ctx, pool, group.Problem.Solution, calls)
 				if err != nil {
 					return fmt.Errorf("problem %s: %w", group.Problem.ID, err)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				return errors.Join(each(SuiteResult{group.Problem.ID, n, min(len(suite.Tests), k), result, branches, taken}), bar.Add(1))
+				return errors.Join(each(SuiteResult{group.Problem.ID, n, written, result, covered}), bar.Add(1))
 			})
 		}
 	}
 	return masked, errors.Join(running.Wait(), bar.Finish())
 }
 
-// coverage returns the number of branches of a ground truth, and of those that the
-// passing ones of the first k tests of a suite take.
-func coverage(ctx context.Context, pool *sandbox.Pool, truth string, suite *events.ExecutedSuite, k int) (branches, taken int, err error) {
-	var calls []string
+// passing returns the calls of those of the first k tests of a suite that the ground
+// truth passes as stated.
+func passing(suite *events.ExecutedSuite, k int) (calls []string) {
 	for i := range suite.Tests[:min(k, len(suite.Tests))] {
 		if t := &suite.Tests[i]; t.Status == events.StatusKept && !t.Wrong {
 			calls = append(calls, t.Call)
 		}
 	}
-	found, err := probes.TakenBranches(ctx, pool, truth, calls, sandbox.Job{})
-	if failure := (*sandbox.Error)(nil); ctx.Err() != nil || errors.Is(err, sandbox.ErrClosed) || errors.As(err, &failure) {
-		return 0, 0, err
-	}
-	if err != nil {
-		return 0, 0, nil // the branches of this program cannot be marked
-	}
-	for b := range found.Total {
-		if slices.ContainsFunc(found.Taken, func(row string) bool { return row != "" && row[b] == '1' }) {
-			taken++
+	return calls
+}
+
+// inRounds returns the first k tests of a suite that was written in rounds. A round
+// without a test has an empty block.
+func inRounds(suite string, k int) (tests []string) {
+	blocks := events.FencedBlocks(suite)
+	for _, b := range blocks[:min(k, len(blocks))] {
+		if b.Text != "" {
+			tests = append(tests, b.Text)
 		}
 	}
-	return found.Total, taken, nil
+	return tests
+}
+
+// coverage returns what calls or tests take of a ground truth. It leaves out those that
+// raise an exception.
+func coverage(ctx context.Context, pool *sandbox.Pool, truth string, calls []string) (c Coverage, err error) {
+	found, err := probes.TakenLines(ctx, pool, truth, calls, sandbox.Job{})
+	if failure := (*sandbox.Error)(nil); ctx.Err() != nil || errors.Is(err, sandbox.ErrClosed) || errors.As(err, &failure) {
+		return c, err
+	}
+	if err != nil {
+		return c, nil // the branches of this program cannot be marked
+	}
+	return Coverage{found.Total, covered(found.Total, found.Taken), found.TotalLines, covered(found.TotalLines, found.Lines)}, nil
+}
+
+// covered returns the number of columns with a 1 in some row. A row may be empty.
+func covered(columns int, rows []string) (n int) {
+	for column := range columns {
+		if slices.ContainsFunc(rows, func(row string) bool { return row != "" && row[column] == '1' }) {
+			n++
+		}
+	}
+	return n
 }
 
 // Choice has the results of a problem's answers on the tests that were written about

@@ -3,6 +3,7 @@ package evalplus
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -180,6 +181,15 @@ func TestRules(t *testing.T) {
 			"HumanEval/0", "f", "def f(n): return list(range(n))", 0, "[[3]]", "[[20000], [150000]]",
 			[]string{"def f(n): return [float(i) for i in range(n)]", all, "def f(n): return list(range(min(n, 149999)))", base, "def f(n): return tuple(range(n))", neither},
 		},
+		// So are ints that are too large, and values that no literal expresses.
+		{
+			"HumanEval/0", "f", "def f(n): return 1 << n", 0, "[[3]]", "[[70000]]",
+			[]string{"def f(n): return 2 ** n", all, "def f(n): return 1 << min(n, 69999)", base, "def f(n): return 0", neither},
+		},
+		{
+			"HumanEval/0", "f", "from fractions import Fraction\ndef f(n): return Fraction(n, 2) if n > 1 else n", 0, "[[1]]", "[[4], [3]]",
+			[]string{"def f(n): return n / 2 if n > 1 else n", all, "def f(n): return n // 2 if n > 1 else n", base, "def f(n): return -1", neither},
+		},
 	} {
 		tasks, err := ReadFile(write(t, "f.jsonl", row(c.id, c.entry, c.truth, c.atol, c.base, c.plus)))
 		if err != nil {
@@ -323,6 +333,19 @@ func TestReleaseFiles(t *testing.T) {
 		})
 		if err != nil || graded != len(taken) || graded < 3 {
 			t.Errorf("%s: %d of %d tasks graded, %v", name, graded, len(taken), err)
+		}
+	}
+}
+
+// TestRootOf compares with polynomials and values whose distance to 0 is known.
+func TestRootOf(t *testing.T) {
+	accepts := rootOf(literal.Tuple{literal.List{literal.NewInt(-6), literal.NewInt(11), literal.NewInt(-6), literal.NewInt(1)}}, 0.001) // 1, 2, 3
+	for v, want := range map[literal.Value]bool{
+		literal.Float(1): true, literal.NewInt(2): true, literal.Float(3.0004): true, literal.Float(3.0006): false, literal.Bool(true): true, literal.Bool(false): false,
+		literal.Float(math.NaN()): false, literal.Float(math.Inf(1)): false, literal.Complex(1): true, literal.Complex(1i): false, literal.None{}: false, literal.Str("1"): false,
+	} {
+		if accepts(v) != want {
+			t.Errorf("%s is accepted: %v", literal.Text(v), !want)
 		}
 	}
 }

@@ -17,13 +17,7 @@ func Grade(ctx context.Context, x *execution.Executor, workers int, tasks []*Tas
 		byID[t.ID] = t
 		problems[t.ID] = &grading.Problem{
 			ID: t.ID, EntryPoint: t.EntryPoint, Solution: t.Solution(), StopEarly: true,
-			Make: func(ctx context.Context, p *grading.Problem) error {
-				made, err := t.Problem(ctx, x)
-				if err == nil {
-					p.Tests, p.Atol = made.Tests, made.Atol
-				}
-				return err
-			},
+			Make: func(ctx context.Context) (*execution.GoldenPlan, error) { return t.plan(ctx, x) },
 		}
 	}
 	feed := func(each func(grading.Answer) error) error {

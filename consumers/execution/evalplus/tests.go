@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"codea1/consumers/execution"
 	"codea1/consumers/execution/literal"
@@ -34,18 +35,24 @@ type Problem struct {
 	Atol       float64  `json:"atol,omitempty"`
 }
 
-// Problem runs the ground truth on the inputs and returns the problem with one
-// golden test per input.
-func (t *Task) Problem(ctx context.Context, x *execution.Executor) (*Problem, error) {
-	inputs := t.inputs()
-	calls := make([]string, len(inputs))
-	for i, given := range inputs {
-		calls[i] = t.EntryPoint + arguments(given)
+// expected has the calls of a task and what they return on the ground truth.
+type expected struct {
+	inputs   []literal.Tuple
+	calls    []string
+	outcomes []sandbox.Outcome // of the calls; all Returned
+	load     time.Duration     // of the ground truth
+	atol     float64
+}
+
+// expect runs the ground truth on the inputs.
+func (t *Task) expect(ctx context.Context, x *execution.Executor) (*expected, error) {
+	e := &expected{inputs: t.inputs(), atol: t.Atol}
+	for _, given := range e.inputs {
+		e.calls = append(e.calls, t.EntryPoint+arguments(given))
 	}
-	expected := make([]sandbox.Outcome, 0, len(calls))
 	truth := sandbox.Program{Code: t.Solution(), EntryPoint: t.EntryPoint}
-	for len(expected) < len(calls) { // a slow ground truth needs the time of several jobs
-		report, err := x.RunTruth(ctx, truth, calls[len(expected):])
+	for len(e.outcomes) < len(e.calls) { // a slow ground truth needs the time of several jobs
+		report, err := x.RunTruth(ctx, truth, e.calls[len(e.outcomes):])
 		if err != nil {
 			return nil, fmt.Errorf("task %s: %w", t.ID, err)
 		}
@@ -56,25 +63,57 @@ func (t *Task) Problem(ctx context.Context, x *execution.Executor) (*Problem, er
 		if reached < 0 {
 			reached = len(report.Outcomes)
 		}
-		expected = append(expected, report.Outcomes[:max(reached, 1)]...)
+		e.outcomes, e.load = append(e.outcomes, report.Outcomes[:max(reached, 1)]...), max(e.load, report.LoadTook)
 	}
-	p := &Problem{
-		ID: t.ID, Source: "evalplus", Question: t.Prompt, EntryPoint: t.EntryPoint, Solution: t.Solution(),
-		Tests: make([]string, len(calls)), BaseTests: t.BaseTests(), Atol: t.Atol,
-	}
-	bytes := 0
-	for i, call := range calls {
-		o := &expected[i]
+	for i := range e.outcomes {
+		o := &e.outcomes[i]
 		if o.Kind != sandbox.Returned {
 			return nil, fmt.Errorf("task %s: the ground truth %s on input %d: %s", t.ID, o.Kind, i, o.Detail)
 		}
-		if p.Atol == 0 && floats(o.Value) {
-			p.Atol = floatAtol
+		if e.atol == 0 && floats(o.Value) {
+			e.atol = floatAtol
 		}
-		p.Tests[i] = t.test(call, inputs[i], *o)
+	}
+	return e, nil
+}
+
+// plan runs the ground truth on the inputs and plans one golden test per input.
+func (t *Task) plan(ctx context.Context, x *execution.Executor) (*execution.GoldenPlan, error) {
+	e, err := t.expect(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	tests := make([]execution.KnownTest, len(e.calls))
+	for i, call := range e.calls {
+		known := &tests[i]
+		switch known.Source = t.test(call, e.inputs[i], e.outcomes[i]); {
+		case t.anyRoot():
+			known.Call, known.Accepts = call, rootOf(e.inputs[i], t.Atol)
+		case known.Source == t.equal(call, e.outcomes[i]):
+			known.Call = call
+		}
+		known.Truth = e.outcomes[i]
+	}
+	return x.PlanKnown(ctx, sandbox.Program{Code: t.Solution(), EntryPoint: t.EntryPoint}, e.load, tests, e.atol)
+}
+
+// Problem runs the ground truth on the inputs and returns the problem with one
+// golden test per input.
+func (t *Task) Problem(ctx context.Context, x *execution.Executor) (*Problem, error) {
+	e, err := t.expect(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	p := &Problem{
+		ID: t.ID, Source: "evalplus", Question: t.Prompt, EntryPoint: t.EntryPoint, Solution: t.Solution(),
+		Tests: make([]string, len(e.calls)), BaseTests: t.BaseTests(), Atol: e.atol,
+	}
+	bytes := 0
+	for i, call := range e.calls {
+		p.Tests[i] = t.test(call, e.inputs[i], e.outcomes[i])
 		bytes += len(p.Tests[i])
 	}
-	bytes -= p.computeLargest(calls, bytes)
+	bytes -= p.computeLargest(e.calls, bytes)
 	if bytes > events.MaxPayloadBytes/4 {
 		return nil, fmt.Errorf("task %s: its tests are %d bytes, more than an event carries", t.ID, bytes)
 	}
@@ -151,11 +190,11 @@ func (t *Task) test(call string, given literal.Tuple, o sandbox.Outcome) string 
 	}
 	args := arguments(given)
 	if strings.HasPrefix(t.ID, humanEval) {
-		if t.EntryPoint == "find_zero" { // any root counts
+		if t.anyRoot() {
 			return fmt.Sprintf("coefficients = %s\nx = %s(list(coefficients))\nassert abs(sum(c * x ** i for i, c in enumerate(coefficients))) <= %g\n",
 				literal.Text(given[0]), t.EntryPoint, t.Atol)
 		}
-		return t.equal(call, o, want)
+		return t.equal(call, o)
 	}
 	switch {
 	case t.EntryPoint == "are_equivalent": // any value counts
@@ -176,14 +215,14 @@ assert %s in (%s, other%s)
 		found := literal.Text(literal.Bool(o.Value != literal.None{}))
 		return fmt.Sprintf("found = %s\nassert (found if isinstance(found, bool) else found is not None) == %s\n", call, found)
 	}
-	return t.equal(call, o, want)
+	return t.equal(call, o)
 }
 
 // equal returns the test for a value that is compared with ==.
-func (t *Task) equal(call string, o sandbox.Outcome, want string) string {
+func (t *Task) equal(call string, o sandbox.Outcome) string {
 	if o.Value == nil { // too large, or no literal
 		p := Problem{Solution: t.Solution(), EntryPoint: t.EntryPoint}
 		return p.recompute(call)
 	}
-	return "assert " + call + " == " + want
+	return "assert " + call + " == " + literal.Text(o.Value)
 }

@@ -33,9 +33,13 @@ type Problem struct {
 	Tests      []string `json:"tests"`
 	Atol       float64  `json:"atol"` // tolerance of numbers in tests of the form assert CALL == LITERAL
 
-	// Make makes the tests before the first answer is graded; nil where they are known.
-	Make func(context.Context, *Problem) error `json:"-"`
-	// StopEarly leaves out tests that cannot change which one is the first to fail.
+	// Predict of a predict problem; its answers are no programs.
+	Predict []events.Prediction `json:"predict"`
+
+	// Make plans the tests before the first answer is graded; nil: Tests has them.
+	Make func(context.Context) (*execution.GoldenPlan, error) `json:"-"`
+	// StopEarly leaves out the tests after the first that fails, but not the first ones of
+	// all: answers vote for the majority with their outcomes.
 	StopEarly bool `json:"-"`
 
 	mu   sync.Mutex
@@ -47,10 +51,11 @@ func (p *Problem) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.plan = nil
-	if p.Make != nil {
-		p.Tests = nil
-	}
 }
+
+// votingTests is how many tests an answer runs at least. They tell wrong answers apart, which
+// also differ in their first failed test.
+const votingTests = 16
 
 // Answer is a row of an answer file. An ID may come any number of times.
 type Answer struct {
@@ -85,6 +90,11 @@ func CodeHash(code string) string {
 // ReadLines calls row with each line of a JSONL file, gzipped or not. Its error
 // names the line.
 func ReadLines(path string, row func(line []byte) error) error {
+	return ReadFile(path, func(in io.Reader) error { return readLines(path, in, row) })
+}
+
+// ReadFile calls use with the content of a file, gzipped or not.
+func ReadFile(path string, use func(in io.Reader) error) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -97,6 +107,10 @@ func ReadLines(path string, row func(line []byte) error) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
+	return use(in)
+}
+
+func readLines(path string, in io.Reader, row func(line []byte) error) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLineBytes)
 	number := 0
@@ -126,6 +140,8 @@ func readProblems(path string) (map[string]*Problem, error) {
 		switch {
 		case p.ID == "":
 			return errors.New("a problem without an id")
+		case len(p.Predict) > 0:
+			return fmt.Errorf("problem %s is a predict problem, whose answers are not run: evaluate it with codea1 train --preset sft --reward golden --heldout FILE", p.ID)
 		case len(p.Tests) == 0:
 			return fmt.Errorf("problem %s has no tests", p.ID)
 		case problems[p.ID] != nil:
@@ -177,19 +193,21 @@ func (g *Grader) plan(ctx context.Context, problem *Problem) (*execution.GoldenP
 	if problem.plan != nil {
 		return problem.plan, nil
 	}
-	if problem.Make != nil && problem.Tests == nil {
-		if err := problem.Make(ctx, problem); err != nil {
-			return nil, err
+	making := problem.Make
+	if making == nil {
+		making = func(ctx context.Context) (*execution.GoldenPlan, error) {
+			return g.Executor.PlanGolden(ctx, sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Tests, problem.Atol)
 		}
 	}
-	plan, err := g.Executor.PlanGolden(ctx, sandbox.Program{Code: problem.Solution, EntryPoint: problem.EntryPoint}, problem.Tests, problem.Atol)
-	if err == nil {
-		problem.plan = plan
-		if problem.StopEarly {
-			plan.StopEarly()
-		}
+	plan, err := making(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return plan, err
+	if problem.StopEarly {
+		plan.StopEarly(votingTests)
+	}
+	problem.plan = plan
+	return plan, nil
 }
 
 // key identifies an answer in its file.

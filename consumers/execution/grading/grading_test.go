@@ -107,7 +107,10 @@ func TestGradeNamesBadInput(t *testing.T) {
 		"problems.jsonl:1: want a JSON object with id, entry_point and tests": func(c *Command) (string, string) { return c.Problems, `{"id":1}` },
 		"problems.jsonl:1: a problem without an id":                           func(c *Command) (string, string) { return c.Problems, "{}" },
 		"problem a has no tests":                                              func(c *Command) (string, string) { return c.Problems, `{"id":"a"}` },
-		"grades.jsonl:1: not a line of grades":                                func(c *Command) (string, string) { return c.Out, "x\n" },
+		"problem a is a predict problem": func(c *Command) (string, string) {
+			return c.Problems, `{"id":"a","tests":["assert f() == 7"],"predict":[{"kind":"output","accepted":["7"]}]}`
+		},
+		"grades.jsonl:1: not a line of grades": func(c *Command) (string, string) { return c.Out, "x\n" },
 	} {
 		c := gradeFiles(t)
 		path, text := change(c)

@@ -90,3 +90,9 @@ func number(v Value) (complex128, bool) {
 	}
 	return 0, false
 }
+
+// Real returns the real number that a value is, and false for other values.
+func Real(v Value) (float64, bool) {
+	x, ok := number(v)
+	return real(x), ok && imag(x) == 0
+}

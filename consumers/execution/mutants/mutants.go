@@ -17,11 +17,14 @@ type Judged struct {
 	Survived int // mutants that pass all tests
 }
 
+// Maker makes the mutants of a program: probes.Mutants or probes.CosmicRay.
+type Maker func(ctx context.Context, pool *sandbox.Pool, code string) ([]probes.Mutant, error)
+
 // Judge runs tests on a ground truth. If all of them pass, and they are as many as wanted,
 // it runs them on its mutants. A
 // mutant survives if it passes all tests. One that does not load, or that runs over its
-// time, is killed.
-func Judge(ctx context.Context, pool *sandbox.Pool, truth sandbox.Program, tests []string, wanted int) (Judged, error) {
+// time, is killed. of makes the mutants.
+func Judge(ctx context.Context, pool *sandbox.Pool, truth sandbox.Program, tests []string, wanted int, of Maker) (Judged, error) {
 	var judged Judged
 	if len(tests) == 0 {
 		return judged, nil
@@ -44,11 +47,11 @@ func Judge(ctx context.Context, pool *sandbox.Pool, truth sandbox.Program, tests
 	if judged.Passed < max(len(tests), wanted) {
 		return judged, nil
 	}
-	mutants, err := probes.Mutants(ctx, pool, truth.Code)
+	mutants, err := of(ctx, pool, truth.Code)
 	if err != nil {
 		return judged, err
 	}
-	plan.StopEarly()
+	plan.StopEarly(0)
 	judged.Mutants = len(mutants)
 	for _, m := range mutants {
 		verdicts, err := x.Grade(ctx, sandbox.Program{Code: m.Code, EntryPoint: truth.EntryPoint}, plan)

@@ -1,22 +1,26 @@
 """Branches of a program, and how difficult it is to read.
 
-load(text) marks the branches of a program, measure() returns their number and the
-difficulty, and taken(call) returns which ones a call takes: a text with a 1 or a 0 for each.
+load(text) marks the branches of a program, load(text, True) its lines as well. measure() returns the
+number of branches, the difficulty, and the number of lines. taken(call) returns which ones a call or a script
+takes: a text with a 1 or a 0 for each branch and then for each line.
 Each call has a program of its own, so that it does not depend on the calls before it, which
 a program may remember. A branch is one of two ways: of a condition
 (if, elif, while, a conditional expression, a condition of a comprehension), of an operand
 of `and` and `or` before the last, or of a loop, which has an item or ends. An except
-clause and a case have one way each. The text of a program has the same branches under
+clause and a case have one way each. A line is one on which a statement begins, other than a docstring; the lines
+that run when the program is loaded count as taken. The text of a program has the same branches under
 every version of Python.
 """
 import ast
 import math
 
-WAY, LOOP, MARK = "__codea1_way__", "__codea1_loop__", "__codea1_mark__"  # not renamed in classes
+WAY, LOOP, MARK, LINE = "__codea1_way__", "__codea1_loop__", "__codea1_mark__", "__codea1_line__"  # not renamed in classes
 MOST = 256  # branches
+MOST_LINES = 4096
 
 source, program = "", None
 seen, names = set(), []
+seen_lines, lines = set(), []
 
 
 class Marker(ast.NodeTransformer):
@@ -87,23 +91,48 @@ def loop(number, items):
     seen.add(number + 1)
 
 
-def load(text):
+def load(text, with_lines=False):
     global source, program
     source = text
-    tree = ast.fix_missing_locations(Marker().visit(ast.parse(text)))
+    tree = ast.parse(text)
+    if with_lines:
+        mark_lines(tree)
+    tree = ast.fix_missing_locations(Marker().visit(tree))
     program = compile(tree, "program", "exec")
 
 
+def mark_lines(tree):
+    """Marks each statement with its line. A docstring and an import from __future__ stay first."""
+    found = set()
+    for node in list(ast.walk(tree)):
+        for field in ("body", "orelse", "finalbody"):
+            statements = getattr(node, field, None)
+            if not isinstance(statements, list):
+                continue
+            marked = []
+            for at, statement in enumerate(statements):
+                text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+                future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+                if not (text and at == 0) and not future:
+                    mark = ast.Call(ast.Name(LINE, ast.Load()), [ast.Constant(statement.lineno)], [])
+                    marked.append(ast.copy_location(ast.Expr(mark), statement))
+                    found.add(statement.lineno)
+                marked.append(statement)
+            setattr(node, field, marked)
+    lines.extend(sorted(found)[:MOST_LINES])
+
+
 def measure():
-    return min(len(names), MOST), difficulty(source)
+    return min(len(names), MOST), difficulty(source), len(lines)
 
 
 def taken(call):
-    namespace = {"__name__": "program", WAY: way, LOOP: loop, MARK: seen.add}
+    namespace = {"__name__": "program", WAY: way, LOOP: loop, MARK: seen.add, LINE: seen_lines.add}
+    seen_lines.clear()
     exec(program, namespace)
     seen.clear()
-    eval(call, namespace)
-    return "".join("01"[i in seen] for i in range(min(len(names), MOST)))
+    exec(call, namespace)
+    return "".join(["01"[i in seen] for i in range(min(len(names), MOST))] + ["01"[line in seen_lines] for line in lines])
 
 
 # The counts of Halstead are those of operators with their operands, as radon has them.

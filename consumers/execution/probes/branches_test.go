@@ -47,6 +47,34 @@ func TestTakenBranches(t *testing.T) {
 	}
 }
 
+// The lines and the calls that take them were counted by hand. Lines of the module, of a
+// class and of decorators run when the program is loaded.
+func TestTakenLines(t *testing.T) {
+	pool := open(t)
+	for _, c := range []struct {
+		code, calls, want string
+	}{
+		{"def f(x):\n    \"\"\"Doc.\"\"\"\n    if x:\n        return 1\n    return 2\n", "f(0) f(1)", "1101 1110"},
+		{"from __future__ import annotations\nimport math\n\ndef f(x):\n    y = (x +\n         1)\n    return y\n", "f(1)", "1111"},
+		{"class C:\n    \"Doc.\"\n    a = 1\n    def f(self):\n        global z\n        z = 1\n        return 1\nf = C().f\n", "f() f(1)", "1111111 "},
+		{"def f(x):\n    try:\n        y = 1 // x\n    except ZeroDivisionError:\n        y = 0\n    else:\n        y += 1\n    finally:\n        x = y\n    return x\n", "f(0) f(1)", "1111011 1110111"},
+		{"def f(x):\n    for y in x:\n        if y: return y\n        elif y is None:\n            break\n    while x: x = 0\n", "f([]) f([1]) f([None])", "110001 111000 111111"},
+	} {
+		got, err := TakenLines(t.Context(), pool, c.code, strings.Fields(c.calls), sandbox.Job{})
+		if err != nil {
+			t.Errorf("%q: %v", c.code, err)
+			continue
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got.Lines, " ")); diff != "" || got.TotalLines != len(got.Lines[0]) {
+			t.Errorf("%q: %d lines (-want +got):\n%s", c.code, got.TotalLines, diff)
+		}
+		same, err := TakenBranches(t.Context(), pool, c.code, strings.Fields(c.calls), sandbox.Job{})
+		if diff := cmp.Diff(same.Taken, got.Taken); err != nil || diff != "" || same.TotalLines != 0 {
+			t.Errorf("%q: %v, %d lines; other branches without lines (-) than with them:\n%s", c.code, err, same.TotalLines, diff)
+		}
+	}
+}
+
 // The difficulty was computed by hand.
 func TestDifficulty(t *testing.T) {
 	pool := open(t)

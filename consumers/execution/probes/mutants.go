@@ -3,6 +3,7 @@ package probes
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 
 //go:embed mutants.py
 var mutantsProgram string
+
+//go:embed cosmicray.py
+var cosmicRayProgram string
 
 // Mutant is a program with one change.
 type Mutant struct {
@@ -28,26 +32,38 @@ const (
 // Mutants returns the mutants of a program, in the order of their changes. The program
 // is read, not run. Two mutants may be the same program.
 func Mutants(ctx context.Context, pool *sandbox.Pool, code string) ([]Mutant, error) {
-	return makeMutants(ctx, pool.RunUncached, "mutants("+literal.Text(literal.Str(code))+")")
+	return makeMutants(ctx, pool.RunUncached, mutantsProgram, "mutants("+literal.Text(literal.Str(code))+")")
+}
+
+// CosmicRay returns the mutants that Cosmic Ray makes of a program. The Python of the
+// pool needs it.
+func CosmicRay(ctx context.Context, pool *sandbox.Pool, code string) ([]Mutant, error) {
+	mutants, err := makeMutants(ctx, pool.RunUncached, cosmicRayProgram, "mutants("+literal.Text(literal.Str(code))+")")
+	if errors.Is(err, errNotLoaded) {
+		err = fmt.Errorf("%w; the mutants of Cosmic Ray need it in the Python of the sandbox: pip install cosmic-ray for the one that --python names", err)
+	}
+	return mutants, err
 }
 
 // Sample returns different mutants of a program, most of them at most, from all parts of
 // it. It leaves out changes that often make a program run without an end or fill the
 // memory: those in a while loop, and new powers and shifts.
 func Sample(ctx context.Context, pool *sandbox.Pool, code string, most int) ([]Mutant, error) {
-	return makeMutants(ctx, pool.RunCalls, fmt.Sprintf("sample(%s, %d)", literal.Text(literal.Str(code)), most))
+	return makeMutants(ctx, pool.RunCalls, mutantsProgram, fmt.Sprintf("sample(%s, %d)", literal.Text(literal.Str(code)), most))
 }
 
-func makeMutants(ctx context.Context, run func(context.Context, sandbox.Job) (sandbox.Report, error), call string) ([]Mutant, error) {
+var errNotLoaded = errors.New("the program that makes mutants does not load")
+
+func makeMutants(ctx context.Context, run func(context.Context, sandbox.Job) (sandbox.Report, error), program, call string) ([]Mutant, error) {
 	report, err := run(ctx, sandbox.Job{
-		Code: mutantsProgram, Entry: "mutants", Items: []string{call},
+		Code: program, Entry: "mutants", Items: []string{call},
 		Each: makeTimeout, Budget: 2 * makeTimeout, ValueBytes: mutantBytes,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if !report.Loads {
-		return nil, fmt.Errorf("the program that makes mutants does not load: %s", report.LoadError)
+		return nil, fmt.Errorf("%w: %s", errNotLoaded, report.LoadError)
 	}
 	made := report.Outcomes[0]
 	if made.Value == nil {

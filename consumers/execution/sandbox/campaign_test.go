@@ -34,11 +34,13 @@ func TestCampaign(t *testing.T) {
 	const workers = 2
 	p := openAt(t, LevelIsolated, Config{Workers: workers, CallTimeout: callTimeout, MemoryBytes: 128 << 20, CacheBytes: -1})
 	const code = `
-import os
+import os, time
 def f(x):
     kind = x % 100
-    if kind < 5:
+    if kind < 1:
         while True: pass
+    if kind < 5:
+        while True: time.sleep(1)
     if kind < 7:
         held = []
         while True: held.append(bytearray(1 << 24))

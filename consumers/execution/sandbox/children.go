@@ -33,11 +33,8 @@ func (f *forkServer) do(ctx context.Context, j Job) (Session, error) {
 		rest := j
 		rest.Items = j.Items[len(s.Replies):]
 		loaded, err := f.child(ctx, rest, limits, &s)
-		if err != nil || !s.Loads || len(s.Replies) == len(j.Items) {
+		if err != nil || !s.Loads || s.enough || len(s.Replies) == len(j.Items) {
 			return s, err
-		}
-		if last := len(s.Replies) - 1; j.StopAtTimeout && last >= 0 && s.Replies[last].Tag == TagOvertime {
-			return s, nil
 		}
 		if failed++; loaded {
 			failed = 0
@@ -136,7 +133,7 @@ func talk(c *conversation, j Job, s *Session) (loaded bool, err error) {
 			return true, nil // the job ran out of time, not the item
 		}
 		s.Add(&j, r)
-		if r.Tag == TagMissing || r.Tag == TagOvertime {
+		if s.enough || r.Tag == TagMissing || r.Tag == TagOvertime {
 			return true, nil
 		}
 	}

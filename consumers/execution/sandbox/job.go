@@ -23,6 +23,10 @@ type Job struct {
 	// StopAtTimeout ends the job at the first item that runs over its time. A sandbox
 	// server may do the other items all the same.
 	StopAtTimeout bool
+	// Enough reports, after each reply, that the items after it need not be done; nil: all
+	// are done. A job that is tried again calls it with the first replies again. A sandbox
+	// server may do the other items all the same.
+	Enough func(replies []Reply) bool
 
 	// Varied runs calls in a process with another hash seed, other addresses and
 	// another time: a value that differs there is no expectation. Without an entry
@@ -121,6 +125,7 @@ type Session struct {
 	LoadTook  time.Duration
 	Replies   []Reply // one per item of the job, in order; fewer where time ran out
 	bytes     int     // of the values among them
+	enough    bool    // the job wants no more of them
 }
 
 // Blame completes the replies that a job's program prevents: the program
@@ -169,4 +174,5 @@ func (s *Session) Add(j *Job, r Reply) {
 		s.bytes += len(r.Text)
 	}
 	s.Replies = append(s.Replies, r)
+	s.enough = j.StopAtTimeout && r.Tag == TagOvertime || j.Enough != nil && j.Enough(s.Replies)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -87,4 +88,20 @@ func openDescriptors(t *testing.T) int {
 		t.Skipf("descriptors cannot be counted: %v", err)
 	}
 	return len(entries)
+}
+
+// TestEnough: a job ends at the reply that its caller wants to be the last one, also in
+// the child after one that died.
+func TestEnough(t *testing.T) {
+	p := openPool(t, quick)
+	const code = "import os\ndef f(x):\n    if x == 1: os._exit(1)\n    while x == 4: pass\n    return x"
+	for wanted := 1; wanted <= 4; wanted++ {
+		s, err := p.Do(t.Context(), Job{
+			Kind: JobCalls, Code: code, Entry: "f", Items: []string{"f(0)", "f(1)", "f(2)", "f(3)", "f(4)"},
+			Enough: func(replies []Reply) bool { return len(replies) == wanted },
+		})
+		if err != nil || len(s.Replies) != wanted || wanted != 2 && s.Replies[wanted-1].Text != strconv.Itoa(wanted-1) {
+			t.Errorf("%d wanted: %v, %v", wanted, s.Replies, err)
+		}
+	}
 }

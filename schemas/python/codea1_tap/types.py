@@ -29,7 +29,7 @@ class BookDelta(TypedDict):
 class Checkpoint(TypedDict):
     "Checkpoint names saved weights."
 
-    sha256: str  # of model.safetensors, hex
+    sha256: str  # of model.safetensors, hex; of weights in shards, of their lines in SHA256SUMS
     uri: str  # location, for example file:///runs/r1/checkpoints/code/v000012
 
 
@@ -47,7 +47,22 @@ class CodeExecuted(_CodeExecuted, total=False):
     cross: Cross  # absent: the plan does not ask for it
     given: bool  # the answers came with the problem
     hist: List[HistoricalTest]
+    judged: Judged  # absent: the plan names no judge
+    predict: List[str]  # Predict has the kinds of the predictions of a predict problem. The golden verdicts of
+an answer are those of its lines.
     probes: List[Probes]  # one of each kind that was measured
+
+
+class _CodeJudged(TypedDict):
+    codes: List[str]  # M answers
+    posed: ProblemPosed
+    version: int  # policy version that answered
+
+
+class CodeJudged(_CodeJudged, total=False):
+    "CodeJudged holds the answers of a group with the findings of the judges that its plan names."
+
+    judged: Judged  # absent: the plan names no judge
 
 
 class CodeSampledColumns(TypedDict):
@@ -97,7 +112,7 @@ class ExecutedAnswer(_ExecutedAnswer, total=False):
     "ExecutedAnswer is one answer with the verdicts of every test that ran on it."
 
     failure: str  # infrastructure failure: the answer is masked, not scored
-    golden: List[GoldenVerdict]  # one per golden test of the problem
+    golden: List[GoldenVerdict]  # one per golden test, or per line of a predict problem
     hist: List[str]  # one per historical test of the group
     load_error: str
     suites: List[ExecutedSuite]  # N
@@ -130,6 +145,15 @@ class ExecutedTestShort(_ExecutedTestShort, total=False):
     split: int  # src is `assert CALL == STATED`, and this is the number of bytes of the call: call and stated are left out
     stated: str  # the value the test stated, a Python literal
     wrong: bool  # kept, but the stated value differs from the truth
+
+
+class Finding(TypedDict):
+    "Finding is a weakness that a scanner found in an answer."
+
+    confidence: str  # one of the same words
+    id: str  # of the scanner's test, for example B602
+    line: int  # from 1
+    severity: str  # SeverityLow, SeverityMedium or SeverityHigh
 
 
 class _GoldenVerdict(TypedDict):
@@ -192,6 +216,33 @@ class InputCounts(TypedDict):
     trivial: int  # of those, with an empty or one-element input
 
 
+class _Judged(TypedDict):
+    answers: List[Judgement]  # M
+    judges: str  # as in the plan
+    lines: int  # of the ground truth
+
+
+class Judged(_Judged, total=False):
+    "Judged holds the judgements of the answers of a group."
+
+    engine: str  # names and versions of the programs and models that judged
+
+
+class _Judgement(TypedDict):
+    blocks: int  # code blocks in the response
+    lines: int  # of the code
+
+
+class Judgement(_Judgement, total=False):
+    "Judgement is what the judges say about an answer."
+
+    failures: List[Unjudged]  # judges that could not judge this answer
+    findings: List[Finding]  # findings only
+    parses: bool  # the code of the only block is Python; score only
+    safe: bool  # the verdict; verdict only
+    score: float  # score only
+
+
 class Mismatch(TypedDict):
     "Mismatch compares the log-probs that were recorded when the responses of a step were sampled with those of the trainer's weights before the update."
 
@@ -230,7 +281,9 @@ class Plan(_Plan, total=False):
     "Plan holds the step and slot of a group and its sampling parameters."
 
     cross: bool  # run the tests of all suites on all answers
+    judges: str  # judges of the answers, separated by commas
     probes: str  # kinds of probes to measure, separated by commas
+    rounds: bool  # eval: a suite is a conversation of K rounds with one test each
     tag: str  # eval: which evaluation, for example "before"
 
 
@@ -270,6 +323,13 @@ class PolicyUpdated(_PolicyUpdated, total=False):
     groups: List[str]  # groups consumed, in canonical order
 
 
+class Prediction(TypedDict):
+    "Prediction is what one line of an answer to a predict problem must have."
+
+    accepted: List[str]  # Python literals; the line must equal one of them
+    kind: str
+
+
 class _Probes(TypedDict):
     engine: str  # name and version of the program that chose the probes
     hits: List[bytes]  # one row per test, one bit per probe
@@ -296,6 +356,8 @@ class Problem(_Problem, total=False):
 
     atol: float  # tolerance of numbers in golden tests `assert CALL == LITERAL`; 0: exact
     golden: List[str]  # golden tests to run on the answers; eval and the golden recipe only
+    predict: List[Prediction]  # Predict makes it a predict problem: an answer has one literal per item, in lines. It
+is compared with literals and never run. The question is the whole prompt.
 
 
 class _ProblemPosed(TypedDict):
@@ -308,6 +370,14 @@ class ProblemPosed(_ProblemPosed, total=False):
 
     given: List[str]  # eval: answers to judge in place of sampled ones
     hist: List[HistoricalTest]  # from the Mistake Book, most frequent first
+
+
+class RewardShadowed(TypedDict):
+    "RewardShadowed holds the rewards of a group under recipes that are not that of its run."
+
+    plan: Plan
+    problem: str
+    shadows: List[ShadowReward]  # 1 to MaxShadows
 
 
 class RunFinished(TypedDict):
@@ -344,17 +414,39 @@ class SampledLogProbs(TypedDict):
     logprobs: List[float]
 
 
-class SampledText(TypedDict):
-    "SampledText is the text of a response."
-
+class _SampledText(TypedDict):
     finish: str  # how it ended: stop, length or given
     text: str
+
+
+class SampledText(_SampledText, total=False):
+    "SampledText is the text of a response."
+
+    turns: List[Turn]  # of a suite that was written in rounds: its responses
 
 
 class SampledTokens(TypedDict):
     "SampledTokens are the token ids of a response."
 
     tokens: List[int]
+
+
+class _ShadowReward(TypedDict):
+    alpha: float
+    code: List[AnswerReward]  # M
+    other: bool  # TopVar is not that of the run
+    pairs: int  # Pairs are the pairs of answers that are rewarded in the run and under this recipe.
+Reversed are those with the other order under this recipe.
+    recipe: str
+    reversed: int
+    test: List[List[SuiteReward]]  # M x N
+    top_var: int  # the answer whose suites the Test LLM would learn from; -1 for none
+
+
+class ShadowReward(_ShadowReward, total=False):
+    "ShadowReward holds the rewards of a group under one recipe, and compares them with those of the run."
+
+    failure: str  # why the recipe cannot reward the group; then all below is empty
 
 
 class StageHeartbeat(TypedDict):
@@ -405,14 +497,32 @@ class TestsSampledColumns(TypedDict):
     version: int  # policy version that sampled every token of every suite
 
 
+class Turn(TypedDict):
+    "Turn is one response of a conversation with a model."
+
+    finish: str
+    prompt: List[int]
+    text: str  # the response as it was sampled
+    tokens: int  # how many of the completion's tokens are its own
+
+
+class Unjudged(TypedDict):
+    "Unjudged says why a judge could not judge an answer: it has no measurement, which is not the same as a bad one."
+
+    by: str
+    reason: str
+
+
 PAYLOADS = {
     "code.executed": CodeExecuted,
+    "code.judged": CodeJudged,
     "code.sampled": CodeSampledColumns,
     "eval.scored": EvalScored,
     "group.dropped": GroupDropped,
     "group.rewarded": GroupRewarded,
     "policy.updated": PolicyUpdated,
     "problem.posed": ProblemPosed,
+    "reward.shadowed": RewardShadowed,
     "run.finished": RunFinished,
     "run.started": RunStarted,
     "stage.heartbeat": StageHeartbeat,

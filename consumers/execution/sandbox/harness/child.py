@@ -256,7 +256,7 @@ def encode(value, max_value_bytes, digests):
     try:
         return values.encode(value, max_value_bytes)
     except values.Uncomparable as error:
-        if not digests or error.args[0] != values.TOO_LARGE:
+        if not digests or error.args[0] not in (values.TOO_LARGE, values.MANY_BITS):
             raise
         try:
             data = marshal(value, DIGESTED)

@@ -22,6 +22,7 @@ _BYTES_LEN = bytes.__len__
 
 
 TOO_LARGE = "a value over the size limit"
+MANY_BITS = "an int of over %d bits" % MAX_INT_BITS
 
 
 class Uncomparable(Exception):
@@ -47,7 +48,7 @@ def _write(value, out, budget, depth):
         text = "None" if value is None else "True" if value else "False"
     elif issubclass(kind, int):
         if _BITS(value) > MAX_INT_BITS:
-            raise Uncomparable("an int of over %d bits" % MAX_INT_BITS)
+            raise Uncomparable(MANY_BITS)
         text = _INT(value) if _BITS(value) <= DECIMAL_BITS else _FORMAT_INT(value, "#x")
     elif issubclass(kind, str):
         _spend(budget, _STR_LEN(value))  # checks the size before repr makes a copy

@@ -182,6 +182,8 @@ OPEN: dict[str, object] = {
     "lora_alpha": 0.0,
     "lora_targets": [],
     "train_gpus": 1,
+    "broadcast": 0,
+    "halvings": 0,
     "sampler": "builtin",
 }
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -132,9 +133,12 @@ class Step:
             self._wait(role)
 
     def _save(self, role: str, directory: Path | None) -> None:
-        with tempfile.TemporaryDirectory(dir=directory) as name, self._phase(role, "save"):
+        name = tempfile.mkdtemp(dir=directory)
+        with self._phase(role, "save"):
             optimizer = self._learners[role].optimizer_tensors()
-            checkpoint.write(Path(name), self._models[role].tensors(), optimizer, shapes.settings(self._small), {})
+            checkpoint.write(Path(name), self._models[role].tensors(), optimizer, shapes.settings(self._small), {}, sums=True)
+            shapes.sum_weights(Path(name))
+        self._pool.submit(shutil.rmtree, name)  # nothing waits for a trainer that removes old checkpoints
 
 
 def busy_intervals(profiler: profile, device: str) -> list[Interval]:

@@ -43,7 +43,10 @@ class Chat:
         return len(self._tokenizer)
 
     def encode_prompt(self, messages: list[dict[str, str]]) -> list[int]:
-        """Renders messages with the header of the assistant's turn. Content never becomes a special token."""
+        """Renders messages with the header of the assistant's turn. Content never becomes a special token.
+
+        A last message of the assistant is the begin of that turn.
+        """
         for i, message in enumerate(messages):
             if message["role"] not in _ROLES:
                 raise BadRequest(f"message {i} has the role {message['role']!r}; want one of {', '.join(_ROLES)}")
@@ -62,8 +65,11 @@ class Chat:
         return text
 
     def _render(self, messages: list[dict[str, str]]) -> str:
+        begun = ""
+        if messages and messages[-1]["role"] == "assistant":
+            messages, begun = messages[:-1], messages[-1]["content"]
         text: str = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return text
+        return text + begun
 
     def _encode(self, text: str) -> list[int]:
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)

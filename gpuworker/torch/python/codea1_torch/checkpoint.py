@@ -7,6 +7,7 @@ describes the files.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -27,6 +28,8 @@ WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 OPTIMIZER = "optimizer.safetensors"
 MASTERS = "masters.safetensors"  # float32 weights in training, where the model has a smaller type
+SUMS = "SHA256SUMS"
+SHARD_BYTES = 1 << 29  # of a file of tensors, unless one tensor is larger
 GENERATION = "generation_config.json"
 TOKENIZER = "tokenizer.json"
 
@@ -46,6 +49,8 @@ MAX_TEXT_BYTES = 64 << 20
 
 # Keys of config.json that may differ between two checkpoints of one model.
 _INCIDENTAL = ("torch_dtype", "dtype", "transformers_version", "use_cache", "_name_or_path")
+
+_FILES_AT_A_TIME = 8
 
 _STEP = "step"
 _MASTER = "master."
@@ -160,10 +165,11 @@ def write(
     carried: dict[str, bytes],
     written: Callable[[int], None] = lambda files: None,
     flush: bool = True,
+    sums: bool = False,
 ) -> None:
     """Writes a checkpoint into an empty directory. The caller renames the directory.
 
-    Without flush, the caller flushes the files to disk as well.
+    Without flush, the caller flushes the files to disk as well. With sums, SHA256SUMS has the sums of the large files.
     """
     weights = dict(tensors)
     changed = {key: value for key, value in config.items() if key not in ("torch_dtype", "dtype")}
@@ -173,15 +179,22 @@ def write(
         _write_text(directory / name, text, flush)
         files += 1
         written(files)
-    large: list[File] = [(WEIGHTS, weights, {"format": "pt"})]
+    large = _shards(WEIGHTS, weights, {"format": "pt"})
+    if len(large) > 1:
+        _write_text(directory / INDEX, _index(large), flush)
     if optimizer is not None:
         large += optimizer_files(optimizer)
-    # Copies from a device and writes release the interpreter's lock, so the files are written side by side.
-    with ThreadPoolExecutor(len(large)) as pool:
-        for done in as_completed([pool.submit(write_tensors, directory / name, part, about, flush) for name, part, about in large]):
-            done.result()
+    # Copies from a device, writes and sums release the interpreter's lock, so files are written side by side.
+    lines: list[str] = []
+    with ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
+        for done in as_completed(
+            [pool.submit(write_tensors, directory / name, part, about, flush, summed=sums) for name, part, about in large]
+        ):
+            lines.append(done.result())
             files += 1
             written(files)
+    if sums:
+        _write_text(directory / SUMS, "".join(sorted(lines)).encode(), flush)
     if flush:
         sync(directory)
 
@@ -199,22 +212,65 @@ def optimizer_files(optimizer: Mapping[str, torch.Tensor | Rows]) -> list[File]:
     state = {n: t for n, t in optimizer.items() if n != _STEP and n not in masters}
     step = optimizer[_STEP]
     assert isinstance(step, torch.Tensor)
-    files: list[File] = [(OPTIMIZER, state, {_STEP: str(int(step.item()))})]
-    return [*files, (MASTERS, masters, {"format": "pt"})] if masters else files
+    about = {_STEP: str(int(step.item()))}
+    return [*_shards(OPTIMIZER, state, about), *(_shards(MASTERS, masters, {"format": "pt"}) if masters else ())]
+
+
+def _shards(name: str, tensors: Mapping[str, torch.Tensor | Rows], about: dict[str, str]) -> list[File]:
+    """Divides tensors among files, which are written, summed and compared side by side."""
+    shards: list[dict[str, torch.Tensor | Rows]] = [{}]
+    held = 0
+    for key, tensor in sorted(tensors.items()):
+        values = tensor.tensor if isinstance(tensor, Rows) else tensor
+        size = math.prod(tensor.shape) * values.itemsize
+        if shards[-1] and held + size > SHARD_BYTES:
+            shards.append({})
+            held = 0
+        shards[-1][key] = tensor
+        held += size
+    if len(shards) == 1:
+        return [(name, shards[0], about)]
+    return [(_shard_name(name, i, len(shards)), shard, about) for i, shard in enumerate(shards)]
+
+
+def _index(shards: list[File]) -> bytes:
+    """Returns the content of the index that Hugging Face's libraries look for beside shards of weights."""
+    size = sum(t.numel() * t.itemsize for _, part, _ in shards for t in part.values() if isinstance(t, torch.Tensor))
+    files = {tensor: name for name, part, _ in shards for tensor in part}
+    return (json.dumps({"metadata": {"total_size": size}, "weight_map": files}, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _shard_name(name: str, index: int, count: int) -> str:
+    """Names a shard as Hugging Face names those of weights."""
+    return f"{Path(name).stem}-{index + 1:05d}-of-{count:05d}{Path(name).suffix}"
+
+
+def _state_files(directory: Path, name: str) -> list[Path]:
+    """Returns the file of a part of the optimizer's state, or its shards, or none."""
+    if (directory / name).is_file():
+        return [directory / name]
+    shards = sorted(directory.glob(f"{Path(name).stem}-*-of-*{Path(name).suffix}"))
+    wanted = [directory / _shard_name(name, i, len(shards)) for i in range(len(shards))]
+    if shards != wanted:
+        raise Mismatch(f"{directory} has the shards {', '.join(p.name for p in shards)}: some are missing")
+    return shards
 
 
 def read_optimizer(directory: Path, rows: Callable[[str], slice] | None = None) -> Tensors | None:
     """Returns the optimizer's state; None where the directory has none. rows gives the rows of a weight."""
-    path = directory / OPTIMIZER
-    if not path.is_file():
+    tensors: Tensors = {}
+    steps = set()
+    for path in _state_files(directory, OPTIMIZER):
+        part, metadata = read_tensors(path, rows)
+        tensors.update(part)
+        steps.add(metadata.get(_STEP, ""))
+        if len(steps) > 1 or not metadata.get(_STEP, "").isdecimal():
+            raise Mismatch(f"{path} has the step {metadata.get(_STEP, '')!r} in its metadata")
+    if not steps:
         return None
-    tensors, metadata = read_tensors(path, rows)
-    if (directory / MASTERS).is_file():
-        tensors.update(read_tensors(directory / MASTERS, rows)[0])
-    step = metadata.get(_STEP, "")
-    if not step.isdecimal():
-        raise Mismatch(f"{path} has the step {step!r} in its metadata")
-    tensors[_STEP] = torch.tensor(int(step), dtype=torch.int64)
+    for path in _state_files(directory, MASTERS):
+        tensors.update(read_tensors(path, rows)[0])
+    tensors[_STEP] = torch.tensor(int(steps.pop()), dtype=torch.int64)
     return tensors
 
 

@@ -18,6 +18,7 @@ import torch
 from safetensors import SafetensorError
 
 from . import checkpoint, logs
+from .broadcast import Offer, Receiver
 from .chat import Chat
 from .errors import BadRequest, Diverged, Mismatch, MissingCheckpoint, NoReference, OutOfMemory
 from .learning import Learner, Sequence, UpdateConfig, UpdateStats
@@ -69,6 +70,8 @@ class Options:
     reference: str = "device"  # or "cpu"
     lora: Lora | None = None  # trains an adapter in place of all weights
     vllm: VllmOptions | None = None  # samples in place of the builtin sampler
+    broadcast: bool = False  # weights to and from other processes without files
+    halvings: int = 0  # of the tokens of a micro-batch, each after several ranks had no memory left
 
     def check(self) -> None:
         if self.optimizer_state not in KINDS:
@@ -101,6 +104,8 @@ class Engine:
             raise BadRequest("--reference cpu with --train-gpus above 1: the GPUs share the reference model; leave --reference at device")
         checkpoint.require(directory)
         self.device = choose_device(device, self._ranks.rank, self._ranks.size)
+        if ":" in self.device:
+            torch.cuda.set_device(self.device)  # Triton launches its kernels on the current device
         if self._options.vllm is not None:
             if self._ranks.size > 1:
                 raise BadRequest("--sampler vllm with --train-gpus above 1: run rollouts and trainers as stages of their own")
@@ -131,6 +136,8 @@ class Engine:
         self._sampler_model: Model | None = None
         self._slots: int | None = None
         self._vllm: VllmSampler | None = None  # started once, used for both models
+        self._offer = Offer()  # of saved weights, to samplers of other processes
+        self._receiver = Receiver()  # of the weights of a trainer in another process
 
     @property
     def parameters(self) -> int:
@@ -163,7 +170,7 @@ class Engine:
         self._require_same(directory)
         holds = checkpoint.identity(directory)
         if self._learner is None and not self._ranks.any(self._own is not None):
-            self._load_model(directory, holds)
+            self._load_model(directory, holds, self._receiver if self._options.broadcast and self._ranks.size == 1 else None)
         self._wanted, self._wanted_holds = directory, holds
         if holds == self._holds and self._own is not None:
             self._release()
@@ -252,10 +259,13 @@ class Engine:
                 checkpoint.write_rows(directory, whole, self._ranks.rank)
             self._holds = None  # rank 0 may still write
             return
-        checkpoint.write(directory, self._model.tensors(), whole, self._json, self._carried, progress, flush=False)
+        sums = self._ranks.size == 1  # the other ranks may still write
+        checkpoint.write(directory, self._model.tensors(), whole, self._json, self._carried, progress, flush=False, sums=sums)
         if adapter:
             adapter.save(directory, optimizer)
         self._holds = checkpoint.identity(directory)
+        if self._options.broadcast:
+            self._offer.take(directory.parent, self._holds, self._model)
 
     def export(self, directory: Path) -> None:
         """Writes the weights, and the adapter where one is trained, into an empty directory without the optimizer's state."""
@@ -320,17 +330,18 @@ class Engine:
                 from .sharding import ShardedLearner
 
                 self._learner = ShardedLearner(self._model, self._ranks, self.device, optimizer_state=self._options.optimizer_state)
-                return self._learner
-            adapter = None
-            if self._options.lora:
-                self._base = self._read_frozen(self._opened)
-                adapter = Adapter(self._model, self._base, self._options.lora)
-            self._learner = Learner(self._model, optimizer_state=self._options.optimizer_state, adapter=adapter, ranks=self._ranks)
+            else:
+                adapter = None
+                if self._options.lora:
+                    self._base = self._read_frozen(self._opened)
+                    adapter = Adapter(self._model, self._base, self._options.lora)
+                self._learner = Learner(self._model, optimizer_state=self._options.optimizer_state, adapter=adapter, ranks=self._ranks)
+            self._learner.halvings = self._options.halvings
         return self._learner
 
     def _halve_micro_tokens(self, learner: Learner, sequences: list[Sequence]) -> str | None:
         if self._ranks.size > 1:
-            return None  # the other ranks wait within the pass
+            return None  # the other ranks wait within the pass, so all start again with Options.halvings
         tokens = sum(len(s.prompt) + len(s.tokens) for s in sequences)
         micro = min(learner.micro_tokens, tokens) // 2
         if micro < _LEAST_MICRO_TOKENS:
@@ -345,12 +356,13 @@ class Engine:
             checkpoint.require(directory)
             checkpoint.require_same(directory, self._json, self._carried[checkpoint.TOKENIZER])
 
-    def _load_model(self, directory: Path, holds: object) -> None:
-        """Loads the weights of a checkpoint with an identity, unless the model has them."""
+    def _load_model(self, directory: Path, holds: object, receiver: Receiver | None = None) -> None:
+        """Loads the weights of a checkpoint with an identity, unless the model has them: from a receiver or the files."""
         if not self._ranks.any(holds != self._holds):
             return
         with self._ranks.agreeing(), self._replacing(), _mismatch(directory):
-            if self._model.device.type != "meta":
+            came = receiver is not None and receiver.receive(directory.parent, holds, self._model)
+            if not came and self._model.device.type != "meta":
                 self._model.load_tensors(directory)
         self._holds = holds
         self._weights_changed()
@@ -390,7 +402,7 @@ class Engine:
             # Outside of the except block, which keeps the tensors of the failed work alive.
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
-            smaller = shrink()
+            smaller = "other processes get the next weights by file" if self._ranks.size == 1 and self._offer.drop() else shrink()
             if smaller is None:
                 raise OutOfMemory(f"{what}: the smallest part of the work does not fit into memory: {full}")
             logs.warning(f"out of memory: {smaller}", work=what)

@@ -6,22 +6,25 @@ each checkpoint.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import mmap
 import os
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import TypeVar
+from threading import Event, Lock, get_native_id
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import torch
 
 THREADS = min(8, os.cpu_count() or 1)
 CHUNK = 1 << 25  # bytes of a copy, a read or a write
+_PARTS_OF_A_THREAD = 4
 
 # In the order of a file's tensors.
 _NAMES = {
@@ -38,6 +41,7 @@ _NAMES = {
 DEVICE = Lock()
 
 T = TypeVar("T")
+Part: TypeAlias = tuple[torch.Tensor, int, Event]  # bytes, their offset in a file, and whether they are there
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,13 @@ class Rows:
     shape: tuple[int, ...]  # of the whole tensor
 
 
-def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor | Rows], metadata: dict[str, str], flush: bool, rank: int = 0) -> None:
-    """Writes a new file with the bytes of safetensors' own save_file. Rank 0 writes its head, each rank its rows."""
+def write_tensors(
+    path: Path, tensors: Mapping[str, torch.Tensor | Rows], metadata: dict[str, str], flush: bool, rank: int = 0, summed: bool = False
+) -> str:
+    """Writes a new file with the bytes of safetensors' own save_file. Rank 0 writes its head, each rank its rows.
+
+    With summed it returns the lines of the file in SHA256SUMS, which takes one rank: the sum, and the size in a comment.
+    """
     types = list(_NAMES)
     every = {name: t if isinstance(t, Rows) else Rows(t, 0, tuple(t.shape)) for name, t in tensors.items()}
     ordered = dict(sorted(every.items(), key=lambda item: (types.index(item[1].tensor.dtype), item[0])))
@@ -58,34 +67,43 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor | Rows], metada
     end = 0
     begins = []
     for name, rows in ordered.items():
-        size = math.prod(rows.shape) * rows.tensor.itemsize
+        bytes_of = math.prod(rows.shape) * rows.tensor.itemsize
         begins.append(end + rows.first * math.prod(rows.shape[1:]) * rows.tensor.itemsize)
-        header[name] = {"dtype": _NAMES[rows.tensor.dtype], "shape": list(rows.shape), "data_offsets": [end, end + size]}
-        end += size
+        header[name] = {"dtype": _NAMES[rows.tensor.dtype], "shape": list(rows.shape), "data_offsets": [end, end + bytes_of]}
+        end += bytes_of
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     head = len(text).to_bytes(8, "little") + text
-    parts = []
+    parts: list[Part] = []
     for begin, rows in zip(begins, ordered.values(), strict=True):
         offset = len(head) + begin
         data = rows.tensor.detach().contiguous().view(-1).view(torch.uint8)
         for part in data.split(CHUNK) if len(data) else ():
-            parts.append((part, offset))
+            parts.append((part, offset, Event()))
             offset += len(part)
-    shared = any(rows.shape != rows.tensor.shape for rows in every.values())
+    shared = any(isinstance(tensor, Rows) for tensor in tensors.values())
     device = next((r.tensor.device for r in every.values() if r.tensor.is_cuda), None)
+    size = len(head) + end
     with open(os.open(path, os.O_CREAT | os.O_RDWR | (0 if shared else os.O_EXCL), 0o666), "rb+", buffering=0) as file:
-        put = _mapped(file.fileno(), len(head) + end) if len(head) + end >= CHUNK and _in_memory(file.fileno()) else _direct(file.fileno())
+        pages, in_memory = _pages(file.fileno(), size)
+        put = _mapped(pages) if in_memory else _direct(file.fileno())
         if rank == 0:
             put(torch.frombuffer(bytearray(head), dtype=torch.uint8), 0)
-        _share(parts, device, lambda own: _write(put, own))
+        with ThreadPoolExecutor(1, initializer=_yield_to_others) as pool:
+            digest = pool.submit(_digest, pages, head, parts) if summed else None
+            try:
+                _share(parts, device, lambda own: _write(put, own))
+            finally:
+                for _, _, written in parts:
+                    written.set()
         if flush:
             os.fsync(file.fileno())
+    return f"{digest.result()}  {path.name}\n# {size} bytes: {path.name}\n" if digest else ""
 
 
-def _write(put: Callable[[torch.Tensor, int], None], parts: list[tuple[torch.Tensor, int]]) -> None:
+def _write(put: Callable[[torch.Tensor, int], None], parts: list[Part]) -> None:
     buffer: torch.Tensor | None = None
-    for data, offset in parts:
+    for data, offset, written in parts:
         here = data
         if data.is_cuda:
             with DEVICE:
@@ -94,6 +112,28 @@ def _write(put: Callable[[torch.Tensor, int], None], parts: list[tuple[torch.Ten
                 here = buffer[: len(data)].copy_(data, non_blocking=True)
                 torch.cuda.current_stream(data.device).synchronize()
         put(here, offset)
+        written.set()
+
+
+def _digest(pages: mmap.mmap, head: bytes, parts: list[Part]) -> str:
+    """Returns the SHA-256 of a file. It follows the threads that write, so that the bytes are still in a cache."""
+    digest = hashlib.sha256(head)
+    with memoryview(pages) as view:
+        for data, offset, written in parts:
+            written.wait()
+            with view[offset : offset + len(data)] as part:
+                digest.update(part)
+    return digest.hexdigest()
+
+
+def _pages(file: int, size: int) -> tuple[mmap.mmap, bool]:
+    """Returns the pages of a file that gets a size, and whether to write to them: a large file in memory."""
+    in_memory = size >= CHUNK and _in_memory(file)
+    if in_memory:
+        os.posix_fallocate(file, 0, size)  # without it, a full file system kills the process at a copy to a page
+    else:
+        os.ftruncate(file, size)
+    return mmap.mmap(file, size), in_memory
 
 
 def _direct(file: int) -> Callable[[torch.Tensor, int], None]:
@@ -111,18 +151,23 @@ def _direct(file: int) -> Callable[[torch.Tensor, int], None]:
     return put
 
 
-def _mapped(file: int, size: int) -> Callable[[torch.Tensor, int], None]:
+def _mapped(file: mmap.mmap) -> Callable[[torch.Tensor, int], None]:
     """Returns a function that copies bytes to an offset of a file in memory.
 
     The kernel lets only one thread at a time write to a file, but many copy to its pages.
     """
-    os.posix_fallocate(file, 0, size)  # without it, a full file system kills the process at a copy
-    pages = torch.frombuffer(mmap.mmap(file, size), dtype=torch.uint8)
+    pages = torch.frombuffer(file, dtype=torch.uint8)
 
     def put(data: torch.Tensor, offset: int) -> None:
         pages[offset : offset + len(data)].copy_(data)
 
     return put
+
+
+def _yield_to_others() -> None:
+    """Gives a thread that copies or sums a lower priority than the one that launches the work of a GPU."""
+    if sys.platform == "linux":  # elsewhere the priority is that of the process
+        os.setpriority(os.PRIO_PROCESS, get_native_id(), max(10, os.getpriority(os.PRIO_PROCESS, get_native_id())))
 
 
 def _in_memory(file: int) -> bool:
@@ -136,59 +181,71 @@ def _in_memory(file: int) -> bool:
         return False
 
 
-def require_finite(path: Path, names: list[str]) -> None:
-    """Raises ValueError where a tensor of a file has a value that is not finite."""
+class Piece(NamedTuple):
+    """A part of a tensor in a file."""
 
-    def check(parts: list[tuple[str, torch.dtype, int, int, int]]) -> None:
-        for name, _, values in _read(path, parts, pinned=False):
+    path: Path
+    name: str
+    dtype: torch.dtype
+    first: int  # element
+    offset: int  # in the file
+    size: int  # bytes
+
+
+def require_finite(files: Mapping[Path, Iterable[str]]) -> None:
+    """Raises ValueError where a tensor of files has a value that is not finite."""
+
+    def check(pieces: list[Piece]) -> None:
+        for piece, values in _read(pieces, pinned=False):
             if not torch.isfinite(values).all():
-                raise ValueError(f"{path}: {name} has a value that is not finite")
+                raise ValueError(f"{piece.path}: {piece.name} has a value that is not finite")
 
-    _share(_parts(path, names), None, check)
+    _share(_pieces(files), None, check)
 
 
-def read_into(path: Path, tensors: dict[str, torch.Tensor]) -> None:
-    """Overwrites contiguous tensors with those of a file of the same shapes."""
+def read_into(files: Mapping[Path, Mapping[str, torch.Tensor]]) -> None:
+    """Overwrites contiguous tensors with those of files of the same shapes. A name is in one file."""
+    tensors = {name: tensor for part in files.values() for name, tensor in part.items()}
     device = next((t.device for t in tensors.values() if t.is_cuda), None)
 
-    def copy(parts: list[tuple[str, torch.dtype, int, int, int]]) -> None:
-        for name, first, values in _read(path, parts, pinned=device is not None):
-            tensors[name].view(-1)[first : first + len(values)].copy_(values, non_blocking=True)
+    def copy(pieces: list[Piece]) -> None:
+        for piece, values in _read(pieces, pinned=device is not None):
+            tensors[piece.name].view(-1)[piece.first : piece.first + len(values)].copy_(values, non_blocking=True)
             if device:
-                torch.cuda.current_stream(device).synchronize()  # the next part takes the same buffer
+                torch.cuda.current_stream(device).synchronize()  # the next piece takes the same buffer
 
-    _share(_parts(path, list(tensors)), device, copy)
+    _share(_pieces(files), device, copy)
 
 
-def _parts(path: Path, names: list[str]) -> list[tuple[str, torch.dtype, int, int, int]]:
-    """Returns name, type, first element, place in the file and bytes of the parts of tensors."""
+def _pieces(files: Mapping[Path, Iterable[str]]) -> list[Piece]:
     types = {name: dtype for dtype, name in _NAMES.items()}
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
-    parts = []
-    for name in names:
-        dtype = types.get(header[name]["dtype"])
-        if dtype is None:
-            raise ValueError(f"{path}: {name} has the type {header[name]['dtype']}, which is not supported")
-        begin, end = header[name]["data_offsets"]
-        for at in range(begin, end, CHUNK):
-            parts.append((name, dtype, (at - begin) // dtype.itemsize, 8 + size + at, min(CHUNK, end - at)))
-    return parts
+    pieces = []
+    for path, names in files.items():
+        with open(path, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(size))
+        for name in names:
+            dtype = types.get(header[name]["dtype"])
+            if dtype is None:
+                raise ValueError(f"{path}: {name} has the type {header[name]['dtype']}, which is not supported")
+            begin, end = header[name]["data_offsets"]
+            for at in range(begin, end, CHUNK):
+                pieces.append(Piece(path, name, dtype, (at - begin) // dtype.itemsize, 8 + size + at, min(CHUNK, end - at)))
+    return pieces
 
 
-def _read(path: Path, parts: list[tuple[str, torch.dtype, int, int, int]], pinned: bool) -> Iterator[tuple[str, int, torch.Tensor]]:
-    """Yields name, first element and values of parts. The values are overwritten by those of the next part."""
+def _read(pieces: list[Piece], pinned: bool) -> Iterator[tuple[Piece, torch.Tensor]]:
+    """Yields the values of pieces. They are overwritten by those of the next piece."""
     buffer = torch.empty(CHUNK, dtype=torch.uint8, pin_memory=pinned)
-    with open(path, "rb", buffering=0) as file:
-        for name, dtype, first, offset, size in parts:
-            rest = buffer[:size].numpy().data
+    for piece in pieces:
+        rest, offset = buffer[: piece.size].numpy().data, piece.offset
+        with open(piece.path, "rb", buffering=0) as file:
             while len(rest):
                 count = os.preadv(file.fileno(), [rest], offset)
                 if not count:
-                    raise ValueError(f"{path} ends within {name}")
+                    raise ValueError(f"{piece.path} ends within {piece.name}")
                 rest, offset = rest[count:], offset + count
-            yield name, first, buffer[:size].view(dtype)
+        yield piece, buffer[: piece.size].view(piece.dtype)
 
 
 def _share(parts: list[T], device: torch.device | None, work: Callable[[list[T]], None]) -> None:
@@ -204,7 +261,8 @@ def _share(parts: list[T], device: torch.device | None, work: Callable[[list[T]]
         with torch.cuda.stream(stream) if stream else nullcontext():
             work(own)
 
-    shares = [own for i in range(THREADS) if (own := parts[i::THREADS])]
-    with ThreadPoolExecutor(THREADS) as pool:
+    threads = max(1, min(THREADS, len(parts) // _PARTS_OF_A_THREAD))
+    shares = [own for i in range(threads) if (own := parts[i::threads])]
+    with ThreadPoolExecutor(threads, initializer=_yield_to_others) as pool:
         for done in [pool.submit(run, own) for own in shares]:
             done.result()

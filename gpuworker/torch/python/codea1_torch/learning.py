@@ -66,6 +66,7 @@ class Learner:
         self.model = model
         self.adapter = adapter
         self.recompute_every = recompute_every
+        self.halvings = 0  # of the micro_tokens that are estimated to fit
         self._micro_tokens = micro_tokens
         self._ranks = ranks or Ranks()
         self._dtype = model.dtype
@@ -79,7 +80,7 @@ class Learner:
     def micro_tokens(self) -> int:
         """Packed tokens of one pass. A caller lowers it after torch.OutOfMemoryError."""
         if self._micro_tokens is None:
-            self._micro_tokens = self._ranks.least(self._fitting_tokens())
+            self._micro_tokens = max(1, self._ranks.least(self._fitting_tokens()) >> self.halvings)
         return self._micro_tokens
 
     @micro_tokens.setter

@@ -167,10 +167,8 @@ class Model(nn.Module):
                     shape = tuple(f.get_slice(name).get_shape())
                     if shape != tuple(wanted[name].shape):
                         raise ValueError(f"{path}: {name} has shape {shape}, not {tuple(wanted[name].shape)}")
-        for path, names in files.items():
-            require_finite(path, names)
-        for path, names in files.items():
-            read_into(path, {name: wanted[name] for name in names})
+        require_finite(files)
+        read_into({path: {name: wanted[name] for name in names} for path, names in files.items()})
 
 
 def _weight_files(directory: Path, wanted: set[str]) -> dict[Path, list[str]]:

@@ -53,7 +53,7 @@ class Operations:
             try:
                 result = handler(frame, call)
             except OutOfMemory as error:
-                message = f"rank {self._ranks.rank}: {error}; train on more GPUs, or with shorter completions"
+                message = f"rank {self._ranks.rank}: {error}; all ranks start again with micro-batches of half as many tokens"
                 raise RankFailed(message, error.code) from error
             except (EngineError, ProtocolError) as error:
                 failed = error
@@ -77,12 +77,14 @@ class Operations:
             optimizer_state=_field(frame, "optimizer_state", str),
             reference=_field(frame, "reference", str),
             vllm=_vllm(frame),
+            broadcast=bool(_field(frame, "broadcast", int)),
+            halvings=_field(frame, "halvings", int),
             lora=Lora(rank, _number(frame, "lora_alpha"), tuple(_texts(frame, "lora_targets"))) if rank else None,
         )
         if "needs_gpu" in frame and "rank" not in frame:
             _require_memory(frame)
         if size > 1:
-            self._join(frame, size)
+            self._join(frame, size, call)
         self._opened = engine = Engine(_directory(frame), _field(frame, "device", str), options=options, ranks=self._ranks)
         if self._workers:
             self._workers.expect(_field(frame, "id", int), "result")
@@ -93,7 +95,7 @@ class Operations:
             "parameters": engine.parameters,
         }
 
-    def _join(self, frame: Frame, size: int) -> None:
+    def _join(self, frame: Frame, size: int, call: Call) -> None:
         """Starts the other ranks, or joins them as one of them."""
         own = _field(frame, "rank", int) if "rank" in frame else 0
         device = choose_device(_field(frame, "device", str), own, size)
@@ -101,7 +103,7 @@ class Operations:
             store = Path(_field(frame, "store", str))
             workers.use_store(store)
         else:
-            self._workers = workers.Workers(size)
+            self._workers = workers.Workers(size, call.writer)
             self._workers.send(frame)
             store = self._workers.store
         self._ranks = Ranks.join(own, size, store, device)

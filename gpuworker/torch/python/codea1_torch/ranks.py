@@ -31,9 +31,7 @@ class Ranks:
     @staticmethod
     def join(rank: int, size: int, store: Path, device: str) -> Ranks:
         """Wait until all ranks have joined through a file."""
-        # All ranks are processes of this machine, so no other machine may connect.
-        for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
-            os.environ.setdefault(name, "lo0" if sys.platform == "darwin" else "lo")
+        use_loopback()
         backend = "gloo"
         if device != "cpu":
             torch.cuda.set_device(device)
@@ -79,6 +77,12 @@ class Ranks:
         failed = next((error for error in (failed, *self.gather(failed)) if error is not None), None)
         if failed is not None:
             raise failed
+
+
+def use_loopback() -> None:
+    """Let gloo and NCCL connect processes of this machine only, unless the environment names another interface."""
+    for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        os.environ.setdefault(name, "lo0" if sys.platform == "darwin" else "lo")
 
 
 def share_out(lengths: Sequence[int], shares: int) -> list[list[int]]:

@@ -28,7 +28,7 @@ class Call:
 
     def __init__(self, request: int, writer: protocol.Writer) -> None:
         self.request = request
-        self._writer = writer
+        self.writer = writer
         self._cancelled = threading.Event()
 
     def cancel(self) -> None:
@@ -39,7 +39,7 @@ class Call:
 
     def progress(self, done: int) -> None:
         """Reports work that is done: tokens of a sampling, files of a checkpoint."""
-        self._writer.write({"kind": "progress", "id": self.request, "done": done})
+        self.writer.write({"kind": "progress", "id": self.request, "done": done})
 
 
 Handler = Callable[[Frame, Call], Frame]
@@ -101,6 +101,7 @@ class Server:
             with self._lock:
                 del self._calls[call.request]
             if answer.get("fatal"):
+                workers.claim_end()
                 workers.remove_store()  # the parent may kill this process when it has the answer
             self._writer.write(answer)
             if answer.get("fatal"):

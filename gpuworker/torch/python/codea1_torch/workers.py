@@ -24,6 +24,7 @@ from .protocol import Frame
 SILENCE_SECONDS = 300.0  # a rank sends a frame each second; a machine that swaps stops it for minutes
 
 _store: Path | None = None  # the directory of the file through which the ranks of this process join
+_ending = threading.Lock()
 
 
 def use_store(path: Path) -> None:
@@ -37,6 +38,11 @@ def remove_store() -> None:
         shutil.rmtree(_store, ignore_errors=True)
 
 
+def claim_end() -> None:
+    """Let one thread alone answer with the error that ends this process. Another one waits for the end here."""
+    _ending.acquire()
+
+
 def end(code: int) -> NoReturn:
     """End the process at once, also within a computation."""
     remove_store()
@@ -46,7 +52,8 @@ def end(code: int) -> NoReturn:
 class Workers:
     """The ranks above 0."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, parent: protocol.Writer) -> None:
+        self._parent = parent
         self.store = Path(tempfile.mkdtemp(prefix="codea1-ranks-")) / "store"
         use_store(self.store)
         self._requests: list[protocol.Writer] = []
@@ -64,7 +71,7 @@ class Workers:
         received: queue.Queue[Frame] = queue.Queue()
         self._requests.append(protocol.Writer(requests))
         self._answers.append(received)
-        threading.Thread(target=_watch, args=(rank, process, answers, received), daemon=True).start()
+        threading.Thread(target=_watch, args=(rank, process, answers, received, self._parent), daemon=True).start()
         logs.info("rank started", rank=rank, pid=process.pid)
 
     def send(self, frame: Frame) -> None:
@@ -84,7 +91,7 @@ class Workers:
                 _lost(f"rank {rank} ended the request with {found}, rank 0 with {outcome}: {answer.get('message', '')}")
 
 
-def _watch(rank: int, process: subprocess.Popen[bytes], answers: int, received: queue.Queue[Frame]) -> None:
+def _watch(rank: int, process: subprocess.Popen[bytes], answers: int, received: queue.Queue[Frame], parent: protocol.Writer) -> None:
     reader = protocol.Reader(answers)
     try:
         while select.select([answers], [], [], SILENCE_SECONDS)[0]:
@@ -92,6 +99,8 @@ def _watch(rank: int, process: subprocess.Popen[bytes], answers: int, received: 
             if frame is None:
                 _lost(f"rank {rank} ended with status {process.wait()}")
             if frame.get("fatal"):
+                claim_end()  # the frame has the number of the request that rank 0 runs
+                parent.write(frame)
                 _lost(f"rank {rank}: {frame.get('message')}")
             if frame.get("kind") in ("result", "error"):
                 received.put(frame)

@@ -38,7 +38,12 @@ def test_benchmark(tmp_path: Path, name: str, arguments: list[str]) -> None:
     run(name, *arguments, "--out", str(out))
     found = json.loads(out.read_text())
     if name == "handover.py":
-        assert found["bytes"] > 0 and set(found["seconds"]) == {"write weights", "write weights and optimizer", "read weights"}
+        assert found["bytes"] > 0 and set(found["seconds"]) == {
+            "write weights",
+            "write weights and optimizer",
+            "sum weights",
+            "read weights",
+        }
     elif name == "protocol.py":
         assert set(found["in the engine"]) == {"encode_prompt", "sample", "log_probs", "update"}
         assert 0 < found["overhead"] < 1

@@ -23,6 +23,12 @@ def test_both_ways_to_encode_agree(chat: Chat) -> None:
     assert chat._encode_apart(messages) == chat.encode_prompt(messages)
 
 
+def test_a_last_message_of_the_assistant_stays_open(chat: Chat) -> None:
+    for begun in ("assert f(1)\n", "<|im_end|>"):
+        tokens = chat.encode_prompt([{"role": "user", "content": "a"}, {"role": "assistant", "content": begun}])
+        assert chat.decode(tokens) == f"<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n{begun}"
+
+
 def test_an_unknown_role_is_refused(chat: Chat) -> None:
     with pytest.raises(BadRequest, match="message 1 has the role 'tool'"):
         chat.encode_prompt([{"role": "user", "content": ""}, {"role": "tool", "content": ""}])

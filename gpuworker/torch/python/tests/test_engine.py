@@ -1,3 +1,4 @@
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -271,6 +272,33 @@ def test_a_smaller_type_keeps_its_masters(tmp_path: Path) -> None:
     assert read is not None
     assert read.keys() == state.keys() and int(read["step"]) == 3
     assert torch.equal(read["master.a"], state["master.a"])
+
+
+def test_a_large_state_has_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(TEST, "cpu", torch.bfloat16)
+    _, sequences = go(engine)
+    engine.update(sequences, CONFIG, lambda: False)
+    one, many = tmp_path / "one", tmp_path / "many"
+    for directory in (one, many):
+        directory.mkdir()
+        engine.save(directory)
+        monkeypatch.setattr(checkpoint, "SHARD_BYTES", 100_000)
+    names = sorted(p.name for p in many.glob("*.safetensors"))
+    count = len([n for n in names if n.startswith("optimizer-")])
+    assert f"optimizer-{count:05d}-of-{count:05d}.safetensors" in names and count > 2 and "optimizer.safetensors" not in names
+    for directory in (one, many):  # the sums are those of sha256sum, and every large file has one
+        lines = (directory / "SHA256SUMS").read_text().splitlines()
+        found = {line.split("  ")[1]: line.split("  ")[0] for line in lines if not line.startswith("#")}
+        assert found == {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in directory.glob("*.safetensors")}
+        assert {f"# {p.stat().st_size} bytes: {p.name}" for p in directory.glob("*.safetensors")} < set(lines)
+    states = [checkpoint.read_optimizer(directory) for directory in (one, many)]
+    assert states[0] is not None and states[1] is not None and states[0].keys() == states[1].keys()
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    resumed = Engine(TEST, "cpu", torch.bfloat16)
+    resumed.load(many)
+    next(many.glob("masters-00001-*")).unlink()
+    with pytest.raises(Mismatch, match="missing"):
+        resumed.load(many)
 
 
 def test_devices() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -45,15 +46,16 @@ def test_bytes_are_those_of_safetensors(directory: Path, tmp_path: Path, device:
         "int": torch.arange(9, dtype=torch.int32),
     }
     ours = directory / "ours"
-    files.write_tensors(ours, tensors, {"step": "3"}, flush=True)
+    lines = files.write_tensors(ours, tensors, {"step": "3"}, flush=True, summed=True)
     save_file({n: t.cpu().contiguous() for n, t in tensors.items()}, tmp_path / "theirs", metadata={"step": "3"})
     assert ours.read_bytes() == (tmp_path / "theirs").read_bytes()
+    assert lines == f"{hashlib.sha256(ours.read_bytes()).hexdigest()}  ours\n# {ours.stat().st_size} bytes: ours\n"
     for name, tensor in load_file(ours).items():
         assert torch.equal(tensor, tensors[name].cpu())
     # Into tensors of another type, on the device.
     into = {n: torch.zeros(t.shape, dtype=torch.float32, device=device) for n, t in tensors.items()}
-    files.require_finite(ours, list(into))
-    files.read_into(ours, into)
+    files.require_finite({ours: into})
+    files.read_into({ours: into})
     for name, tensor in into.items():
         assert torch.equal(tensor.cpu(), tensors[name].cpu().float())
 
@@ -64,12 +66,12 @@ def test_damaged_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     values = torch.ones(100, dtype=torch.bfloat16)
     values[-1] = torch.nan
     save_file({"a": torch.ones(3), "last": values}, path)
-    files.require_finite(path, ["a"])
+    files.require_finite({path: ["a"]})
     with pytest.raises(ValueError, match="last has a value that is not finite"):
-        files.require_finite(path, ["a", "last"])
+        files.require_finite({path: ["a", "last"]})
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(ValueError, match="ends within last"):
-        files.read_into(path, {"last": torch.zeros(100)})
+        files.read_into({path: {"last": torch.zeros(100)}})
 
 
 def test_errors_of_the_disk_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,4 +91,4 @@ def test_a_full_memory_is_an_error() -> None:
         pytest.skip(f"{MEMORY} cannot be written or has no limit")
     more = (os.statvfs(MEMORY).f_blocks + 1) * os.statvfs(MEMORY).f_frsize
     with tempfile.TemporaryFile(dir=MEMORY) as file, pytest.raises(OSError, match="No space"):
-        files._mapped(file.fileno(), more)
+        files._pages(file.fileno(), more)

@@ -17,7 +17,7 @@ from shipped import TEST
 
 from codea1_torch.protocol import Frame, Reader, Writer, pack, pack_ragged
 
-pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+TWO_GPUS = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 
 OPEN = {
     "optimizer_state": "device",
@@ -27,6 +27,8 @@ OPEN = {
     "lora_targets": [],
     "sampler": "builtin",
     "train_gpus": 2,
+    "broadcast": 0,
+    "halvings": 0,
 }
 PPO = {
     "clip_low": 0.2,
@@ -41,12 +43,12 @@ ADAM = {"weight_decay": 0.1, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "gra
 
 
 class Child:
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, before: str = "") -> None:
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
         self.log = log
         command = [sys.executable, "-m", "codea1_torch", "serve", "--requests", str(requests), "--answers", str(answers)]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (before, str(Path(__file__).parents[1]))))}
         with open(log, "wb") as file:
             self.process = subprocess.Popen(command, pass_fds=(requests, answers), stdout=file, stderr=file, env=environment)
         os.close(requests)
@@ -70,6 +72,17 @@ class Child:
         return self.answer("result")
 
 
+@TWO_GPUS
+def test_the_second_gpu_samples(tmp_path: Path) -> None:
+    child = Child(tmp_path / "log")
+    child.call("open", dir=str(TEST), device="cuda:1", **{**OPEN, "train_gpus": 1})
+    prompt = child.call("encode", roles=["user"], contents=["Return xs."])["prompt"]
+    prompts = {"n": pack("i", [len(prompt) // 4]), "v": prompt}
+    answer = child.call("sample", prompts=prompts, seeds=pack_ragged("Q", [[1]]), temperature=1.0, top_p=1.0, top_k=0, max_tokens=9)
+    assert len(answer["texts"]) == 1
+
+
+@TWO_GPUS
 def test_a_step_and_a_kill(tmp_path: Path) -> None:
     child = Child(tmp_path / "log")
     child.call("open", dir=str(TEST), device="cuda", **OPEN)
