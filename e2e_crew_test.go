@@ -81,14 +81,15 @@ func (c *crew) recorder(args []string) {
 	c.add("recorder", append(of, "--ack-wait", "500ms")...)
 }
 
-func (c *crew) endWithTest() {
-	c.t.Cleanup(func() {
-		for _, m := range c.members {
-			m.signal(syscall.SIGCONT)
-			m.end()
-		}
-		c.work.Wait()
-	})
+func (c *crew) endWithTest() { c.t.Cleanup(c.end) }
+
+// end kills all members for good and waits for their ends.
+func (c *crew) end() {
+	for _, m := range c.members {
+		m.signal(syscall.SIGCONT)
+		m.end()
+	}
+	c.work.Wait()
 }
 
 // crewRun returns the name of the run. It is unique because tests may share a

@@ -50,6 +50,7 @@ func samples(t *testing.T, run string) map[events.Type]events.Message {
 	plan, _ := events.PlanOf(e.Payload)
 	for _, p := range []events.Payload{
 		&events.StageHeartbeat{Stage: "x"}, &events.GroupDropped{Purpose: events.PurposeTrain, Step: 1, Stage: "x", Reason: events.DropRetries},
+		&events.CodeJudged{Posed: *mustPayload(t, of, func(p *events.ProblemPosed) { p.Plan.Answers = 1 }), Codes: []string{"x"}},
 		&events.RewardShadowed{Plan: plan, Shadows: []events.ShadowReward{{Recipe: "x", Failure: "x"}}},
 	} {
 		if of[p.EventType()], err = events.Encode(events.New("r", "x", "x", time.Now(), p)); err != nil {

@@ -63,10 +63,14 @@ func TestRewardsStageInPython(t *testing.T) {
 		c.add(stage)
 	}
 	_, _, stderr, ended := startPython(t, filepath.Join(pythonLibrary, "examples", "rewards.py"), b.url(), c.run, busToken)
+	go func() {
+		<-ended
+		c.end() // without rewards, the run would not end
+	}()
 	c.wait()
 	select {
 	case <-ended:
-		t.Error("the stage in Python ended before the test")
+		t.Fatal("the stage in Python ended before the run")
 	default:
 	}
 	if text := stderr.String(); text != "" {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -38,5 +40,10 @@ func TestSchemasAreUpToDate(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), string(have)); diff != "" {
 		t.Errorf("%s: run `go generate ./events` (-types +file):\n%s", pythonTypes, diff)
+	}
+	parse := exec.Command("python3", "-c", "import ast, sys; ast.parse(sys.stdin.read())")
+	parse.Stdin = bytes.NewReader(want)
+	if out, err := parse.CombinedOutput(); err != nil {
+		t.Errorf("%s is no Python: %v\n%s", pythonTypes, err, out)
 	}
 }

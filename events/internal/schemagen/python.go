@@ -66,7 +66,7 @@ func pythonClass(b *strings.Builder, name string, s *schema) error {
 	write := func(class, base, doc string, required bool) {
 		fmt.Fprintf(b, "\n\nclass %s(%s):\n", class, base)
 		if doc != "" {
-			fmt.Fprintf(b, "    %q\n\n", doc)
+			fmt.Fprintf(b, "    %q\n\n", oneLine(doc))
 		}
 		empty := true
 		for _, field := range slices.Sorted(maps.Keys(fields)) {
@@ -75,7 +75,7 @@ func pythonClass(b *strings.Builder, name string, s *schema) error {
 			}
 			empty = false
 			fmt.Fprintf(b, "    %s: %s", field, pythonType(fields[field]))
-			if d := fields[field].Description; d != "" && fields[field].Encoding == "" {
+			if d := oneLine(fields[field].Description); d != "" && fields[field].Encoding == "" {
 				fmt.Fprintf(b, "  # %s", d)
 			}
 			b.WriteByte('\n')
@@ -102,6 +102,8 @@ func pythonClass(b *strings.Builder, name string, s *schema) error {
 	write(name, "_"+name+", total=False", s.Description, false)
 	return nil
 }
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func pythonType(s *schema) string {
 	switch {

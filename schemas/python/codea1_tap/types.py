@@ -48,8 +48,7 @@ class CodeExecuted(_CodeExecuted, total=False):
     given: bool  # the answers came with the problem
     hist: List[HistoricalTest]
     judged: Judged  # absent: the plan names no judge
-    predict: List[str]  # Predict has the kinds of the predictions of a predict problem. The golden verdicts of
-an answer are those of its lines.
+    predict: List[str]  # Predict has the kinds of the predictions of a predict problem. The golden verdicts of an answer are those of its lines.
     probes: List[Probes]  # one of each kind that was measured
 
 
@@ -356,8 +355,7 @@ class Problem(_Problem, total=False):
 
     atol: float  # tolerance of numbers in golden tests `assert CALL == LITERAL`; 0: exact
     golden: List[str]  # golden tests to run on the answers; eval and the golden recipe only
-    predict: List[Prediction]  # Predict makes it a predict problem: an answer has one literal per item, in lines. It
-is compared with literals and never run. The question is the whole prompt.
+    predict: List[Prediction]  # Predict makes it a predict problem: an answer has one literal per item, in lines. It is compared with literals and never run. The question is the whole prompt.
 
 
 class _ProblemPosed(TypedDict):
@@ -435,8 +433,7 @@ class _ShadowReward(TypedDict):
     alpha: float
     code: List[AnswerReward]  # M
     other: bool  # TopVar is not that of the run
-    pairs: int  # Pairs are the pairs of answers that are rewarded in the run and under this recipe.
-Reversed are those with the other order under this recipe.
+    pairs: int  # Pairs are the pairs of answers that are rewarded in the run and under this recipe. Reversed are those with the other order under this recipe.
     recipe: str
     reversed: int
     test: List[List[SuiteReward]]  # M x N
