@@ -85,6 +85,13 @@ func (e *CodeExecuted) CrossTests() []CrossTest {
 	return tests
 }
 
+// KeptTests returns the kept tests of a group with their true values.
+func (e *CodeExecuted) KeptTests() map[CrossTest]bool {
+	kept := make(map[CrossTest]bool)
+	e.keptTests(func(t *ExecutedTest) { kept[CrossTest{t.Call, t.Expected}] = true })
+	return kept
+}
+
 // keptTests visits the kept tests that were not lost. First are the first tests of all
 // suites, then the second ones, so that a long suite does not displace the tests of the
 // others.

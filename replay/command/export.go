@@ -14,7 +14,7 @@ import (
 type ExportCommand struct {
 	runArgument
 	selectionFlags
-	Table  string `help:"Rows: events, answers, tests, golden (problems with the tests that the run has generated, to train on), or hardened (problems with those of them that tell its answers apart)." default:"events" enum:"events,answers,tests,golden,hardened"`
+	Table  string `help:"Rows: events, answers, tests, golden (problems with the tests that the run has generated, to train on), hardened (problems with those of them that tell its answers apart), or pairs (two answers to a problem, the better one first, to train a reward model)." default:"events" enum:"events,answers,tests,golden,hardened,pairs"`
 	Format string `help:"jsonl or parquet." default:"jsonl" enum:"jsonl,parquet"`
 	Out    string `help:"File to write; it appears when it is complete. Without it, standard output." placeholder:"FILE"`
 }

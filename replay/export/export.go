@@ -19,6 +19,7 @@ const (
 	TableTests    = "tests"    // TestRow, one per test of a suite
 	TableGolden   = "golden"   // GoldenRow, one per problem
 	TableHardened = "hardened" // GoldenRow, one per problem with enough tests that tell answers apart
+	TablePairs    = "pairs"    // PairRow, one per pair of answers with different pass rates
 )
 
 // Exporter writes tables of a log while it reads the log.
@@ -73,8 +74,24 @@ func (x *Exporter) Export(ctx context.Context, table string) error {
 			}
 			return write(rows...)
 		})
+	case TablePairs:
+		return writeRows(x.Format, x.Out, func(write func(...PairRow) error) error {
+			none := true
+			err := x.eachGroup(ctx, func(_ string, g *query.Lineage) error {
+				if g.Posed.Plan.Purpose != events.PurposeTrain {
+					return nil
+				}
+				rows := pairRows(g)
+				none = none && len(rows) == 0
+				return write(rows...)
+			})
+			if err == nil && none {
+				err = ErrNoPairs
+			}
+			return err
+		})
 	}
-	return fmt.Errorf("table %q is unknown; use %s, %s, %s, %s or %s", table, TableEvents, TableAnswers, TableTests, TableGolden, TableHardened)
+	return fmt.Errorf("table %q is unknown; use %s, %s, %s, %s, %s or %s", table, TableEvents, TableAnswers, TableTests, TableGolden, TableHardened, TablePairs)
 }
 
 // eachTrained calls visit for every selected training group, and returns the name of

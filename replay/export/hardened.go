@@ -59,16 +59,7 @@ func (s *hardenedSet) add(problem *events.Problem, g *events.CodeExecuted) {
 		p = &hardenedProblem{problem: *problem, tests: make(map[events.CrossTest]*hardenedTest)}
 		s.problems[problem.ID] = p
 	}
-	kept := make(map[events.CrossTest]bool)
-	for m := range g.Answers {
-		for n := range g.Answers[m].Suites {
-			for _, t := range g.Answers[m].Suites[n].Tests {
-				if t.Status == events.StatusKept {
-					kept[events.CrossTest{Call: t.Call, Value: t.Expected}] = true
-				}
-			}
-		}
-	}
+	kept := g.KeptTests()
 	for i, test := range tests {
 		if !kept[test] { // a value that is wrong as stated
 			continue
