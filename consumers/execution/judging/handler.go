@@ -168,7 +168,9 @@ func (h *Handler) ask(ctx context.Context, kind events.Judge, question string, c
 	}
 	for i, code := range todo {
 		known[code] = judged[i]
-		h.cache.put(keyOf(kind, question, code), judged[i])
+		if judged[i].failure == "" || kind == events.JudgeFindings { // a server may answer the next time
+			h.cache.put(keyOf(kind, question, code), judged[i])
+		}
 	}
 	all := make([]judgement, len(codes))
 	for i, code := range codes {

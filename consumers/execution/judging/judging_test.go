@@ -110,7 +110,7 @@ func TestHostileAnswers(t *testing.T) {
 	t.Parallel()
 	s := scanner{withBandit(t)}
 	hostile := []string{
-		"def f(:\n", "\x00", "# coding: none\nx = 1\n", strings.Repeat("(", 100_000), "x = " + strings.Repeat("-", 100_000) + "1",
+		"def f(:\n", "\x00", strings.Repeat("(", 100_000), "x = " + strings.Repeat("-", 100_000) + "1",
 		"x = " + strings.Repeat("[", 300) + strings.Repeat("]", 300), "a" + strings.Repeat(".a", 20_000),
 	}
 	got, err := s.scan(t.Context(), append(slices.Clone(hostile), strings.Repeat("assert x\n", events.MaxFindings+1), weaknesses["B307"]))
@@ -124,6 +124,27 @@ func TestHostileAnswers(t *testing.T) {
 	}
 	if n := len(hostile); len(got[n].findings) != events.MaxFindings || len(got[n+1].findings) != 1 {
 		t.Errorf("%d findings in many weak lines, and %+v after the hostile answers", len(got[n].findings), got[n+1])
+	}
+}
+
+// An answer runs as text. Its encoding line hides nothing from bandit, which reads a file: in
+// UTF-7, +ACM- is a number sign, behind which all is a comment.
+func TestEncodingLines(t *testing.T) {
+	t.Parallel()
+	s := scanner{withBandit(t)}
+	codes := []string{
+		"# coding: utf-7\nACM = 0\nx = 1 +ACM-0; eval('1')\n", "\n# coding: utf-7\nACM = 0\nx = 1 +ACM-0; eval('1')\n",
+		"# coding: none\nx = eval('1')\n", "# coding: latin-1\nx = eval('é')\n",
+	}
+	got, err := s.scan(t.Context(), codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, code := range codes {
+		line := 1 + strings.Count(code[:strings.Index(code, "eval")], "\n")
+		if len(got[i].findings) != 1 || got[i].findings[0].ID != "B307" || got[i].findings[0].Line != line {
+			t.Errorf("%q: %+v, want B307 in line %d", code, got[i], line)
+		}
 	}
 }
 
@@ -154,6 +175,10 @@ func TestNoBandit(t *testing.T) {
 	_, err = New(t.Context(), Config{Judges: []events.Judge{events.JudgeFindings}, Pool: pool})
 	if has := outcomes[0].Kind == sandbox.Returned; has != (err == nil) || !has && !errors.Is(err, ErrNoBandit) {
 		t.Errorf("the Python has bandit: %v; %v", has, err)
+	}
+	// Also if it was removed since: no answer is without a measurement for that.
+	if found, err := (scanner{pool}).scan(t.Context(), []string{"x = 1"}); outcomes[0].Kind != sandbox.Returned && !errors.Is(err, ErrNoBandit) {
+		t.Errorf("a scan without bandit: %+v, %v", found, err)
 	}
 }
 
@@ -194,7 +219,7 @@ func sampledWith(judges string, responses ...string) *events.Event {
 func block(code string) string { return "```python\n" + code + "\n```" }
 
 // The judge asks the model once about each different code of the only block that parses, and a code that
-// the model refuses has no measurement.
+// the model refuses has no measurement in this group.
 func TestScores(t *testing.T) {
 	t.Parallel()
 	m := &model{err: fmt.Errorf("%w: too long", ErrUnjudged)}
@@ -221,7 +246,7 @@ func TestScores(t *testing.T) {
 			t.Errorf("%v, %q", err, p.Codes)
 		}
 	}
-	if n := m.asked.Load(); n != 2 {
+	if n := m.asked.Load(); n != 3 { // again about the one that it refused
 		t.Errorf("the model was asked %d times", n)
 	}
 	m.err = errors.New("the server has ended")

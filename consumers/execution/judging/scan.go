@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -49,10 +50,17 @@ func (s scanner) scan(ctx context.Context, codes []string) ([]scanned, error) {
 	}
 	all := make([]scanned, len(codes))
 	for i := range outcomes {
+		// No text is run, so only bandit's own modules are imported. It can be removed or
+		// replaced at any time. That is no judgement about an answer.
+		if o := &outcomes[i]; o.Kind == sandbox.Raised && missingModule.MatchString(o.Detail) {
+			return nil, fmt.Errorf("%w: %s", ErrNoBandit, o.Detail)
+		}
 		all[i] = readScan(&outcomes[i])
 	}
 	return all, nil
 }
+
+var missingModule = regexp.MustCompile(`^(ModuleNotFound|Import)Error\b`)
 
 // scanned is the result of the scan of a code.
 type scanned struct {
