@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"codea1/gpuworker"
 )
@@ -20,6 +21,10 @@ type scoreRequest struct {
 	Activation    bool      `json:"activation"`
 	UseActivation bool      `json:"use_activation"`
 }
+
+// maxScore bounds a score. Outputs of a classifier are below 100. Sums and squares of much
+// larger numbers are not finite.
+const maxScore = 1e6
 
 // Score returns the score of a chat by a reward model: the one output of a sequence
 // classifier, without an activation.
@@ -46,7 +51,9 @@ func (s *Sampler) Score(ctx context.Context, messages []gpuworker.Message) (scor
 		if len(answer.Data) != 1 || len(answer.Data[0].Probs) != 1 || answer.Data[0].Probs[0] == nil {
 			return fmt.Errorf("want one number in data[0].probs: the model must be a sequence classifier with one label")
 		}
-		score = *answer.Data[0].Probs[0]
+		if score = *answer.Data[0].Probs[0]; math.Abs(score) > maxScore {
+			return fmt.Errorf("the score %v is not between -%g and %g", score, maxScore, maxScore)
+		}
 		return nil
 	}})
 	return score, err
