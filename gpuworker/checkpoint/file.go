@@ -7,16 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"codea1/events/files"
 )
 
 // fileSHA256 returns the SHA-256 of a file in hex. It stops when ctx ends.
 func fileSHA256(ctx context.Context, path string) (sum string, err error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
+	if named := (*fs.PathError)(nil); err != nil && !errors.As(err, &named) { // no regular file
+		err = &fs.PathError{Op: "open", Path: path, Err: err}
+	}
 	if err != nil {
 		return "", err
 	}
@@ -51,11 +57,11 @@ func fileSums(ctx context.Context, dir string, names []string) (map[string]strin
 
 // eachFile calls do with each file, with several at a time: a few of them have most
 // of the bytes.
-func eachFile(files []string, do func(file string) error) error {
+func eachFile(names []string, do func(name string) error) error {
 	var g errgroup.Group
 	g.SetLimit(8)
-	for _, file := range files {
-		g.Go(func() error { return do(file) })
+	for _, name := range names {
+		g.Go(func() error { return do(name) })
 	}
 	return g.Wait()
 }

@@ -148,7 +148,8 @@ func parseSums(dir string, text []byte) (map[string]string, error) {
 // trainer.json.
 func (f Folder) Read(ctx context.Context, version int) (*Record, error) {
 	dir := f.Dir(version)
-	if err := verify(ctx, dir); err != nil {
+	weights, err := verify(ctx, dir)
+	if err != nil {
 		return nil, err
 	}
 	raw, err := readLimited(filepath.Join(dir, trainerFile), maxTrainerBytes)
@@ -166,21 +167,35 @@ func (f Folder) Read(ctx context.Context, version int) (*Record, error) {
 		return nil, fmt.Errorf("checkpoint %s: %s belongs to run %q, role %q, version %d; want run %q, role %q, version %d",
 			dir, trainerFile, r.Run, r.Role, r.Version, f.Run, f.Role, version)
 	}
+	if r.WeightsSHA256 != weights {
+		return nil, corrupt(dir, trainerFile, fmt.Sprintf("says that the weights have SHA-256 %.12s..., but %s says %.12s...", r.WeightsSHA256, sumsFile, weights))
+	}
 	return &r, nil
 }
 
-func verify(ctx context.Context, dir string) error {
+// verify compares the files of a version with SHA256SUMS and returns the sum of its
+// weights. It refuses tensors that are not listed, because an engine may load them.
+func verify(ctx context.Context, dir string) (weights string, err error) {
 	raw, err := readLimited(filepath.Join(dir, sumsFile), maxSumsBytes)
 	if err != nil {
-		return corrupt(dir, sumsFile, "cannot be read: "+err.Error())
+		return "", corrupt(dir, sumsFile, "cannot be read: "+err.Error())
 	}
 	listed, err := parseSums(dir, raw)
 	if err != nil {
-		return err
+		return "", err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if (isWeights(e.Name()) || filepath.Ext(e.Name()) == tensorsSuffix) && listed[e.Name()] == "" {
+			return "", corrupt(dir, e.Name(), "is not listed in "+sumsFile)
+		}
 	}
 	for name, sum := range map[string]string{weightsFile: weightsSum(listed), trainerFile: listed[trainerFile]} {
 		if sum == "" {
-			return corrupt(dir, sumsFile, "does not list "+name)
+			return "", corrupt(dir, sumsFile, "does not list "+name)
 		}
 	}
 	names := slices.Sorted(maps.Keys(listed))
@@ -188,19 +203,19 @@ func verify(ctx context.Context, dir string) error {
 	var unreadable *fs.PathError
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return "", ctx.Err()
 	case errors.As(err, &unreadable):
 		name, _ := filepath.Rel(dir, unreadable.Path)
-		return corrupt(dir, name, "cannot be read: "+err.Error())
+		return "", corrupt(dir, name, "cannot be read: "+err.Error())
 	case err != nil:
-		return err
+		return "", err
 	}
 	for _, name := range names {
 		if have[name] != listed[name] {
-			return corrupt(dir, name, fmt.Sprintf("has SHA-256 %.12s..., but %s says %.12s...", have[name], sumsFile, listed[name]))
+			return "", corrupt(dir, name, fmt.Sprintf("has SHA-256 %.12s..., but %s says %.12s...", have[name], sumsFile, listed[name]))
 		}
 	}
-	return nil
+	return weightsSum(listed), nil
 }
 
 func corrupt(dir, file, reason string) error {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"codea1/events"
@@ -177,6 +178,63 @@ func TestWeightsInShards(t *testing.T) {
 		}
 		if _, err := folder.Read(t.Context(), 1); !errors.As(err, &damaged) {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// Tensors that are not in SHA256SUMS are refused: an engine prefers model.safetensors to
+// shards. So is a trainer.json that names other weights, and a pipe in place of a file, which
+// would block the reader.
+func TestForeignFilesInAVersion(t *testing.T) {
+	t.Parallel()
+	sum := func(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
+	for _, c := range []struct {
+		file   string
+		damage func(dir string) error
+	}{
+		{"model.safetensors", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("others"), 0o644)
+		}},
+		{"model-00003-of-00003.safetensors", func(dir string) error {
+			return os.Symlink("model-00001-of-00002.safetensors", filepath.Join(dir, "model-00003-of-00003.safetensors"))
+		}},
+		{"optimizer.safetensors", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "optimizer.safetensors"), []byte("others"), 0o644)
+		}},
+		{"model-00002-of-00002.safetensors", func(dir string) error {
+			path := filepath.Join(dir, "model-00002-of-00002.safetensors")
+			return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o644))
+		}},
+		{"trainer.json", func(dir string) error {
+			path, list := filepath.Join(dir, "trainer.json"), filepath.Join(dir, "SHA256SUMS")
+			record, err := os.ReadFile(path)
+			sums, sumsErr := os.ReadFile(list)
+			_, weights, _ := strings.Cut(string(record), `"weights_sha256": "`)
+			changed := strings.Replace(string(record), weights[:64], sum("other weights"), 1)
+			return errors.Join(err, sumsErr, os.WriteFile(path, []byte(changed), 0o644),
+				os.WriteFile(list, []byte(strings.Replace(string(sums), sum(string(record)), sum(changed), 1)), 0o644))
+		}},
+	} {
+		folder := checkpoint.Folder{Path: filepath.Join(t.TempDir(), "code"), Run: "r1", Role: events.RoleCode}
+		record := &checkpoint.Record{Format: checkpoint.Format, Run: "r1", Role: events.RoleCode, Version: 1, Step: 1}
+		err := folder.Write(t.Context(), record, func(dir string) (err error) {
+			for _, name := range []string{"model.safetensors.index.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"} {
+				err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := folder.Read(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.damage(folder.Dir(1)); err != nil {
+			t.Fatal(err)
+		}
+		var damaged *checkpoint.Error
+		if _, err := folder.Read(t.Context(), 1); !errors.As(err, &damaged) || damaged.File != c.file {
+			t.Errorf("%s: %v", c.file, err)
 		}
 	}
 }

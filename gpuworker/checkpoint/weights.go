@@ -16,6 +16,7 @@ import (
 const (
 	weightsIndex  = "model.safetensors.index.json"
 	weightsShards = "model-*-of-*.safetensors"
+	tensorsSuffix = ".safetensors" // of weights and of an optimizer's state
 )
 
 // isWeights reports whether a file name is that of weights.
