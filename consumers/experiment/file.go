@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -88,8 +89,15 @@ func (p *parser) place(at *yaml.Node, field string) string {
 
 func parse(path string, text []byte) (*Matrix, error) {
 	p := &parser{path}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	var document, second yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	err := decoder.Decode(&document)
+	if err == nil {
+		if err = decoder.Decode(&second); err == nil {
+			return nil, fmt.Errorf("%s:%d: a second document; want one", path, second.Line)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(document.Content) == 0 {
@@ -98,7 +106,7 @@ func parse(path string, text []byte) (*Matrix, error) {
 	m := &Matrix{Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}
 	var common []*yaml.Node
 	var arms, baseline *yaml.Node
-	err := p.mapping(document.Content[0], "the file", func(key, value *yaml.Node) (err error) {
+	err = p.mapping(document.Content[0], "the file", func(key, value *yaml.Node) (err error) {
 		switch key.Value {
 		case "about":
 			m.About, err = p.scalar(value, key.Value)

@@ -72,6 +72,8 @@ func TestErrorsNameFileLineAndField(t *testing.T) {
 		"seeds: [" + strings.Repeat("1,", 3) + "]\narms: {a: }": "f.yaml:1: seeds: 1 occurs twice",
 		"seeds: [1, 2]\narms:\n  a: {" + lists(9) + "}":         "f.yaml:3: arms: more than 1000 runs",
 		"a: [": "f.yaml: ",
+		"seeds: [1]\narms: {a: }\n---\nseeds: [2]\n":             "f.yaml:3: a second document; want one",
+		"seeds: [1]\narms: {a: }\n---\n[":                        "f.yaml: ",
 		"seeds: [1]\narms:\n  " + strings.Repeat("a", 300) + ":": "f.yaml:3: arms.aaa",
 		"seeds: [1]\n? [a]\n: 2\narms: {a: }":                    "f.yaml:2: the file: want a name before the colon",
 	} {

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"encoding"
 	"errors"
 	"fmt"
@@ -19,6 +20,12 @@ func Read(name string, text []byte, s any) error {
 		return err
 	}
 	fields := Fields(s)
+	for i := 0; i < len(root.Content); i += 2 {
+		// The merge key << would set settings past the checks below.
+		if key := root.Content[i]; key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
+			return fmt.Errorf("configuration %s:%d: unknown key %q; `codea1 config` prints all keys", name, key.Line, key.Value)
+		}
+	}
 	var wrong *yaml.LoadErrors
 	if err := root.Load(s, yaml.WithKnownFields()); errors.As(err, &wrong) && len(wrong.Errors) > 0 {
 		return fmt.Errorf("configuration %s:%w", name, explain(wrong.Errors[0], root, fields))
@@ -40,8 +47,15 @@ func Read(name string, text []byte, s any) error {
 
 // parse returns the map in a text; nil for an empty text.
 func parse(name string, text []byte) (*yaml.Node, error) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	var document, second yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	err := decoder.Decode(&document)
+	if err == nil {
+		if err = decoder.Decode(&second); err == nil {
+			return nil, fmt.Errorf("configuration %s:%d: a second document; want one", name, second.Line)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("configuration %s: %w", name, err)
 	}
 	if len(document.Content) == 0 {
