@@ -1,7 +1,9 @@
 package benchmark
 
 import (
+	"compress/gzip"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -126,7 +128,15 @@ func TestUnleaked(t *testing.T) {
 			t.Errorf("%v (-want +got):\n%s", err, cmp.Diff(want, got))
 		}
 	}
+	const first = `{"task_id":"1","prompt":"p","code":"def f(): pass"}`
 	for message, text := range map[string]string{
+		"ULT.jsonl:2: row 2: want the fields task_id":       first + "\n" + `{"task_id":"2","prompt":"p"}`,
+		"ULT.jsonl:4: row 3: want the fields":               "[" + first + ",\n" + strings.Replace(first, "1", "2", 1) + "\n,\n{}]",
+		"ULT.jsonl:3: row 2: json: cannot unmarshal":        "[\n" + first + ",\n7]",
+		"ULT.jsonl:2: row 2: json: cannot unmarshal number": first + "\n" + `{"task_id":"2","prompt":3}`,
+		"ULT.jsonl:2: row 2: unexpected EOF":                first + "\n" + `{"task_id":"2","prompt":"p`,
+		"ULT.jsonl:2: row 2: task_id 1 occurs twice":        first + "\n" + first,
+		"row 2: want":                                          first + "\n" + strings.Replace(first, `"1"`, `{"a": 1}`, 1),
 		"evaluate role test on it":                             "[" + rows + "]",
 		"task_id 1: field code defines no function":            `[{"task_id":"1","prompt":"p","code":"x = 1"}]`,
 		"neither a release file of EvalPlus nor a problem set": `[{"task_id":"1","prompt":"p"}]`,
@@ -134,5 +144,30 @@ func TestUnleaked(t *testing.T) {
 		if _, err := make(events.RoleCode, text); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("%s: %v, want %s", text, err, message)
 		}
+	}
+}
+
+// A small file that unpacks to a large one is refused before it fills the memory.
+func TestUnleakedBomb(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bomb.json.gz")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zipped, err := gzip.NewWriterLevel(file, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxUnleakedBytes>>20 + 1 {
+		if _, err := zipped.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(zipped.Close(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	m := Maker{Role: events.RoleTest}
+	if _, err := m.readUnleaked(path, "bomb"); !errors.Is(err, errNotUnleaked) || !strings.Contains(err.Error(), "more than") {
+		t.Error(err)
 	}
 }

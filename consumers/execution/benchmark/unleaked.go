@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strings"
 
 	"codea1/consumers/execution/evalplus"
 	"codea1/consumers/execution/grading"
@@ -26,7 +25,14 @@ type unleaked struct {
 	Code     string          `json:"code"`
 }
 
-func (u *unleaked) id() string { return strings.Trim(string(u.ID), `"`) }
+// id returns the text or the number; empty for another value.
+func (u *unleaked) id() (id string) {
+	var number json.Number
+	if json.Unmarshal(u.ID, &id) != nil && json.Unmarshal(u.ID, &number) == nil {
+		id = number.String()
+	}
+	return id
+}
 
 // UnLeakedTestBench runs its programs with these names. A program that uses numpy or
 // pandas has them, too.
@@ -63,38 +69,42 @@ func (u *unleaked) problem(source string) (*evalplus.Problem, error) {
 	}, nil
 }
 
+// maxUnleakedBytes bounds a file, unpacked. That of the authors has some megabytes.
+const maxUnleakedBytes = 128 << 20
+
 // readUnleaked returns the problems of a file of UnLeakedTestBench, and notes their
 // programs without the imports. Its authors write one JSON array; a file may also have a row a line.
+// The first row decides whether the file is one. The error names the file and the line.
 func (m *Maker) readUnleaked(path, source string) (set []*evalplus.Problem, err error) {
 	if m.programs == nil {
 		m.programs = map[string]string{}
 	}
 	err = grading.ReadFile(path, func(in io.Reader) error {
-		text, err := io.ReadAll(in)
-		if err != nil {
-			return err
+		text, err := io.ReadAll(io.LimitReader(in, maxUnleakedBytes+1))
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", path, err)
+		case len(text) > maxUnleakedBytes:
+			return fmt.Errorf("%w: %s has more than %d bytes", errNotUnleaked, path, maxUnleakedBytes)
 		}
-		var rows []unleaked
-		if err := json.Unmarshal(text, &rows); err != nil {
-			for d := json.NewDecoder(bytes.NewReader(text)); d.More(); {
-				rows = append(rows, unleaked{})
-				if err := d.Decode(&rows[len(rows)-1]); err != nil {
-					return fmt.Errorf("%w: row %d: %w", errNotUnleaked, len(rows), err)
-				}
-			}
-		}
-		for i := range rows {
-			u := &rows[i]
-			if u.id() == "" || u.Prompt == "" || u.Code == "" {
-				return fmt.Errorf("%w: row %d lacks one", errNotUnleaked, i+1)
-			}
+		err = eachUnleaked(text, func(u *unleaked) error {
 			p, err := u.problem(source)
 			if err != nil {
-				return fmt.Errorf("%s: row %d: %w", path, i+1, err)
+				return err
+			}
+			if m.programs[p.ID] != "" {
+				return fmt.Errorf("task_id %s occurs twice", u.id())
 			}
 			set, m.programs[p.ID] = append(set, p), u.Code
+			return nil
+		})
+		if at := (*rowError)(nil); errors.As(err, &at) {
+			line := 1 + bytes.Count(text[:at.offset], []byte("\n"))
+			err = fmt.Errorf("%s:%d: row %d: %w", path, line, at.row, at.err)
 		}
 		switch {
+		case err != nil:
+			return err
 		case len(set) == 0:
 			return fmt.Errorf("%w: it has no rows", errNotUnleaked)
 		case m.Role != events.RoleTest:
@@ -103,4 +113,44 @@ func (m *Maker) readUnleaked(path, source string) (set []*evalplus.Problem, err 
 		return nil
 	})
 	return set, err
+}
+
+// rowError is an error about a row of a file.
+type rowError struct {
+	row    int   // from 1
+	offset int64 // in the file, of its begin or of the mistake
+	err    error
+}
+
+func (e *rowError) Error() string { return e.err.Error() }
+
+// eachUnleaked calls use with each row of a text. The error is errNotUnleaked or a
+// rowError.
+func eachUnleaked(text []byte, use func(*unleaked) error) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		if _, err := d.Token(); err != nil {
+			return fmt.Errorf("%w: %w", errNotUnleaked, err)
+		}
+	}
+	for row := 1; d.More(); row++ {
+		u, offset := new(unleaked), d.InputOffset()
+		for offset < int64(len(text)) && bytes.IndexByte([]byte(" \t\r\n,"), text[offset]) >= 0 {
+			offset++
+		}
+		err := d.Decode(u)
+		if err == nil && (u.id() == "" || u.Prompt == "" || u.Code == "") {
+			err = errors.New("want the fields task_id, prompt and code")
+		}
+		if err != nil && row == 1 {
+			return fmt.Errorf("%w: %w", errNotUnleaked, err)
+		}
+		if err == nil {
+			err = use(u)
+		}
+		if err != nil {
+			return &rowError{row, offset, err}
+		}
+	}
+	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 
@@ -20,10 +19,14 @@ import (
 	"codea1/consumers/execution"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
+	"codea1/events/files"
 )
 
 // maxLineBytes bounds a line of a file of problems, answers or grades.
 const maxLineBytes = 64 << 20
+
+// ErrLine is returned for a line over its limit.
+var ErrLine = errors.New("a line is too long")
 
 // Problem is a row of a problem file with the fields that grading needs.
 type Problem struct {
@@ -95,7 +98,7 @@ func ReadLines(path string, row func(line []byte) error) error {
 
 // ReadFile calls use with the content of a file, gzipped or not.
 func ReadFile(path string, use func(in io.Reader) error) error {
-	file, err := os.Open(path)
+	file, err := files.Open(path)
 	if err != nil {
 		return err
 	}
@@ -123,7 +126,9 @@ func readLines(path string, in io.Reader, row func(line []byte) error) error {
 			return fmt.Errorf("%s:%d: %w", path, number, err)
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("%s:%d: %w: over the limit of %d bytes", path, number+1, ErrLine, maxLineBytes)
+	} else if err != nil {
 		return fmt.Errorf("%s:%d: %w", path, number+1, err)
 	}
 	return nil
