@@ -78,9 +78,12 @@ func (l *List) UnmarshalText(text []byte) error {
 	if n := len(l.split()); n > events.MaxShadows {
 		return fmt.Errorf("%d recipes, at most %d are possible", n, events.MaxShadows)
 	}
-	for _, name := range l.split() {
+	for i, name := range l.split() {
 		if !slices.Contains(Names(), name) {
 			return fmt.Errorf("%w %q; known are %s", ErrUnknownRecipe, name, strings.Join(Names(), ", "))
+		}
+		if slices.Contains(l.split()[:i], name) {
+			return fmt.Errorf("%s occurs twice", name)
 		}
 	}
 	return nil

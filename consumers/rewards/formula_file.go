@@ -20,7 +20,7 @@ func ParseFormula(file string, text []byte) (Formula, error) {
 		return Formula{}, fmt.Errorf("recipe %s:%d: %w", file, line, err)
 	}
 	if len(text) > maxRecipeBytes {
-		return Formula{}, fmt.Errorf("recipe %s: %w: %d bytes, limit %d", file, ErrFormula, len(text), maxRecipeBytes)
+		return Formula{}, fmt.Errorf("recipe %s: %w: over the limit of %d bytes", file, ErrFormula, maxRecipeBytes)
 	}
 	var doc, second yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

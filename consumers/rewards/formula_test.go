@@ -3,8 +3,10 @@ package rewards
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -154,11 +156,40 @@ func TestParseFormulaNamesFileAndLine(t *testing.T) {
 		{"difficulty:\n  - {to: 2, weight: 1}", `recipe r.yaml:2: not a reward formula: difficulty has a band with "to"`},
 		{"- validity", "recipe r.yaml:1: not a reward formula: want `field: value` lines"},
 		{"a: [", "recipe r.yaml: not a reward formula: "},
-		{strings.Repeat("#", maxRecipeBytes+1), "recipe r.yaml: not a reward formula: 65537 bytes"},
+		{strings.Repeat("#", maxRecipeBytes+1), "recipe r.yaml: not a reward formula: over the limit of 65536 bytes"},
 	} {
 		_, err := ParseFormula("r.yaml", []byte(tt.text))
 		if !errors.Is(err, ErrFormula) || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%.40q: have %v\nwant %s", tt.text, err, tt.want)
+		}
+	}
+}
+
+// A name that is no regular file, or one without an end, neither blocks nor fills the memory.
+func TestLoadRefusesWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(
+		syscall.Mkfifo(at("pipe.yaml"), 0o600), os.Mkdir(at("folder.yaml"), 0o700), os.Symlink("/dev/zero", at("device.yml")),
+		os.WriteFile(at("large.yml"), nil, 0o600), os.Truncate(at("large.yml"), 1<<40), // sparse
+	); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"pipe.yaml": "a named pipe", "folder.yaml": "a directory", "device.yml": "a device", "large.yml": "over the limit", "none.yml": "no such file"} {
+		if _, err := Load(at(name), DefaultAlpha); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+// Each recipe of a list has its own curve, so it occurs once.
+func TestLists(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "a1": "", "golden,a1": "", "a1,golden,a1": "a1 occurs twice", "a1, golden": "unknown reward recipe", "a1,": "unknown reward recipe", ",,,,,,,,": "9 recipes",
+	} {
+		var l List
+		if err := l.UnmarshalText([]byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 }

@@ -3,14 +3,15 @@ package rewards
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"codea1/events"
+	"codea1/events/files"
 )
 
 // Names of the recipes.
@@ -95,8 +96,12 @@ func Load(nameOrFile string, alpha float64) (Recipe, error) {
 	if ext := filepath.Ext(nameOrFile); ext != ".yaml" && ext != ".yml" || isFormula(nameOrFile) {
 		return New(nameOrFile, alpha)
 	}
-	text, err := os.ReadFile(nameOrFile)
+	file, err := files.Open(nameOrFile)
 	if err != nil {
+		return nil, fmt.Errorf("reward recipe: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxRecipeBytes+1))
+	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("reward recipe: %w", err)
 	}
 	return ParseFormula(nameOrFile, text)
