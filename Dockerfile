@@ -1,5 +1,5 @@
 # One image for all stages; the command chooses the stage. The target torch has the
-# torch engine as well. See compose.yaml.
+# torch engine as well, and the target judge bandit. See compose.yaml.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -29,6 +29,12 @@ RUN python -m venv /opt/torch && /opt/torch/bin/pip install --no-cache-dir \
 RUN install -d -o codea1 -g codea1 /home/codea1/.cache /home/codea1/.cache/huggingface
 USER codea1
 ENV CODEA1_TORCH_PYTHON=/opt/torch/bin/python
+
+# The judge stage scans answers with bandit.
+FROM stage AS judge
+USER root
+RUN pip install --no-cache-dir bandit==1.9.4
+USER codea1
 
 # The default target.
 FROM stage

@@ -38,6 +38,7 @@ type composeService struct {
 	Image       string
 	Build       any
 	Entrypoint  []string
+	SecurityOpt []string `yaml:"security_opt"`
 	Command     []string
 	Environment map[string]string
 	Ports       []string
@@ -55,9 +56,10 @@ type composeService struct {
 	}
 }
 
-// starts reports whether Compose starts the service for a profile.
-func (s *composeService) starts(profile string) bool {
-	return strings.HasPrefix(s.Image, "codea1") && (len(s.Profiles) == 0 || slices.Contains(s.Profiles, profile))
+// starts reports whether Compose starts the service for profiles.
+func (s *composeService) starts(profiles ...string) bool {
+	asked := func(profile string) bool { return slices.Contains(profiles, profile) }
+	return strings.HasPrefix(s.Image, "codea1") && (len(s.Profiles) == 0 || slices.ContainsFunc(s.Profiles, asked))
 }
 
 // readCompose reads compose.yaml as Compose does without settings in the
@@ -127,18 +129,70 @@ func composed(t *testing.T, dir string) []string {
 // processes.
 func TestComposedStages(t *testing.T) {
 	t.Parallel()
-	composedTraining(t, "cpu")
+	composedTraining(t, []string{"cpu"})
+}
+
+// So do those of a run with a judge and a shadow.
+func TestComposedJudgeAndShadow(t *testing.T) {
+	t.Parallel()
+	onlyThorough(t, "TestComposedStages has the other services, TestTrainingWithAJudge and TestStages the stages")
+	run := composedTraining(t, []string{"cpu", "judge", "shadow"},
+		"CODEA1_REWARD=codescaler", "CODEA1_JUDGE_MODEL=m", "CODEA1_JUDGE_SERVER="+rewardModel(t), "CODEA1_SHADOW=golden")
+	// The shadow may be so late that the run has ended.
+	if must(t, filepath.Dir(filepath.Dir(run)), "replay", "export", filepath.Base(run), "--type", string(events.TypeCodeJudged)) == "" {
+		t.Error("the log has no judgement")
+	}
+}
+
+// Each stage has a service. The default stack is without those that only some runs have, and
+// each of these has a profile with its name.
+func TestEachStageHasAService(t *testing.T) {
+	t.Parallel()
+	file := readCompose(t)
+	for _, stage := range events.Stages {
+		if stage.Within != "" {
+			continue
+		}
+		service := file.Services[stage.Name]
+		if service == nil || !slices.Equal(service.Command[:2], []string{"stage", stage.Name}) {
+			t.Errorf("%s: %+v", stage.Name, service)
+			continue
+		}
+		_, always := events.ModelsBoth.Stage(stage.Name)
+		if always = always && !stage.Optional; service.starts("cpu") != always || !service.starts("cpu", stage.Name) {
+			t.Errorf("%s has the profiles %v", stage.Name, service.Profiles)
+		}
+		sandboxed := stage.Name == events.StageExecution || stage.Name == events.StageJudge
+		if sandboxed != slices.Contains(service.SecurityOpt, "seccomp:unconfined") {
+			t.Errorf("%s: %v", stage.Name, service.SecurityOpt)
+		}
+		var environ []string
+		for key, value := range service.Environment {
+			environ = append(environ, key+"="+value)
+		}
+		var cli CLI
+		parser, err := newParser(&cli)
+		if err == nil {
+			err = commandline.CheckEnvironment(parser.Model.Node, envPrefix, environ)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", stage.Name, err)
+		}
+	}
+	if target, _ := file.Services[events.StageJudge].Build.(map[string]any)["target"].(string); target != "judge" {
+		t.Errorf("the judge's image has the target %q", target)
+	}
 }
 
 // The services for GPUs complete a training on the CPU.
 func TestTorchComposedStages(t *testing.T) {
 	torchTraining(t) // skips the test without torch, and sets its environment
-	composedTraining(t, "gpu", "CODEA1_DEVICE=cpu", "CODEA1_TORCH_PYTHON="+os.Getenv("CODEA1_TEST_TORCH_PYTHON"))
+	composedTraining(t, []string{"gpu"}, "CODEA1_DEVICE=cpu", "CODEA1_TORCH_PYTHON="+os.Getenv("CODEA1_TEST_TORCH_PYTHON"))
 }
 
-// composedTraining runs the services of a profile of compose.yaml as plain processes,
-// with more variables in their environment.
-func composedTraining(t *testing.T, profile string, more ...string) {
+// composedTraining runs the services of profiles of compose.yaml as plain processes,
+// with more variables in their environment. It returns the directory of the run.
+func composedTraining(t *testing.T, profiles []string, more ...string) (run string) {
 	t.Helper()
 	dir := t.TempDir()
 	b := startNATS(t)
@@ -147,7 +201,7 @@ func composedTraining(t *testing.T, profile string, more ...string) {
 	healthy := map[string]string{} // addresses of the health checks
 	for _, name := range slices.Sorted(maps.Keys(file.Services)) {
 		service := file.Services[name]
-		if !service.starts(profile) {
+		if !service.starts(profiles...) {
 			continue
 		}
 		probe := fmt.Sprintf("127.0.0.1:%d", natstest.FreePort(t))
@@ -173,7 +227,7 @@ func composedTraining(t *testing.T, profile string, more ...string) {
 		}
 		stages[name] = startWith(t, dir, environment, args...)
 	}
-	if len(stages) != 9 {
+	if len(stages) != 8+len(profiles) {
 		t.Errorf("%d stages: %v", len(stages), slices.Sorted(maps.Keys(stages)))
 	}
 	eventually(t, "the page is served", func() bool {
@@ -198,12 +252,14 @@ func composedTraining(t *testing.T, profile string, more ...string) {
 			t.Fatal("the stages still run")
 		}
 	}
-	run := filepath.Join(dir, rundir.Default, "demo")
+	run = filepath.Join(dir, rundir.Default, "demo")
 	eventually(t, "the report is written", func() bool {
 		_, err := os.Stat(rundir.Report(run))
 		return err == nil
 	})
-	checkMetrics(t, strings.Replace(healthy["dashboard"], "/healthz", "/metrics", 1))
+	if len(profiles) == 1 { // with a Test LLM
+		checkMetrics(t, strings.Replace(healthy["dashboard"], "/healthz", "/metrics", 1))
+	}
 	stages["dashboard"].signal(t, syscall.SIGTERM)
 	if code := stages["dashboard"].wait(t); code != 0 {
 		t.Errorf("dashboard: exit code %d", code)
@@ -214,6 +270,7 @@ func composedTraining(t *testing.T, profile string, more ...string) {
 	if h := read(t, run, 2); h.ended() != events.RunCompleted {
 		t.Errorf("ended with %q", h.ended())
 	}
+	return run
 }
 
 // Each stage of the profile for GPUs is that of the profile for CPUs in the image with
@@ -269,13 +326,13 @@ func TestComposedGPUProfile(t *testing.T) {
 	if twins != 5 {
 		t.Errorf("%d services for CPUs, want recorder, rollouts and trainers", twins)
 	}
-	pins := regexp.MustCompile(`\b(torch|transformers|safetensors|msgpack)==[0-9.]+`).FindAllString(string(recipe), -1)
+	pins := regexp.MustCompile(`\b(torch|transformers|safetensors|msgpack|bandit)==[0-9.]+`).FindAllString(string(recipe), -1)
 	for _, pin := range pins {
 		if !slices.Contains(strings.Fields(string(checks)), pin) {
 			t.Errorf("the image has %s, CI tests another version", pin)
 		}
 	}
-	if len(pins) != 4 {
+	if len(pins) != 5 {
 		t.Errorf("the image has %v", pins)
 	}
 	if defaults, err := os.ReadFile(".env"); err != nil || !strings.Contains(string(defaults), "\nCOMPOSE_PROFILES=cpu\n") {

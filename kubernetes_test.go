@@ -82,7 +82,8 @@ func manifests(t *testing.T, file string) map[string]manifest {
 }
 
 // Each stage has a workload with a command that the program accepts, with probes on the port
-// that the stage serves, and without privileges. KEDA scales stages that may have
+// that the stage serves, and without privileges. Those that only some runs have start with no
+// replica. KEDA scales stages that may have
 // replicas, on the consumers that they make.
 func TestKubernetesManifests(t *testing.T) {
 	all := manifests(t, "stages.yaml")
@@ -92,7 +93,7 @@ func TestKubernetesManifests(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	var want []string
-	for _, s := range events.ModelsBoth.Stages() {
+	for _, s := range events.Stages {
 		if s.Within == "" {
 			want = append(want, s.Name)
 		}
@@ -119,10 +120,14 @@ func TestKubernetesManifests(t *testing.T) {
 		if err := commandline.CheckEnvironment(parser.Model.Node, envPrefix, environ); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if c.Args[1] != name || m.Spec.Replicas != 1 {
+		stage, always := events.ModelsBoth.Stage(name)
+		always = always && !stage.Optional
+		if c.Args[1] != name || always != (m.Spec.Replicas == 1) || !always && m.Spec.Replicas != 0 {
 			t.Errorf("%s: command %v, %d replicas", name, c.Args, m.Spec.Replicas)
 		}
-		stage, _ := events.ModelsBoth.Stage(name)
+		if judge := name == events.StageJudge; judge != strings.HasPrefix(c.Image, "codea1-judge:") {
+			t.Errorf("%s: image %s", name, c.Image)
+		}
 		if gpu := c.Resources.Limits["nvidia.com/gpu"]; gpu == 1 != (stage.Role != "") || gpu == 1 && !strings.HasPrefix(c.Image, "codea1-torch:") {
 			t.Errorf("%s: %d GPUs in the image %s", name, gpu, c.Image)
 		}
@@ -137,7 +142,7 @@ func TestKubernetesManifests(t *testing.T) {
 		if !pod.SecurityContext.RunAsNonRoot || escalation == nil || *escalation || account == nil || *account || !slices.Equal(c.SecurityContext.Capabilities.Drop, []string{"ALL"}) {
 			t.Errorf("%s has privileges", name)
 		}
-		if filter := pod.SecurityContext.SeccompProfile.Type; filter == "RuntimeDefault" == (name == events.StageExecution) {
+		if filter := pod.SecurityContext.SeccompProfile.Type; filter == "RuntimeDefault" == (name == events.StageExecution || name == events.StageJudge) {
 			t.Errorf("%s: seccomp profile %s", name, filter)
 		}
 		if pod.TerminationGracePeriodSeconds < 45 {

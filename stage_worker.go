@@ -95,7 +95,7 @@ func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, started *ev
 	r.problems = started.Problems
 	name := flags.Selected().Name
 	if !slices.ContainsFunc(r.settings.stages(), func(s events.Stage) bool { return s.Name == name }) {
-		logger.Warn("the run has no such stage: its reward trains no separate Test LLM, the role is frozen, or it has no --shadow", "stage", name, "run", w.RunName,
+		logger.Warn("the run has no such stage: its reward trains no separate Test LLM, the role is frozen, its reward needs no judge, or it has no --shadow", "stage", name, "run", w.RunName,
 			"reward", r.settings.Reward.Reward, "frozen", r.settings.Models.Frozen)
 		return nil
 	}
