@@ -225,21 +225,24 @@ func reference(t *testing.T) string {
 	b.WriteString("\n## Settings of a training\n\nA flag of `train`, a key of its YAML file, and a variable: `--learning-rate`, `learning-rate`, `CODEA1_LEARNING_RATE`.\n" +
 		"The defaults are those of the preset `tiny`.\n")
 	train := parser.Model.Children[slices.IndexFunc(parser.Model.Children, func(n *kong.Node) bool { return n.Name == "train" })]
-	group := "-"
+	var titles []string
+	settingRows := map[string]string{}
 	for _, flags := range train.Flags {
 		title := "General"
 		if flags.Group != nil {
 			title = flags.Group.Title
 		}
-		if title != group {
-			fmt.Fprintf(&b, "\n### %s\n\n| setting | default | meaning |\n|---|---|---|\n", title)
-			group = title
+		if settingRows[title] == "" {
+			titles = append(titles, title)
 		}
 		initial := flags.Default
 		if strings.Contains(initial, "/") { // a path of this machine
 			initial = ""
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", flags.Name, cell(initial), cell(flags.Help))
+		settingRows[title] += fmt.Sprintf("| `%s` | %s | %s |\n", flags.Name, cell(initial), cell(flags.Help))
+	}
+	for _, title := range titles {
+		fmt.Fprintf(&b, "\n### %s\n\n| setting | default | meaning |\n|---|---|---|\n%s", title, settingRows[title])
 	}
 	b.WriteString("\n## Metrics of a training\n\nThe page and the probe of the dashboard stage serve them on `/metrics`, besides those of Go (`go_`), of the process (`process_`) and of\n" +
 		"its build. [SCALING.md](../events/stage/SCALING.md#metrics) has those of the stages.\n\n| metric | labels | meaning |\n|---|---|---|\n")

@@ -20,6 +20,7 @@ import (
 	"codea1/consumers/rewards"
 	"codea1/consumers/scoring"
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/connect"
 	"codea1/events/rundir"
 	"codea1/events/settings"
@@ -133,14 +134,14 @@ func (c *EvalCommand) sample(ctx context.Context, flags *kong.Context, out io.Wr
 	if gathered.Ended() < len(rows) {
 		train := &TrainCommand{Settings: *begun.Settings, begun: begun, Resume: begun.dir}
 		if err := train.Run(ctx, flags, io.Discard, logger); err != nil {
-			return fmt.Errorf("%w; codea1 eval --resume %s continues", err, begun.dir)
+			return fmt.Errorf("%w; codea1 eval --resume %s continues", err, commandline.Word(begun.dir))
 		}
 		if gathered, err = gather(context.WithoutCancel(ctx), begun.dir); err != nil {
 			return err
 		}
 	}
 	if done := gathered.Ended(); done < len(rows) {
-		return fmt.Errorf("stopped after %d of %d problems; codea1 eval --resume %s continues: %w", done, len(rows), begun.dir, cmp.Or(ctx.Err(), context.Canceled))
+		return fmt.Errorf("stopped after %d of %d problems; codea1 eval --resume %s continues: %w", done, len(rows), commandline.Word(begun.dir), cmp.Or(ctx.Err(), context.Canceled))
 	}
 	if e := &begun.Engine; e.Sampler == gpuworker.SamplerOpenAI && !c.JSON {
 		fmt.Fprintf(out, "%s at %s\n", e.Model, e.Server)

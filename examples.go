@@ -8,7 +8,8 @@ import (
 	"codea1/events"
 )
 
-// examples are the command lines in the help of each command.
+// examples are the command lines in the help of each command. exampleOf has those of the
+// stages.
 var examples = map[string]string{
 	"train": `
 codea1 train
@@ -41,13 +42,27 @@ codea1 shadow first --reward utrl --bus nats://127.0.0.1:4222 --from start`,
 	"doctor":              `codea1 doctor --engine torch`,
 	"config":              `codea1 config > codea1.yaml`,
 	"completion":          `codea1 completion bash >> ~/.bashrc`,
+	"compare":             `codea1 compare runs/e results.jsonl`,
+	"version":             `codea1 version`,
+	"train-sft":           `codea1 train-sft code.jsonl --out model`,
 	"deadletter list":     `codea1 deadletter list --run first --json`,
+	"deadletter show":     `codea1 deadletter show LETTER --run first`,
+	"deadletter retry":    `codea1 deadletter retry LETTER --run first`,
 	"problems list":       `codea1 problems list builtin:heldout`,
+	"problems show":       "codea1 problems show train-0001\ncodea1 problems show add-1 --set mine.jsonl",
 	"problems check":      `codea1 problems check mine.jsonl`,
 	"problems predict":    `codea1 problems predict builtin:train --out predict.jsonl`,
+	"problems corpus":     `codea1 problems corpus --role code --rows 1000 --out code.jsonl`,
+	"problems prompt":     "codea1 problems prompt train-0001 --role test\ncodea1 problems prompt --role test > test-prompt.txt",
+	"sandbox check":       `codea1 sandbox check --json`,
 	"sandbox grade":       `codea1 sandbox grade --answers answers.jsonl problems.jsonl`,
+	"sandbox serve":       `codea1 sandbox serve --address 127.0.0.1:8080`,
 	"mistakes list":       `codea1 mistakes list first --sort count --limit 20`,
-	"mistakes history":    `codea1 mistakes history first add-3`,
+	"mistakes show":       `codea1 mistakes show first train-0001 --at step:40`,
+	"mistakes history":    `codea1 mistakes history first train-0001`,
+	"mistakes export":     `codea1 mistakes export first --format parquet --out book.parquet`,
+	"mistakes diff":       `codea1 mistakes diff first --from step:40 --to step:80`,
+	"replay compact":      `codea1 replay compact first --to step:100`,
 	"replay explain":      "codea1 replay explain first --group s000003-q0001\ncodea1 replay explain first --step 3 --role test",
 	"replay export":       `codea1 replay export first --table answers --format parquet --out answers.parquet`,
 	"replay fork":         `codea1 replay fork first second --at step:40 --set learning-rate=3e-4`,
@@ -61,6 +76,18 @@ codea1 shadow first --reward utrl --bus nats://127.0.0.1:4222 --from start`,
 	"replay restore-bus":  `codea1 replay restore-bus first`,
 }
 
+// exampleOf returns the examples of a command, which is named by its path.
+func exampleOf(command string) string {
+	stage, is := strings.CutPrefix(command, "stage ")
+	switch {
+	case !is:
+		return strings.TrimSpace(examples[command])
+	case stage == events.StageRecorder:
+		return "codea1 stage recorder --run r1 --bus nats://HOST:4222 --steps 30"
+	}
+	return "codea1 " + command + " --run r1 --bus nats://HOST:4222"
+}
+
 // exitCodes are in the help of the program.
 const exitCodes = `Exit codes: 0 done, 1 failed, 2 wrong command line, environment or configuration,
 3 a check was done and its answer is no (doctor, problems check, replay retrain, replay verify, sandbox check),
@@ -71,7 +98,7 @@ func describe(root *kong.Node) {
 	root.Detail = exitCodes
 	_ = kong.Visit(root, func(v kong.Visitable, next kong.Next) error {
 		if n, ok := v.(*kong.Node); ok && n != root {
-			if lines := strings.TrimSpace(examples[strings.TrimPrefix(n.FullPath(), "codea1 ")]); lines != "" {
+			if lines := exampleOf(strings.TrimPrefix(n.FullPath(), "codea1 ")); n.Type == kong.CommandNode && n.Leaf() && lines != "" {
 				n.Detail = strings.TrimSpace(n.Detail + "\n\nExamples:\n\n  " + strings.ReplaceAll(lines, "\n", "\n  "))
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -66,11 +67,11 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// Every example in the help is a command line that the program accepts, of the
-// command that prints it.
+// Every command prints an example, and the program accepts each as a line of that
+// command.
 func TestExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, file := range []string{"answers.jsonl", "problems.jsonl"} {
+	for _, file := range []string{"answers.jsonl", "code.jsonl", "problems.jsonl"} {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -78,9 +79,19 @@ func TestExamples(t *testing.T) {
 	if err := os.WriteFile("first.yaml", []byte(experiment.Example), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, lines := range examples {
+	names := slices.Collect(maps.Keys(examples))
+	var all CLI
+	grammar, err := newParser(&all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range grammar.Model.Leaves(true) {
+		names = append(names, strings.TrimPrefix(leaf.FullPath(), "codea1 "))
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		found := 0
-		for line := range strings.Lines(strings.TrimSpace(lines)) {
+		for line := range strings.Lines(exampleOf(name)) {
 			args, err := shellWords(line)
 			if err != nil {
 				t.Fatal(err)

@@ -231,7 +231,7 @@ func configure(root *kong.Node, base *Settings) {
 
 func newLogger(w io.Writer, level slog.Level) *slog.Logger {
 	if progress.IsTerminal(w) {
-		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level}))
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, NoColor: os.Getenv("NO_COLOR") != ""}))
 	}
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }

@@ -14,6 +14,7 @@ import (
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/rewards"
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/settings"
@@ -407,7 +408,7 @@ func (r *recording) checkTruths(ctx context.Context) error {
 	open := func() (*sandbox.Pool, error) { return r.pool, nil }
 	warning, err := problems.CheckSample(ctx, &checker{open}, training, r.pool.Config().Workers)
 	if err != nil {
-		return fmt.Errorf("problem set %s: %w; `codea1 problems check %s` shows all of them", set, err, set)
+		return fmt.Errorf("problem set %s: %w; `codea1 problems check %s` shows all of them", set, err, commandline.Word(set))
 	}
 	if warning != "" {
 		r.logger.Warn(warning, "set", set)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"codea1/events/commandline"
 	"codea1/events/connect"
 	"codea1/events/rundir"
 	"codea1/replay/eventlog"
@@ -30,13 +30,5 @@ func remedy(err error) string {
 	again := run + "-rebuilt"
 	return fmt.Sprintf("\nif the bus still has the events of the run, these commands make its log again:\n"+
 		"  codea1 replay rebuild %s %s --from-bus %s\n  mv %s %s\n  mv %s %s",
-		shell(run), shell(again), bus, shell(log), shell(log+".damaged"), shell(rundir.Log(again)), shell(log))
-}
-
-// shell returns a path as a word of a shell.
-func shell(path string) string {
-	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+,:@%") == "" {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+		commandline.Word(run), commandline.Word(again), bus, commandline.Word(log), commandline.Word(log+".damaged"), commandline.Word(rundir.Log(again)), commandline.Word(log))
 }

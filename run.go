@@ -14,6 +14,7 @@ import (
 	"codea1/consumers/dashboard"
 	"codea1/consumers/dashboard/track"
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/connect"
 	"codea1/events/natsbus"
 	"codea1/events/progress"
@@ -238,7 +239,7 @@ func (t *trainingRun) conclude(out io.Writer, reason string) (err error) {
 	}
 	fmt.Fprintf(out, "\n%sReport                      %s\n", table, rundir.Report(t.dir))
 	if reason == events.RunStopped {
-		fmt.Fprintf(out, "\nResume with:  codea1 train --resume %s\n", t.again())
+		fmt.Fprintf(out, "\nResume with:  codea1 train --resume %s\n", commandline.Word(t.again()))
 	}
 	return nil
 }

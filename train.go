@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/settings"
@@ -115,11 +116,11 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 	}
 	err = r.train(ctx, config, out, flags.Stderr)
 	if services.Canceled(ctx, err) { // the run has begun, but no stage has
-		fmt.Fprintf(out, "\nStopped before a stage was started.\nResume with:  codea1 train --resume %s\n", r.again())
+		fmt.Fprintf(out, "\nStopped before a stage was started.\nResume with:  codea1 train --resume %s\n", commandline.Word(r.again()))
 		err = nil
 	}
 	if errors.Is(err, events.ErrPosition) {
-		err = fmt.Errorf("%w\nthe bus has lost events that the log has: codea1 replay restore-bus %s publishes them on a new one", err, r.again())
+		err = fmt.Errorf("%w\nthe bus has lost events that the log has: codea1 replay restore-bus %s publishes them on a new one", err, commandline.Word(r.again()))
 	}
 	return errors.Join(err, r.close())
 }

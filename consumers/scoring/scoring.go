@@ -21,6 +21,7 @@ import (
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/execution/sandboxfusion"
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/files"
 	"codea1/events/rundir"
 )
@@ -121,7 +122,7 @@ func (s *Scoring) Tests(ctx context.Context, e *Evaluation, suites, k int) (err 
 			return json.NewEncoder(file).Encode(r)
 		})
 	if err != nil {
-		return fmt.Errorf("%w; codea1 eval --resume %s continues", err, e.Dir)
+		return fmt.Errorf("%w; codea1 eval --resume %s continues", err, commandline.Word(e.Dir))
 	}
 	s.sayLost(masked, e.Gathered.Dropped)
 	bySource := map[string][]*evaluation.TestResult{}
@@ -163,7 +164,7 @@ func (s *Scoring) choose(ctx context.Context, e *Evaluation, k int) (choices map
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	choices, err = benchmark.Choices(ctx, pool, rundir.Choices(e.Dir), executed(e.Gathered), k)
 	if err != nil {
-		return nil, fmt.Errorf("%w; codea1 eval --resume %s continues", err, e.Dir)
+		return nil, fmt.Errorf("%w; codea1 eval --resume %s continues", err, commandline.Word(e.Dir))
 	}
 	return choices, nil
 }
@@ -269,7 +270,7 @@ func (s *Scoring) Published(ctx context.Context, e *Evaluation, completion bool)
 	}
 	results, err := s.grade(ctx, f, rundir.Results(e.Dir))
 	if err != nil {
-		return fmt.Errorf("%w; codea1 eval --resume %s continues", err, e.Dir)
+		return fmt.Errorf("%w; codea1 eval --resume %s continues", err, commandline.Word(e.Dir))
 	}
 	s.sayLost(0, e.Gathered.Dropped)
 	return s.print(map[string]graded{source: {results, f.suites}}, len(e.Rows))

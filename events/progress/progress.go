@@ -83,8 +83,9 @@ func (b *Bar) text() string {
 	return fmt.Sprintf("%s, about %v left", b.name, max(left, time.Second).Round(time.Second))
 }
 
-// IsTerminal reports whether w is a terminal.
+// IsTerminal reports whether w is a terminal that can draw a line again. One without
+// cursor movement, as editors have it, says TERM=dumb.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }

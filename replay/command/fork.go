@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"codea1/events/commandline"
 	"codea1/replay/eventlog"
 	"codea1/replay/export"
 	"codea1/replay/fork"
@@ -93,6 +94,6 @@ func (c *ForkCommand) print(out io.Writer, dir string, f *fork.ForkedRun) error 
 	if filepath.Base(again) == again && c.RunsDir != "runs" {
 		again = dir
 	}
-	_, err := fmt.Fprintf(out, "\nContinue with:  codea1 train --resume %s\n", again)
+	_, err := fmt.Fprintf(out, "\nContinue with:  codea1 train --resume %s\n", commandline.Word(again))
 	return err
 }

@@ -10,8 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"golang.org/x/term"
-
+	"codea1/events/progress"
 	"codea1/gpuworker/tiny"
 	"codea1/gpuworker/tiny/qwen2"
 	"codea1/gpuworker/tiny/safetensors"
@@ -56,7 +55,7 @@ type Command struct {
 // progress bar.
 func (c *Command) Run(ctx context.Context) error {
 	bar := io.Discard
-	if term.IsTerminal(int(os.Stderr.Fd())) {
+	if progress.IsTerminal(os.Stderr) {
 		bar = os.Stderr
 	}
 	_, err := c.Train(ctx, os.Stderr, bar)
