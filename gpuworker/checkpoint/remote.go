@@ -261,9 +261,11 @@ func (r *Remote) Fetch(ctx context.Context, version int, named events.Checkpoint
 	return cache.Dir(version), cache.Retain(keep, 0)
 }
 
-// trainerOnly reports whether a file is no part of the model.
+// trainerOnly reports whether a file is no part of the model: optimizer.safetensors or
+// optimizer-00001-of-00004.safetensors, for example.
 func trainerOnly(name string) bool {
-	return strings.HasPrefix(name, "optimizer.") || strings.HasPrefix(name, "masters.")
+	end := strings.IndexAny(name, ".-")
+	return end > 0 && (name[:end] == "optimizer" || name[:end] == "masters")
 }
 
 // Retain deletes the old versions of the store by the rule of Folder.Retain, and the

@@ -3,10 +3,12 @@ package checkpoint_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -164,6 +166,52 @@ func TestRemote(t *testing.T) {
 
 // A trainer that ended during an upload leaves no version. The next one continues it,
 // or makes the version again on a machine that does not have it.
+// A login that can write to the store can add files to a copy of a version. A copy with
+// other weights beside the right ones is none of the version: an engine could load them. No
+// rollout fetches the state of an optimizer, also in shards.
+func TestForeignWeightsBesideTheRightOnes(t *testing.T) {
+	store := t.TempDir()
+	trainer, folder := machine(t, "file://"+store)
+	r := &checkpoint.Record{Format: checkpoint.Format, Run: "r1", Role: events.RoleCode, Version: 1, Step: 1}
+	noErr(t, folder.Write(t.Context(), r, func(dir string) (err error) {
+		for _, name := range []string{"model.safetensors", "optimizer-00001-of-00002.safetensors", "optimizer-00002-of-00002.safetensors", "masters-00001-of-00001.safetensors"} {
+			err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644))
+		}
+		return err
+	}))
+	named := describe(t, folder.Dir(1))
+	rollout, _ := machine(t, "file://"+store)
+	foreign := map[string]string{"model.safetensors": "model.safetensors", "model.safetensors.index.json": `{"weight_map": {"w": "any.safetensors"}}`, "any.safetensors": "others"}
+	var sums []byte
+	for _, name := range slices.Sorted(maps.Keys(foreign)) {
+		sums = fmt.Appendf(sums, "%x  %s\n", sha256.Sum256([]byte(foreign[name])), name)
+	}
+	foreign["SHA256SUMS"] = string(sums)
+	hash := sha256.Sum256(sums)
+	to := filepath.Join(store, "r1", "checkpoints", "code", fmt.Sprintf("v000001-%x", hash[:8]))
+	noErr(t, os.MkdirAll(to, 0o755))
+	for name, content := range foreign {
+		noErr(t, os.WriteFile(filepath.Join(to, name), []byte(content), 0o644))
+	}
+	if dir, err := rollout.Fetch(t.Context(), 1, named); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s, %v", dir, err)
+	}
+	noErr(t, trainer.Upload(t.Context(), 1, folder.Dir(1)))
+	dir, err := rollout.Fetch(t.Context(), 1, named)
+	noErr(t, err)
+	if diff := cmp.Diff([]string{"SHA256SUMS", "model.safetensors", "trainer.json"}, names(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	// The same files in the folder of a trainer on this machine.
+	for name, content := range foreign {
+		noErr(t, os.WriteFile(filepath.Join(folder.Dir(1), name), []byte(content), 0o644))
+	}
+	var damaged *checkpoint.Error
+	if dir, err := folder.Find(t.Context(), 1, named); !errors.As(err, &damaged) {
+		t.Errorf("%s, %v", dir, err)
+	}
+}
+
 func TestCutUploadIsNoVersion(t *testing.T) {
 	address := "file://" + t.TempDir()
 	remote, folder := machine(t, address)

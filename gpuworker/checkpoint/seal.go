@@ -189,7 +189,7 @@ func verify(ctx context.Context, dir string) (weights string, err error) {
 		return "", err
 	}
 	for _, e := range entries {
-		if (isWeights(e.Name()) || filepath.Ext(e.Name()) == tensorsSuffix) && listed[e.Name()] == "" {
+		if (e.Name() == weightsIndex || strings.HasSuffix(e.Name(), tensorsSuffix)) && listed[e.Name()] == "" {
 			return "", corrupt(dir, e.Name(), "is not listed in "+sumsFile)
 		}
 	}

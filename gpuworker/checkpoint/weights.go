@@ -10,30 +10,30 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
-// A large model is in shards, as Hugging Face's files are.
+// A large model is in shards, as Hugging Face's files are: the index names a file for each
+// tensor.
 const (
 	weightsIndex  = "model.safetensors.index.json"
-	weightsShards = "model-*-of-*.safetensors"
 	tensorsSuffix = ".safetensors" // of weights and of an optimizer's state
 )
 
-// isWeights reports whether a file name is that of weights.
+// isWeights reports whether a file name may be that of weights. An index may give shards
+// any names.
 func isWeights(name string) bool {
-	shard, err := path.Match(weightsShards, name)
-	return name == weightsFile || name == weightsIndex || shard && err == nil
+	return name == weightsIndex || strings.HasSuffix(name, tensorsSuffix) && !trainerOnly(name) && path.Base(name) == name
 }
 
 // weightsSum returns the sum by which events name weights, from the sums of the
 // files of a checkpoint: that of model.safetensors, or the SHA-256 of the lines in
-// SHA256SUMS of the index and the shards. It returns "" if there are no weights.
+// SHA256SUMS of the index and the files that it can name. It returns "" if there are no
+// weights. With an index, model.safetensors is one of the lines: programs differ in the
+// one that they load.
 func weightsSum(sums map[string]string) string {
-	if sum := sums[weightsFile]; sum != "" {
-		return sum
-	}
 	if sums[weightsIndex] == "" {
-		return ""
+		return sums[weightsFile]
 	}
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(sums)) {

@@ -68,7 +68,11 @@ def require(directory: Path) -> None:
 
 
 def weight_files(directory: Path) -> list[Path]:
-    """Returns the files with the weights: one, or the shards that the index names."""
+    """Returns the files with the weights: one, or the shards that the index names.
+
+    Every reader of weights asks here: another choice between the two would load weights that have not been compared with
+    their sum.
+    """
     if (directory / WEIGHTS).is_file():
         return [directory / WEIGHTS]
     if not (directory / INDEX).is_file():
@@ -102,7 +106,7 @@ def read_json(path: Path) -> dict[str, object]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise MissingCheckpoint(f"{path} is missing") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Mismatch(f"{path} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise Mismatch(f"{path} is not a JSON object")
@@ -286,7 +290,10 @@ def prepare(source: Path, directory: Path) -> None:
     else:
         merged: Tensors = {}
         for path in weight_files(source):
-            merged.update(read_tensors(path)[0])
+            part, _ = read_tensors(path)
+            if twice := sorted(merged.keys() & part.keys()):
+                raise Mismatch(f"{path}: {twice[0]} is also in another shard")
+            merged.update(part)
         write_tensors(directory / WEIGHTS, merged, {"format": "pt"}, flush=True)
     sync(directory)
 

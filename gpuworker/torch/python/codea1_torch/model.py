@@ -6,7 +6,6 @@ gate and up projections. Checkpoints use Hugging Face's separate tensors.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
+from .checkpoint import weight_files
 from .config import Config
 from .files import read_into, require_finite
 
@@ -153,7 +153,7 @@ class Model(nn.Module):
     def load_tensors(self, directory: Path | str) -> None:
         """Overwrite the weights with those of a checkpoint of the same shape.
 
-        The model is unchanged if this raises FileNotFoundError or ValueError.
+        The model is unchanged if this raises EngineError or ValueError.
         """
         directory = Path(directory)
         config = Config.read(directory)
@@ -173,19 +173,8 @@ class Model(nn.Module):
 
 def _weight_files(directory: Path, wanted: set[str]) -> dict[Path, list[str]]:
     """Map each weight file to the wanted tensors in it."""
-    index = directory / "model.safetensors.index.json"
-    if index.exists():
-        shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        for shard in shards:
-            if Path(shard).name != shard:
-                raise ValueError(f"{index}: {shard!r} is not a file name")
-    else:
-        shards = ["model.safetensors"]
     found: dict[str, Path] = {}
-    for shard in shards:
-        path = directory / shard
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: no such file")
+    for path in weight_files(directory):
         with safe_open(path, framework="pt") as f:
             for name in f.keys():  # noqa: SIM118 (safe_open is no dictionary)
                 if name in found:

@@ -3,12 +3,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 from shipped import TEST
 
 from codea1_torch import start
 from codea1_torch.__main__ import main
 from codea1_torch.errors import Mismatch, MissingCheckpoint
+from codea1_torch.model import Model
 
 
 def test_a_directory_is_copied(tmp_path: Path) -> None:
@@ -34,10 +36,27 @@ def test_shards_become_one_file(tmp_path: Path) -> None:
     assert copied.keys() == tensors.keys()
     assert all(copied[name].equal(tensors[name]) for name in names)
 
+    other = to.parent / "twice"
+    other.mkdir()
+    save_file({n: tensors[n] for n in names}, source / "model-1.safetensors")
+    with pytest.raises(Mismatch, match="is also in another shard"):
+        start.prepare(str(source), other)
+
     index[names[0]] = "../../etc/passwd"
     (source / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
     with pytest.raises(Mismatch, match="outside"):
         start.prepare(str(source), tmp_path)
+
+
+def test_one_file_is_preferred_to_shards(tmp_path: Path) -> None:
+    """The sum of the weights that an event names is that of this file."""
+    source = tmp_path / "both"
+    shutil.copytree(TEST, source)
+    tensors = load_file(source / "model.safetensors")
+    save_file({name: tensor + 1 for name, tensor in tensors.items()}, source / "other.safetensors")
+    (source / "model.safetensors.index.json").write_text(json.dumps({"weight_map": dict.fromkeys(tensors, "other.safetensors")}))
+    model = Model.load(source, device="cpu", dtype=torch.float32)
+    assert all(tensor.equal(tensors[name].float()) for name, tensor in model.tensors())
 
 
 def test_a_name_is_taken_from_the_offline_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
