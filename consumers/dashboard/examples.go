@@ -142,7 +142,7 @@ func (x *examples) rewarded(group string, p *events.GroupRewarded) {
 			return // another span shows this problem
 		}
 	}
-	whole := newGroupReader(group)
+	whole := newGroupReader(group, "")
 	whole.texts.left = maxWholeBytes
 	var sampled *events.TestsSampled
 	var executed *events.CodeExecuted

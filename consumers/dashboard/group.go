@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ type Group struct {
 	Temperature number           `json:"temperature"`
 	CodeVersion int              `json:"code_version"`
 	TestVersion int              `json:"test_version"`
+	WithoutTest bool             `json:"without_test"` // the run has no Test LLM
+	Predicts    bool             `json:"predicts"`     // golden has the questions of a predict problem
+	Judge       string           `json:"judge"`        // names and versions of the programs and models that judged
 	Historical  []historicalTest `json:"historical"`
 	Golden      []string         `json:"golden"`
 	Answers     []groupAnswer    `json:"answers"`
@@ -54,6 +58,7 @@ type groupAnswer struct {
 	Advantage *number          `json:"advantage"`
 	Hist      []events.Verdict `json:"hist"`
 	Golden    []goldenVerdict  `json:"golden"`
+	Judged    []string         `json:"judged"` // a line for each statement of a judge
 	Suites    []groupSuite     `json:"suites"`
 }
 
@@ -126,10 +131,11 @@ type groupReader struct {
 	scored  bool
 }
 
-func newGroupReader(name string) *groupReader {
+func newGroupReader(name string, models events.Models) *groupReader {
 	return &groupReader{
+		models: models,
 		Group: Group{
-			Name: name, TopVar: -1, Historical: []historicalTest{}, Golden: []string{}, Answers: []groupAnswer{}, Deltas: []groupDelta{},
+			Name: name, WithoutTest: models.WithoutTest(), TopVar: -1, Historical: []historicalTest{}, Golden: []string{}, Answers: []groupAnswer{}, Deltas: []groupDelta{},
 			Updates: []groupUpdate{}, Events: []groupEvent{},
 		},
 		texts: textBudget{maxGroupBytes}, skipped: map[events.Role]bool{},
@@ -147,7 +153,7 @@ func (g *groupReader) done() bool {
 func (g *groupReader) apply(e *events.Event) {
 	switch p := e.Payload.(type) {
 	case *events.RunStarted:
-		g.models = p.Models
+		g.models, g.WithoutTest = p.Models, p.Models.WithoutTest()
 		return
 	case *events.PolicyUpdated:
 		switch {
@@ -213,6 +219,7 @@ func (g *groupReader) posed(p *events.ProblemPosed) {
 	for _, golden := range p.Problem.Golden {
 		g.Golden = append(g.Golden, g.texts.cut(golden))
 	}
+	g.Predicts = len(p.Problem.Predict) > 0
 	for _, line := range p.Problem.Predict {
 		g.Golden = append(g.Golden, g.texts.cut(string(line.Kind)+" "+strings.Join(line.Accepted, " or ")))
 	}
@@ -220,7 +227,7 @@ func (g *groupReader) posed(p *events.ProblemPosed) {
 
 func (g *groupReader) grow(answers int) {
 	for len(g.Answers) < answers {
-		g.Answers = append(g.Answers, groupAnswer{Hist: []events.Verdict{}, Golden: []goldenVerdict{}, Suites: []groupSuite{}})
+		g.Answers = append(g.Answers, groupAnswer{Hist: []events.Verdict{}, Golden: []goldenVerdict{}, Judged: []string{}, Suites: []groupSuite{}})
 	}
 }
 
@@ -232,8 +239,14 @@ func (a *groupAnswer) grow(suites int) {
 
 func (g *groupReader) executed(p *events.CodeExecuted) {
 	g.grow(len(p.Answers))
+	if p.Judged != nil {
+		g.Judge = brief(p.Judged.Engine)
+	}
 	for m := range p.Answers {
 		from, a := &p.Answers[m], &g.Answers[m]
+		for _, line := range statements(p.Judged, m) {
+			a.Judged = append(a.Judged, brief(line))
+		}
 		a.Loads, a.LoadError, a.Failure = from.Loads, brief(from.LoadError), brief(from.Failure)
 		a.Hist = append(a.Hist, from.Historical...)
 		for _, v := range from.Golden {
@@ -252,6 +265,38 @@ func (g *groupReader) executed(p *events.CodeExecuted) {
 			}
 		}
 	}
+}
+
+// statements returns what the judges say about an answer.
+func statements(judged *events.Judged, answer int) (lines []string) {
+	if judged == nil || answer >= len(judged.Answers) {
+		return nil
+	}
+	j := &judged.Answers[answer]
+	for _, f := range j.Failures {
+		lines = append(lines, fmt.Sprintf("not judged (%s): %s", f.Judge, f.Reason))
+	}
+	if judged.Has(events.JudgeFindings) && j.Failure(events.JudgeFindings) == "" && len(j.Findings) == 0 {
+		lines = append(lines, "no findings")
+	}
+	for _, f := range j.Findings {
+		lines = append(lines, fmt.Sprintf("%s in line %d: severity %s, confidence %s", f.ID, f.Line, f.Severity, f.Confidence))
+	}
+	if judged.Has(events.JudgeScore) && j.Failure(events.JudgeScore) == "" {
+		if j.Parses {
+			lines = append(lines, fmt.Sprintf("score %.4g", j.Score))
+		} else {
+			lines = append(lines, "no score: the response is not one code block of Python")
+		}
+	}
+	if judged.Has(events.JudgeVerdict) && j.Failure(events.JudgeVerdict) == "" {
+		if j.Safe {
+			lines = append(lines, "not vulnerable")
+		} else {
+			lines = append(lines, "vulnerable")
+		}
+	}
+	return lines
 }
 
 func (g *groupReader) rewarded(p *events.GroupRewarded) {

@@ -293,7 +293,7 @@ func TestSpansAddUpToTheStep(t *testing.T) {
 
 // The lines of a predict problem take the place of golden tests.
 func TestGroupOfAPredictProblem(t *testing.T) {
-	g := newGroupReader("s000001-q0000")
+	g := newGroupReader("s000001-q0000", events.ModelsCode)
 	g.posed(&events.ProblemPosed{Problem: events.Problem{ID: "p", Predict: []events.Prediction{{Kind: events.PredictNext, Accepted: []string{"2", "'return x'"}}}}})
 	g.executed(&events.CodeExecuted{Predict: []events.Predicted{events.PredictNext}, Answers: []events.ExecutedAnswer{{Loads: true, Golden: []events.GoldenVerdict{{Verdict: events.VerdictPass}}}}})
 	if diff := cmp.Diff([]string{"next 2 or 'return x'"}, g.Golden); diff != "" || len(g.Answers[0].Golden) != 1 {

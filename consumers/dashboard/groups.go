@@ -170,7 +170,7 @@ func (f *Follower) Group(ctx context.Context, group string) (*Group, error) {
 
 func (f *Follower) group(ctx context.Context, group string) (*Group, error) {
 	f.mu.RLock()
-	bus, run, newest := f.bus, f.state.Run, f.newest
+	bus, run, newest, models := f.bus, f.state.Run, f.newest, f.state.Models
 	from, known := f.state.groups.position(group)
 	f.mu.RUnlock()
 	if bus == nil || !known {
@@ -181,7 +181,7 @@ func (f *Follower) group(ctx context.Context, group string) (*Group, error) {
 		return nil, fmt.Errorf("dashboard: read group %s: %w", group, err)
 	}
 	defer reader.Close()
-	g := newGroupReader(group)
+	g := newGroupReader(group, models)
 	for !g.done() {
 		m, _, err := reader.Next(ctx)
 		var malformed *events.MalformedError

@@ -35,6 +35,7 @@ type Snapshot struct {
 	Book            object        `json:"book"`
 	Latest          object        `json:"latest"` // newest step with a rewarded group
 	Policies        []object      `json:"policies"`
+	WithoutTest     bool          `json:"without_test"` // the run has no Test LLM
 	Stages          []stageView   `json:"stages"`
 	Replicas        []Replica     `json:"replicas"` // in the order of Stages
 	Evals           []object      `json:"evals"`
@@ -143,6 +144,7 @@ func (s *State) snapshot(since int64) Snapshot {
 			"checkpoint": brief(policy.Checkpoint.URI),
 		})
 	}
+	out.WithoutTest = s.Models.WithoutTest()
 	out.Stages, out.Replicas = stageViews(s.stages(), s.Replicas)
 	if s.Finished == "" {
 		out.Binding.Now = busiest(out.Stages)

@@ -48,7 +48,7 @@ func (p Predictions) Grade(answer string) events.ExecutedAnswer {
 		}
 	}
 	if n := len(lines); n == 0 || n > len(p) {
-		return events.ExecutedAnswer{LoadError: fmt.Sprintf("the answer has %d lines with text; want 1 to %d, a literal each", n, len(p))}
+		return events.ExecutedAnswer{LoadError: fmt.Sprintf("the answer has %d lines with text; want at most %d with a literal each", n, len(p))}
 	}
 	graded := events.ExecutedAnswer{Loads: true, Golden: make([]events.GoldenVerdict, len(p))}
 	for i := range p {

@@ -2,7 +2,8 @@
 "use strict";
 
 // The columns of each chart. Bounds are thin lines in the colour of the first line. An
-// optional chart is shown if a run has a value for it.
+// optional chart is shown if a run has a value for it, and one of tests if the page's run
+// has a Test LLM or another run a value.
 const tint = ["--first", "--second", "--third"];
 const both = (code, test) => [["Code LLM", code], ["Test LLM", test]];
 const charts = {
@@ -10,18 +11,18 @@ const charts = {
   shadow_code: { title: "Code LLM: reward of the run and under other recipes", lines: [], digits: 3, optional: true },
   shadow_test: { title: "Test LLM: reward of the run and under other recipes", lines: [], digits: 3, optional: true },
   shadow_differs: { title: "Other recipes: share of groups that train on another answer, of pairs of answers in the other order", lines: [], digits: 3, fromZero: true, optional: true },
-  pass: { title: "Share of tests passed", lines: [["new tests", "pass_new"], ["historical tests", "pass_hist"]], digits: 3, range: [0, 1] },
+  pass: { title: "Share of tests passed", lines: [["new tests", "pass_new"], ["historical tests", "pass_hist"]], digits: 3, range: [0, 1], ofTests: true },
   heldout: {
     title: "Held-out avg@k with its 95% interval", x: "eval_step", lines: [["mean", "eval_avg"]], bounds: [["from", "eval_low"], ["to", "eval_high"]], digits: 3,
   },
   finding: {
     title: "Held-out tests: validity, defect-finding, reach", x: "eval_step",
-    lines: [["validity", "eval_validity"], ["defect-finding", "eval_defect_finding"], ["reach", "eval_reach"]], digits: 3,
+    lines: [["validity", "eval_validity"], ["defect-finding", "eval_defect_finding"], ["reach", "eval_reach"]], digits: 3, ofTests: true,
   },
-  tests: { title: "Tests per suite", lines: [["kept", "kept"], ["of these, wrong as stated", "wrong"], ["discarded", "discarded"]], digits: 2, fromZero: true },
-  breaking: { title: "Share of suites that their answer fails", lines: [["suites", "breaking"]], digits: 3, fromZero: true },
-  changes: { title: "Mistake Book: tests added and removed", lines: [["added", "book_entered"], ["removed", "book_left"]], digits: 0, fromZero: true },
-  book: { title: "Mistake Book: tests in it", lines: [["tests", "book_size"]], digits: 0, fromZero: true },
+  tests: { title: "Tests per suite", lines: [["kept", "kept"], ["of these, wrong as stated", "wrong"], ["discarded", "discarded"]], digits: 2, fromZero: true, ofTests: true },
+  breaking: { title: "Share of suites that their answer fails", lines: [["suites", "breaking"]], digits: 3, fromZero: true, ofTests: true },
+  changes: { title: "Mistake Book: tests added and removed", lines: [["added", "book_entered"], ["removed", "book_left"]], digits: 0, fromZero: true, ofTests: true },
+  book: { title: "Mistake Book: tests in it", lines: [["tests", "book_size"]], digits: 0, fromZero: true, ofTests: true },
   entropy: { title: "Entropy, nats per token", lines: both("entropy_code", "entropy_test"), digits: 3, fromZero: true },
   kl: { title: "KL divergence to the reference", lines: both("kl_code", "kl_test"), digits: 4, fromZero: true },
   clip: { title: "Share of tokens clipped", lines: both("clip_code", "clip_test"), digits: 4, fromZero: true },
@@ -143,8 +144,10 @@ function makeCharts(into) {
 function drawCharts(anew) {
   for (const element of document.querySelectorAll(".chart")) {
     const chart = charts[element.dataset.chart];
-    if (chart.optional) {
-      element.parentElement.hidden = !chartState.runs.some((r) => chart.lines.some(([, column]) => r.series[column]?.some((v) => typeof v === "number")));
+    if (chart.optional || chart.ofTests) {
+      const least = chart.ofTests ? Number.MIN_VALUE : -Infinity;
+      element.parentElement.hidden = !(chart.ofTests && !state?.without_test) &&
+        !chartState.runs.some((r) => chart.lines.some(([, column]) => r.series[column]?.some((v) => typeof v === "number" && v >= least)));
     }
     if (element.clientWidth === 0) continue; // it is hidden, or the view is
     const lines = chartLines(chart);

@@ -15,7 +15,7 @@ function matrix(g) {
   const suites = Math.max(0, ...g.answers.map((a) => a.suites.length));
   const head = el("tr", null, el("th", { scope: "col" }, "answer"), el("th", { scope: "col", class: "n" }, "reward"));
   if (g.historical.length) head.append(el("th", { scope: "colgroup", colspan: g.historical.length }, "historical"));
-  if (g.golden.length) head.append(el("th", { scope: "colgroup", colspan: g.golden.length }, "golden"));
+  if (g.golden.length) head.append(el("th", { scope: "colgroup", colspan: g.golden.length }, g.predicts ? "questions" : "golden"));
   if (tests > 0) for (let i = 0; i < suites; i++) head.append(el("th", { scope: "colgroup", colspan: tests }, `suite ${i + 1}`));
   const rows = g.answers.map((a, m) => {
     const row = el("tr", null,
@@ -64,6 +64,7 @@ function answerView(g, a, m) {
     el("p", { class: "note" }, a.tokens ? plural(a.tokens, "token") : "", a.finish === "length" ? ", cut off by the token limit" : ""),
     a.failure ? el("p", { class: "bad" }, a.failure) : null,
     a.load_error ? el("p", { class: "bad" }, "does not load: ", a.load_error) : null,
+    a.judged?.length ? el("dl", { class: "terms" }, el("div", null, el("dt", null, "judged"), a.judged.map((text) => el("dd", null, text)))) : null,
     code(a.code),
     a.response ? el("details", null, el("summary", null, "Whole response"), code(a.response)) : null,
     a.suites.map(suiteView));
@@ -75,7 +76,7 @@ function trainedView(g) {
   if (!g.recipe) return el("p", null, "It has no rewards yet.");
   const shown = g.answers.filter((a) => !a.masked).length;
   return el("ul", null,
-    el("li", null, `Reward recipe ${g.recipe}, α ${short(g.alpha)}.`),
+    el("li", null, `Reward recipe ${g.recipe}${g.without_test ? "" : `, α ${short(g.alpha)}`}.`, g.judge ? ` Judged by ${g.judge}.` : ""),
     g.updates.map((u) => el("li", null, `Version ${u.version} of the ${u.role === "code" ? "Code" : "Test"} LLM was trained on step ${u.step} with ${plural(u.groups, "group")}; of this one on `,
       u.role === "code" ? plural(shown, "answer") + "." : g.top_var >= 0 ? `the suites of answer ${g.top_var + 1}, whose rewards vary most.` : "nothing.")),
     g.updates.length === 0 ? el("li", null, "No version that was trained on it is known yet.") : null);
@@ -88,7 +89,7 @@ function groupView(g) {
     el("div", { class: "panel" },
       el("h3", null, "Question ", el("span", null, el("a", { href: "#/book?problem=" + encodeURIComponent(g.problem) }, g.problem))),
       el("p", { class: "question" }, g.question),
-      el("dl", { class: "terms" }, fact("step", whole(g.step)), fact("entry point", g.entry), fact("Code LLM version", whole(g.code_version)), fact("Test LLM version", whole(g.test_version)), fact("temperature", short(g.temperature))),
+      el("dl", { class: "terms" }, fact("step", whole(g.step)), fact("entry point", g.entry), fact("Code LLM version", whole(g.code_version)), g.without_test ? null : fact("Test LLM version", whole(g.test_version)), fact("temperature", short(g.temperature))),
       el("details", null, el("summary", null, "Ground truth"), code(g.solution))),
     g.historical.length ? el("div", { class: "card", tabindex: "0" }, el("table", null, el("caption", null, "Historical tests, from the Mistake Book"),
       el("thead", null, el("tr", null, el("th", { scope: "col" }, "test"), el("th", { scope: "col", class: "n" }, "count"))),

@@ -88,6 +88,7 @@ function drawEdges(box, stages) {
     let d;
     if (Math.abs(a.y - b.y) < 20 && b.left > a.left) d = `M${a.right} ${a.top + 34}H${b.left}`;
     else if (type === "policy.updated") d = `M${a.x - 30} ${a.top}V${b.bottom}`;
+    else if (Math.abs(a.x - b.x) < 20 && b.top - a.bottom > 80) d = `M${a.right - 14} ${a.bottom}V${a.bottom + 9}H${a.right + 10}V${b.top + 34}H${b.right}`; // around the stage between them
     else if (Math.abs(a.x - b.x) < 20) d = `M${a.x + 30} ${a.bottom}V${b.top}`;
     else {
       const middle = (a.bottom + b.top) / 2;

@@ -101,6 +101,7 @@ function showTraining(s) {
   setText("pass_new", percent(s.latest.pass_new));
   setText("pass_hist", percent(s.latest.pass_hist));
   setText("book_size", whole(s.book.size));
+  for (const id of ["reward_test", "pass_new", "pass_hist", "book_size", "examples"]) byId(id).parentElement.hidden = s.without_test;
   setText("rewarded", whole(s.rewarded));
   setText("dropped", whole(s.dropped));
   setText("events_per_second", fixed(s.events_per_second, 1));
