@@ -49,7 +49,7 @@ func (c *CorpusCommand) Run(ctx context.Context, out io.Writer) error {
 // PromptCommand is `codea1 problems prompt`.
 type PromptCommand struct {
 	ID      string                `arg:"" optional:"" help:"ID of the problem, as printed by list; none prints the template."`
-	Set     string                `help:"Set of the problem: builtin, builtin:train, builtin:heldout or a file (.jsonl, .jsonl.gz, .parquet)." default:"builtin"`
+	Set     string                `help:"Set of the problem: builtin, builtin:train, builtin:heldout, builtin:hard, builtin:hard-heldout or a file (.jsonl, .jsonl.gz, .parquet)." default:"builtin"`
 	Role    events.Role           `help:"Role that is asked: code or test." enum:"code,test" default:"code"`
 	Answer  string                `help:"File with the program that the Test LLM is shown; the ground truth by default." type:"existingfile" placeholder:"FILE"`
 	Tests   int                   `help:"Tests that the Test LLM is asked for." default:"3" min:"1" max:"1000"`

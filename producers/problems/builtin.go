@@ -16,6 +16,10 @@ var (
 	builtinTraining []byte
 	//go:embed builtin/heldout.jsonl.zst
 	builtinHeldOut []byte
+	//go:embed builtin/hard.jsonl.zst
+	builtinHard []byte
+	//go:embed builtin/hard-heldout.jsonl.zst
+	builtinHardHeldOut []byte
 )
 
 // builtinRows reads the embedded sets one after the other.

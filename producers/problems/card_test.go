@@ -44,7 +44,7 @@ with tempfile.TemporaryDirectory() as directory:
     for name in job:
         with open(name + ".jsonl", "w") as file:
             file.writelines(json.dumps(row) + "\n" for row in job[name])
-    write_card(".", ["answers.jsonl"], out)
+    write_card(".", ["train"], "heldout", ["answers.jsonl"], out)
 answer = out.getvalue().splitlines()
 `, job, &text)
 	want := []string{

@@ -45,7 +45,7 @@ type Report struct {
 
 // CheckCommand is `codea1 problems check`.
 type CheckCommand struct {
-	Set     string        `arg:"" help:"Set: builtin, builtin:train, builtin:heldout or a file (.jsonl, .jsonl.gz, .parquet)."`
+	Set     string        `arg:"" help:"Set: builtin, builtin:train, builtin:heldout, builtin:hard, builtin:hard-heldout or a file (.jsonl, .jsonl.gz, .parquet)."`
 	Workers int           `help:"Problems checked at the same time; 0: one per CPU." default:"0" min:"0" max:"1024"`
 	Timeout time.Duration `help:"Time limit of one problem." default:"60s" above:"0s"`
 	JSON    bool          `name:"json" help:"Print the report as one JSON object."`

@@ -23,7 +23,7 @@ func (f setFlags) options(log *slog.Logger) LoadOptions {
 
 // ListCommand is `codea1 problems list`.
 type ListCommand struct {
-	Set        string `arg:"" optional:"" help:"Set: builtin, builtin:train, builtin:heldout or a file (.jsonl, .jsonl.gz, .parquet)." default:"builtin"`
+	Set        string `arg:"" optional:"" help:"Set: builtin, builtin:train, builtin:heldout, builtin:hard, builtin:hard-heldout or a file (.jsonl, .jsonl.gz, .parquet)." default:"builtin"`
 	Source     string `help:"Only problems with this text in their source."`
 	Difficulty string `help:"Only problems of this difficulty."`
 	JSON       bool   `name:"json" help:"Print whole problems, one JSON object per line. The output is a set in JSONL."`

@@ -27,7 +27,7 @@ var ErrNothingPredicted = errors.New("no ground truth passes a golden test of th
 
 // PredictCommand is `codea1 problems predict`.
 type PredictCommand struct {
-	Set   string `arg:"" help:"Set: builtin, builtin:train, builtin:heldout or a file (.jsonl, .jsonl.gz, .parquet)."`
+	Set   string `arg:"" help:"Set: builtin, builtin:train, builtin:heldout, builtin:hard, builtin:hard-heldout or a file (.jsonl, .jsonl.gz, .parquet)."`
 	Out   string `help:"JSONL file to write; - is standard output." default:"-"`
 	Calls int    `help:"Calls of each ground truth that are asked about, at most." default:"2" min:"1" max:"100"`
 	Seed  uint64 `help:"Seed of the choice of calls, lines and variables; the same seed gives the same problems." default:"1"`

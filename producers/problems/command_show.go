@@ -15,7 +15,7 @@ var ErrNoProblem = errors.New("no such problem")
 // ShowCommand is `codea1 problems show`.
 type ShowCommand struct {
 	ID   string `arg:"" help:"ID of the problem, as printed by list."`
-	Set  string `help:"Set of the problem: builtin, builtin:train, builtin:heldout or a file (.jsonl, .jsonl.gz, .parquet)." default:"builtin"`
+	Set  string `help:"Set of the problem: builtin, builtin:train, builtin:heldout, builtin:hard, builtin:hard-heldout or a file (.jsonl, .jsonl.gz, .parquet)." default:"builtin"`
 	JSON bool   `name:"json" help:"Print the problem as one JSON object."`
 	setFlags
 }

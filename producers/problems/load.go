@@ -12,11 +12,14 @@ import (
 // MaxRows is the number of rows of the largest set that is read.
 const MaxRows = 2_000_000
 
-// Names of the built-in sets. BuiltinAll is both, training first.
+// Names of the built-in sets. BuiltinAll is the default training and held-out
+// problems, in this order. The harder set is beside them.
 const (
-	BuiltinAll      = "builtin"
-	BuiltinTraining = "builtin:train"
-	BuiltinHeldOut  = "builtin:heldout"
+	BuiltinAll         = "builtin"
+	BuiltinTraining    = "builtin:train"
+	BuiltinHeldOut     = "builtin:heldout"
+	BuiltinHard        = "builtin:hard"
+	BuiltinHardHeldOut = "builtin:hard-heldout"
 )
 
 // ErrUnknownSet is wrapped when a reference names no set that can be read.
@@ -156,14 +159,19 @@ func open(ref string) (rows, error) {
 		return builtinRows(builtinTraining), nil
 	case ref == BuiltinHeldOut:
 		return builtinRows(builtinHeldOut), nil
+	case ref == BuiltinHard:
+		return builtinRows(builtinHard), nil
+	case ref == BuiltinHardHeldOut:
+		return builtinRows(builtinHardHeldOut), nil
 	case strings.HasPrefix(ref, BuiltinAll+":"):
-		return nil, fmt.Errorf("%w %q: the built-in ones are %s and %s", ErrUnknownSet, ref, BuiltinTraining, BuiltinHeldOut)
+		return nil, fmt.Errorf("%w %q: the built-in ones are %s, %s, %s and %s",
+			ErrUnknownSet, ref, BuiltinTraining, BuiltinHeldOut, BuiltinHard, BuiltinHardHeldOut)
 	case strings.HasSuffix(name, ".jsonl"), strings.HasSuffix(name, ".jsonl.gz"):
 		return jsonlFile(ref, isGzip(ref)), nil
 	case strings.HasSuffix(name, ".parquet"):
 		return parquetFile(ref), nil
 	default:
-		return nil, fmt.Errorf("%w %q: a set is %s, %s, %s or a file ending in .jsonl, .jsonl.gz or .parquet",
-			ErrUnknownSet, ref, BuiltinAll, BuiltinTraining, BuiltinHeldOut)
+		return nil, fmt.Errorf("%w %q: a set is %s, %s, %s, %s, %s or a file ending in .jsonl, .jsonl.gz or .parquet",
+			ErrUnknownSet, ref, BuiltinAll, BuiltinTraining, BuiltinHeldOut, BuiltinHard, BuiltinHardHeldOut)
 	}
 }

@@ -13,9 +13,10 @@ from values import function
 TEXT_WORDS, CODE_TOKENS = 5, 4  # lengths of the sequences that two texts are compared by
 
 
-def write_card(directory, answers, out):
-    """Writes the overlap of the sets in a directory and, for the answers of runs, the parts of their gain."""
-    training, held_out = (rows(os.path.join(directory, name + ".jsonl")) for name in ("train", "heldout"))
+def write_card(directory, training, held_out, answers, out):
+    """Writes the overlap of sets in a directory and, for the answers of runs, the parts of their gain."""
+    training = [p for name in training for p in rows(os.path.join(directory, name + ".jsonl"))]
+    held_out = rows(os.path.join(directory, held_out + ".jsonl"))
     print("{} training and {} held-out problems".format(len(training), len(held_out)), file=out)
     for name, of, n in (("question", words, TEXT_WORDS), ("solution", symbols, CODE_TOKENS)):
         same = len({p[name] for p in held_out} & {p[name] for p in training})

@@ -1,4 +1,4 @@
-"""The training and the held-out set.
+"""The training and the held-out problems, of the default and of the harder set.
 
 Every part of a held-out problem occurs in training, its composition does not,
 and no two problems of either set behave alike on the probes of their domain.
@@ -9,13 +9,16 @@ from functools import lru_cache
 
 from families_choices import draw_branched, draw_chosen, draw_combined, draw_matched, draw_tallied
 from families_lists import draw_found, draw_paired, draw_quantified, draw_replaced, draw_running, draw_stopped
+from families_longer import (
+    draw_bounded, draw_counted, draw_decided, draw_exchanged, draw_joined, draw_long_fold, draw_long_paired, draw_long_running,
+    draw_long_spelled, draw_long_stopped, draw_mapped, draw_sought, draw_trimmed, draw_weighed)
 from families_numbers import draw_fold
 from families_texts import draw_rewritten, draw_screened, draw_spelled, draw_worded
 from mutants import OMISSIONS, mutants_of, slips
 from parts import wording
 from programs import parse
 from randoms import Random
-from values import assertion, function, outcome
+from values import assertion, function, key, outcome
 
 SEED = 20261120
 
@@ -39,6 +42,26 @@ FAMILIES = (
     ("matched", 110, draw_matched),
 )
 
+# The families of the harder set. The first five make the longest compositions of
+# the default set's families; the embedded Code LLM gets most of these right at least
+# once in eight answers. The others join more parts than its training text does.
+HARD_FAMILIES = (
+    ("fold", 420, draw_long_fold),
+    ("paired", 190, draw_long_paired),
+    ("stopped", 130, draw_long_stopped),
+    ("running", 130, draw_long_running),
+    ("spelled", 190, draw_long_spelled),
+    ("trimmed", 150, draw_trimmed),
+    ("bounded", 320, draw_bounded),
+    ("joined", 170, draw_joined),
+    ("mapped", 150, draw_mapped),
+    ("counted", 60, draw_counted),
+    ("weighed", 110, draw_weighed),
+    ("decided", 110, draw_decided),
+    ("sought", 80, draw_sought),
+    ("exchanged", 50, draw_exchanged),
+)
+
 MAX_DRAWS_PER_PROBLEM = 40  # a family that needs more has a mistake in its parts
 HELD_OUT_ONE_IN = 10  # compositions to each held-out one
 MIN_SEEN = 5  # how often training shows each part of a held-out problem
@@ -47,6 +70,8 @@ COMMONEST_PERCENT = 80  # the largest share of the probes with the same result
 MAX_NEAR = 4  # golden tests near a program's constants
 MAX_CATCHES = 6  # golden tests added to catch mutants
 BUGGY_PER_PROBLEM = 4  # wrong solutions of a held-out problem
+THIN_TESTS = 3  # golden tests of a training problem of the harder set
+MAX_THIN_DRAWS = 200  # bounds the search for inputs of thin suites
 
 _HASH_PRIME = 0x100000001B3
 _MASK = (1 << 64) - 1
@@ -136,12 +161,28 @@ class Problem:
                     break
         return list(tests)
 
-    def row(self, catch):
+    def thin(self):
+        """A few golden tests of random inputs, with two results or more. They let wrong answers pass."""
+        r = Random(self.fingerprint, SEED + 1)
+        tests, results = [], set()
+        for _ in range(MAX_THIN_DRAWS):
+            arguments = self.domain.draw(r, False)
+            value = self.solve(*arguments)
+            test = assertion(arguments, value)
+            last = len(tests) == THIN_TESTS - 1
+            if test not in tests and not (last and results == {key(value)}):
+                tests.append(test)
+                results.add(key(value))
+            if len(tests) == THIN_TESTS:
+                break
+        return tests
+
+    def row(self, catch, thin=False):
         """The problem as in a JSONL set; its mutants to catch are its wrong solutions."""
         row = {
             "id": self.id, "source": "builtin", "difficulty": self.difficulty(), "question": self.question(),
             "starter_code": self.program.header(), "entry_point": "solve", "solution": self.program.source(),
-            "tests": self.golden(catch),
+            "tests": self.thin() if thin else self.golden(catch),
         }
         if catch:
             row["buggy"] = [{"code": code, "bug_type": bug} for bug, code in _varied(catch)]
@@ -195,10 +236,10 @@ def _accept(draft, seen):
     return Problem(draft, program, fingerprint) if wrong >= MIN_WRONG else None
 
 
-def _problems(name, quota, draw):
+def _problems(name, quota, draw, start, known):
     """The problems of a family: drafts without idle parts that behave like none before."""
-    r = Random(SEED, _hash(name))
-    drawn, seen, problems = set(), set(), []
+    r = Random(SEED, start)
+    drawn, seen, problems = set(), set(known), []
     for _ in range(quota * MAX_DRAWS_PER_PROBLEM):
         if len(problems) == quota:
             break
@@ -219,18 +260,27 @@ def _is_held_out(skeleton):
 
 
 def make_sets():
-    """The training and the held-out problems, with their mutants."""
-    seen, training, held_out = set(), [], []
-    for name, quota, draw in FAMILIES:
-        for problem in _problems(name, quota, draw):
+    """The training and the held-out problems of the default set, with their mutants."""
+    return _make(FAMILIES, "", set())
+
+
+def make_hard_sets(default):
+    """Those of the harder set. No problem behaves like one of the default set."""
+    return _make(HARD_FAMILIES, "hard-", {problem.fingerprint for problem in default})
+
+
+def _make(families, prefix, known):
+    seen, training, held_out = set(known), [], []
+    for name, quota, draw in families:
+        for problem in _problems(name, quota, draw, _hash(prefix + name), known):
             if problem.fingerprint not in seen:
                 seen.add(problem.fingerprint)
                 (held_out if _is_held_out(problem.draft.skeleton()) else training).append(problem)
-    known = Counter(part for problem in training for part in problem.draft.parts())
-    held_out = [p for p in held_out if all(known[part] >= MIN_SEEN for part in p.draft.parts())]
+    parts = Counter(part for problem in training for part in problem.draft.parts())
+    held_out = [p for p in held_out if all(parts[part] >= MIN_SEEN for part in p.draft.parts())]
     for name, problems in (("train", training), ("heldout", held_out)):
         for i, problem in enumerate(problems):
-            problem.id = "{}-{:04d}".format(name, i + 1)
+            problem.id = "{}{}-{:04d}".format(prefix, name, i + 1)
     fingerprints = {problem.fingerprint for problem in held_out}
     for problem in training + held_out:
         problem.find_mutants(fingerprints)

@@ -37,7 +37,7 @@ func generate(ctx context.Context, generator, out string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"train.jsonl", "heldout.jsonl", "corpus.jsonl"} {
+	for _, name := range []string{"train.jsonl", "heldout.jsonl", "corpus.jsonl", "hard.jsonl", "hard-heldout.jsonl"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			return err
