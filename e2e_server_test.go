@@ -93,16 +93,7 @@ func TestEvaluationOfAServer(t *testing.T) {
 	if got, want := resumed.stdout.String(), "small at "+moved+"\n"+table; got != want {
 		t.Errorf("the table is\n%s\nwant\n%s", got, want)
 	}
-	for _, file := range []func(string) string{rundir.Results, rundir.Samples} {
-		want, err := os.ReadFile(file(runPath(dir, "local")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := os.ReadFile(file(runPath(dir, "remote")))
-		if d := cmp.Diff(string(want), string(got)); err != nil || d != "" {
-			t.Errorf("%v, the server (+) differs from its model:\n%s", err, d)
-		}
-	}
+	sameEvaluation(t, dir)
 	if n := second.Requests(); n != 3 {
 		t.Errorf("%d requests after the kill, want a probe, a failure and the problem that was left", n)
 	}
@@ -131,6 +122,22 @@ func TestEvaluationOfAServer(t *testing.T) {
 	}
 	if all := resumed.stderr.String() + killed.stderr.String(); strings.Contains(all, key) {
 		t.Errorf("the key is in the log:\n%s", all)
+	}
+}
+
+// sameEvaluation compares the results and samples of run remote, of a server, with those
+// of run local, of its model.
+func sameEvaluation(t *testing.T, dir string) {
+	t.Helper()
+	for _, file := range []func(string) string{rundir.Results, rundir.Samples} {
+		want, err := os.ReadFile(file(runPath(dir, "local")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(file(runPath(dir, "remote")))
+		if d := cmp.Diff(string(want), string(got)); err != nil || d != "" {
+			t.Errorf("%v, the server (+) differs from its model:\n%s", err, d)
+		}
 	}
 }
 

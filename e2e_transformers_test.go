@@ -10,10 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"codea1/events"
-	"codea1/events/rundir"
 	"codea1/gpuworker/tiny"
 )
 
@@ -98,14 +95,5 @@ func TestTorchTransformersServe(t *testing.T) {
 	}
 	eval("code", "local")
 	eval(address, "remote", "--model", checkpoint)
-	for _, file := range []func(string) string{rundir.Results, rundir.Samples} {
-		want, err := os.ReadFile(file(runPath(dir, "local")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := os.ReadFile(file(runPath(dir, "remote")))
-		if d := cmp.Diff(string(want), string(got)); err != nil || d != "" {
-			t.Errorf("%v, the server (+) differs from its model:\n%s", err, d)
-		}
-	}
+	sameEvaluation(t, dir)
 }
