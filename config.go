@@ -225,12 +225,18 @@ func (s *RunSettings) stages() []events.Stage {
 // models returns the models of the run. A reward that trains no Test LLM needs none,
 // and self-play is one model in both roles. Only a run with two models may freeze one.
 func (s *RunSettings) models() events.Models {
+	if len(s.judges()) > 0 {
+		return s.rewardedModels().WithJudge()
+	}
+	return s.rewardedModels()
+}
+
+// rewardedModels returns the models of the run without its judge.
+func (s *RunSettings) rewardedModels() events.Models {
 	recipe, err := s.Reward.Recipe()
 	switch {
 	case err != nil: // validate reports it
 		return events.ModelsBoth
-	case !recipe.Rules().TrainsTest && len(s.judges()) > 0:
-		return events.ModelsJudged
 	case !recipe.Rules().TrainsTest:
 		return events.ModelsCode
 	case recipe.Name() == rewards.NameSelfPlay:

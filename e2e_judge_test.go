@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"codea1/events"
 )
 
@@ -85,13 +87,48 @@ func TestTrainingWithAJudge(t *testing.T) {
 	c.same(steps, want)
 }
 
+// With a Test LLM, the judge comes before the suites. It changes no weight of a run that
+// only measures for it, also if each judge is killed with a group in hand.
+func TestTrainingWithAJudgeAndATestLLM(t *testing.T) {
+	t.Parallel()
+	onlyThorough(t, "TestRolloutOfTestsForJudgedAnswers and TestTrainingWithAJudge have its parts")
+	server := rewardModel(t)
+	args := train("--steps", fmt.Sprint(sharedSteps), "--measure-for", "codescaler", "--judge-model", "m", "--judge-server", server)
+	want := read(t, runPath(completedRun(t), "r"), sharedSteps)
+	c := newCrew(t, t.TempDir(), startGuardedNATS(t), args)
+	judges := []*member{c.add(events.StageJudge, "--judge-server", server), c.add(events.StageJudge, "--judge-server", server)}
+	killed := 0
+	c.tap(func(_ int, m *events.Message) {
+		if m.Type == events.TypeCodeSampled && killed < 2*len(judges) {
+			judges[killed%len(judges)].signal(syscall.SIGKILL)
+			killed++
+		}
+	})
+	if killed < len(judges) {
+		t.Errorf("%d judges were killed", killed)
+	}
+	run := runPath(c.dir, c.run)
+	if diff := cmp.Diff(want.Weights, read(t, run, sharedSteps).Weights); diff != "" {
+		t.Errorf("other weights (-without +with a judge):\n%s", diff)
+	}
+	if out := must(t, c.dir, "replay", "verify", c.run); !strings.Contains(out, "every effect has its cause, every group ends once and is trained once") {
+		t.Error(out)
+	}
+	if out := must(t, c.dir, "replay", "rescore", c.run, "--reward", "codescaler"); !strings.Contains(out, "codescaler") {
+		t.Error(out)
+	}
+	if out := must(t, c.dir, "replay", "retrain", c.run, "--role", "test"); !strings.Contains(out, "same") {
+		t.Error(out)
+	}
+}
+
 // A run that cannot have the judge of its reward is refused before it begins, with the flag
 // that is missing.
 func TestRefusedJudges(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"--reward codescaler": "--judge-model", "--reward codescaler --judge-model m --measure-for seccoderx": "one judge model",
-		"--measure-for secure": "without a Test LLM", "--reward a1 --measure-for cure,codescaler --judge-model m": "without a Test LLM",
+		"--measure-for codescaler": "--judge-model", "--shadow codescaler,seccoderx --judge-model m": "one judge model",
 	} {
 		if _, err := parse(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", args, err, want)
@@ -100,6 +137,14 @@ func TestRefusedJudges(t *testing.T) {
 	s := &mustParse(t, "--reward", "golden", "--measure-for", "secure").RunSettings
 	if s.models() != events.ModelsJudged || !slices.Equal(s.judges(), []events.Judge{events.JudgeFindings}) || s.asksJudge() {
 		t.Errorf("%s, %v", s.models(), s.judges())
+	}
+	for args, want := range map[string]events.Models{
+		"--measure-for secure": events.ModelsJudgedBoth, "--reward secure-a1": events.ModelsJudgedBoth, "--reward selfplay --shadow secure": events.ModelsJudgedShared,
+		"--frozen test --measure-for secure": events.ModelsJudgedFrozenTest, "--reward a1": events.ModelsBoth,
+	} {
+		if have := mustParse(t, strings.Fields(args)...).models(); have != want {
+			t.Errorf("%s: the models are %q, want %q", args, have, want)
+		}
 	}
 	s = &mustParse(t, "--reward", "seccoderx", "--judge-model", "m").RunSettings
 	if _, err := openJudge(s, nil); err == nil || !strings.Contains(err.Error(), "--judge-server") {

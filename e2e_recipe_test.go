@@ -73,7 +73,7 @@ func TestTrainingAsksForTheNeedsOfItsRecipe(t *testing.T) {
 		}
 		schedule, err := mustParse(t, "--reward", name, "--judge-model", "m").schedule()
 		if rules := recipe.Rules(); err != nil || schedule.Golden != rules.Golden || schedule.Cross != rules.Cross || schedule.Probes != string(rules.Probe) ||
-			schedule.Judges != string(rules.Judge) || (schedule.Models == events.ModelsJudged) != (rules.Judge != "") {
+			schedule.Judges != string(rules.Judge) || schedule.Models.Judged() != (rules.Judge != "") {
 			t.Errorf("%s: %+v, %v; want %+v", name, schedule, err, rules)
 		}
 	}

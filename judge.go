@@ -35,12 +35,10 @@ func (s *RunSettings) checkJudge() error {
 	switch {
 	case len(judges) == 0:
 		return nil
-	case s.models() != events.ModelsJudged:
-		return fmt.Errorf("--measure-for %s: answers are judged only in a run without a Test LLM: leave it out, or train with a reward such as golden or verpo", s.Reward.MeasureFor)
 	case slices.Contains(judges, events.JudgeScore) && slices.Contains(judges, events.JudgeVerdict):
-		return fmt.Errorf("--reward %s with --measure-for %s: one wants a reward model and the other one a language model, and a run has one judge model", s.Reward.Reward, s.Reward.MeasureFor)
+		return errors.New("the rewards of the run (--reward, --measure-for, --shadow) need a reward model and a language model, and a run has one judge model: leave out one of them")
 	case s.asksJudge() && s.Judge.JudgeModel == "":
-		return fmt.Errorf("--reward %s needs a judge model: name it with --judge-model and its server with --judge-server", s.Reward.Reward)
+		return errors.New("a reward of the run (--reward, --measure-for, --shadow) needs a judge model: name it with --judge-model and its server with --judge-server")
 	}
 	return nil
 }
@@ -49,7 +47,7 @@ func (s *RunSettings) checkJudge() error {
 func openJudge(s *RunSettings, logger *slog.Logger) (*openai.Sampler, error) {
 	j := &s.Judge
 	if j.JudgeServer == "" {
-		return nil, fmt.Errorf("--reward %s needs a judge model: give the address of its server with --judge-server", s.Reward.Reward)
+		return nil, errors.New("a reward of the run needs a judge model: give the address of its server with --judge-server")
 	}
 	model, err := openai.New(openai.Options{URL: j.JudgeServer, Model: j.JudgeModel, KeyFile: j.JudgeKeyFile, CAFile: j.JudgeCAFile, Logger: logger})
 	if err != nil {

@@ -61,7 +61,7 @@ func (r *recording) open(ctx context.Context) error {
 		return err
 	}
 	r.problems, r.training = len(training), training
-	if r.settings.models() == events.ModelsShared && r.settings.Models.CodeModel == "" {
+	if r.settings.models().Shared() && r.settings.Models.CodeModel == "" {
 		r.logger.Warn("the embedded Code LLM was not trained to write tests, so self-play teaches it nothing; name a model of both tasks with --code-model")
 	}
 	for _, role := range r.settings.models().Roles() {

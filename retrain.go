@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 
-	"codea1/events"
 	"codea1/events/rundir"
 	"codea1/events/settings"
 	"codea1/gpuworker"
@@ -44,7 +43,7 @@ func (r *retrainer) part(ctx context.Context, job *fork.RetrainJob, part *fork.R
 	}
 	defer func() { err = errors.Join(err, learner.Close()) }()
 	trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
-		Bus: job.Bus, Learner: learner, Run: job.Run, Role: job.Role, Shared: part.Start.Models == events.ModelsShared, Source: "retrain",
+		Bus: job.Bus, Learner: learner, Run: job.Run, Role: job.Role, Shared: part.Start.Models.Shared(), Source: "retrain",
 		Checkpoints: job.Work, Initial: start,
 		Steps: part.Last, Hyper: s.hyperparameters(job.Role, part.Start.Problems), KeepLast: 1, Logger: r.logger,
 	})

@@ -24,6 +24,7 @@ type TestsSampledColumns struct {
 	Suites           [][]SampledText     `msgpack:"suites"`            // M x N
 	ResponseTokens   [][]SampledTokens   `msgpack:"response_tokens"`   // M x N: the suites' token ids
 	ResponseLogProbs [][]SampledLogProbs `msgpack:"response_logprobs"` // M x N: the suites' log-probs
+	Judged           *Judged             `msgpack:"judged,omitempty"`  // as in the code.judged of the group; absent without one
 }
 
 // SampledText is the text of a response.
@@ -73,6 +74,7 @@ func (t *TestsSampled) fields(c *coder) {
 	field(c, "suites", &t.Suites, textColumns)
 	field(c, "response_tokens", &t.Suites, tokenColumns)
 	field(c, "response_logprobs", &t.Suites, logProbColumns)
+	optionalObject(c, "judged", &t.Judged)
 }
 
 func prompts(c *coder, all *[]Int32s) { list(c, all, int32s) }

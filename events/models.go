@@ -1,6 +1,7 @@
 package events
 
 import (
+	"maps"
 	"slices"
 )
 
@@ -11,15 +12,59 @@ type Models string
 const (
 	ModelsBoth   Models = ""       // a Code LLM and a Test LLM
 	ModelsCode   Models = "code"   // a Code LLM, trained without a Test LLM: there are no suites
-	ModelsJudged Models = "judged" // as ModelsCode, and the answers are judged before they run
 	ModelsShared Models = "shared" // one model that samples in both roles; its versions are those of role code
 
 	ModelsFrozenCode Models = "frozen-code" // both; the Code LLM stays at version 0 and has no trainer
 	ModelsFrozenTest Models = "frozen-test" // both; the Test LLM stays at version 0 and has no trainer
 )
 
+// The same models in a run with a judge: the answers are judged before anything else
+// happens with them.
+const (
+	ModelsJudged           Models = "judged" // as ModelsCode
+	ModelsJudgedBoth       Models = "judged-both"
+	ModelsJudgedShared     Models = "judged-shared"
+	ModelsJudgedFrozenCode Models = "judged-frozen-code"
+	ModelsJudgedFrozenTest Models = "judged-frozen-test"
+)
+
 // models are all of them.
-var models = []Models{ModelsBoth, ModelsCode, ModelsJudged, ModelsShared, ModelsFrozenCode, ModelsFrozenTest}
+var models = slices.Concat(unjudged, slices.Sorted(maps.Keys(judged)))
+
+var unjudged = []Models{ModelsBoth, ModelsCode, ModelsShared, ModelsFrozenCode, ModelsFrozenTest}
+
+// judged are the models of runs with a judge, and those of the same runs without it.
+var judged = map[Models]Models{
+	ModelsJudged: ModelsCode, ModelsJudgedBoth: ModelsBoth, ModelsJudgedShared: ModelsShared,
+	ModelsJudgedFrozenCode: ModelsFrozenCode, ModelsJudgedFrozenTest: ModelsFrozenTest,
+}
+
+// Judged reports whether the run has a judge.
+func (m Models) Judged() bool {
+	_, ok := judged[m]
+	return ok
+}
+
+// WithJudge returns the same models in a run with a judge.
+func (m Models) WithJudge() Models {
+	for with, without := range judged {
+		if without == m {
+			return with
+		}
+	}
+	return m
+}
+
+// withoutJudge returns the same models in a run without a judge.
+func (m Models) withoutJudge() Models {
+	if without, ok := judged[m]; ok {
+		return without
+	}
+	return m
+}
+
+// Shared reports whether one model samples in both roles.
+func (m Models) Shared() bool { return m.withoutJudge() == ModelsShared }
 
 // Validate accepts the constants above.
 func (m Models) Validate() error {
@@ -30,11 +75,11 @@ func (m Models) Validate() error {
 }
 
 // WithoutTest reports whether there is no Test LLM, so that groups have no suites.
-func (m Models) WithoutTest() bool { return m == ModelsCode || m == ModelsJudged }
+func (m Models) WithoutTest() bool { return m.withoutJudge() == ModelsCode }
 
 // Roles returns the roles that have a model of their own.
 func (m Models) Roles() []Role {
-	if m.WithoutTest() || m == ModelsShared {
+	if m.WithoutTest() || m.Shared() {
 		return []Role{RoleCode}
 	}
 	return []Role{RoleCode, RoleTest}
@@ -46,6 +91,7 @@ func (m Models) TrainedRoles() []Role { return slices.DeleteFunc(m.Roles(), m.Fr
 // Frozen reports whether the model of a role is never trained: all its completions
 // are of version 0.
 func (m Models) Frozen(role Role) bool {
+	m = m.withoutJudge()
 	return m == ModelsFrozenCode && role == RoleCode || m == ModelsFrozenTest && role == RoleTest
 }
 
@@ -59,7 +105,7 @@ func (m Models) Version(role Role, steps int) int {
 
 // Policy returns the role of the model that samples in a role.
 func (m Models) Policy(role Role) Role {
-	if m == ModelsShared {
+	if m.Shared() {
 		return RoleCode
 	}
 	return role
@@ -93,15 +139,16 @@ func (m Models) possible() []Stage {
 	var stages []Stage
 	for _, s := range Stages {
 		switch {
-		case s.Name == StageJudge && m != ModelsJudged, s.Role == RoleTest && m.WithoutTest(),
+		case s.Name == StageJudge && !m.Judged(), s.Role == RoleTest && m.WithoutTest(),
 			s.Kind == Projection && s.Role != "" && !slices.Contains(m.TrainedRoles(), s.Role):
 			continue
-		case m == ModelsCode && s.Name == StageExecution: // takes the place of the stage that samples suites
+		case m.WithoutTest() && s.Name == StageExecution: // takes the place of the stage that samples suites
 			s.Consumes = RolloutStage(RoleTest).Consumes
-		case m == ModelsJudged && s.Name == StageExecution:
-			s.Consumes = []Type{TypeCodeJudged}
-		case m == ModelsShared && s.Name == StageTrainerCode:
+		case m.Shared() && s.Name == StageTrainerCode:
 			s.Consumes = append(slices.Clone(s.Consumes), TypeTestsSampled)
+		}
+		if m.Judged() && s.Kind == Worker && s.Name != StageJudge && slices.Equal(s.Consumes, []Type{TypeCodeSampled}) {
+			s.Consumes = []Type{TypeCodeJudged}
 		}
 		stages = append(stages, s)
 	}

@@ -46,7 +46,7 @@ type RunStarted struct {
 	Code       Checkpoint `msgpack:"code"`             // version 0 of the Code LLM
 	Test       Checkpoint `msgpack:"test"`             // version 0 of the Test LLM; empty without a model of its own
 	Origin     *Origin    `msgpack:"origin,omitempty"` // the run whose first events this one shares; only in the event after those
-	Models     Models     `msgpack:"models,omitempty"` // "code": a Code LLM only; "shared": one model in both roles; left out: a Code LLM and a Test LLM
+	Models     Models     `msgpack:"models,omitempty"` // "code": a Code LLM only; "shared": one model in both roles; "judged", "judged-both" and so on: answers are judged; left out: a Code LLM and a Test LLM
 
 	ProblemsSHA256 string `msgpack:"problems_sha256,omitempty"` // of the content of the problem set, hex; left out: not measured
 	HeldoutSHA256  string `msgpack:"heldout_sha256,omitempty"`  // of the content of the held-out problems, hex; left out: none, or not measured

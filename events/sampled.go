@@ -117,11 +117,12 @@ func (s *CodeSampled) Validate() error {
 // TestsSampled holds the completions of the Test LLM for each answer of a group.
 type TestsSampled struct {
 	Posed       ProblemPosed   `msgpack:"posed"`
-	CodeVersion int            `msgpack:"code_version"` // policy version that answered
-	Version     int            `msgpack:"version"`      // policy version that sampled every token of every suite
-	Codes       []string       `msgpack:"codes"`        // M answers, as shown to the Test LLM
-	Prompts     []Int32s       `msgpack:"prompts"`      // M; shared by the suites of an answer
-	Suites      [][]Completion `msgpack:"suites"`       // M x N
+	CodeVersion int            `msgpack:"code_version"`     // policy version that answered
+	Version     int            `msgpack:"version"`          // policy version that sampled every token of every suite
+	Codes       []string       `msgpack:"codes"`            // M answers, as shown to the Test LLM
+	Prompts     []Int32s       `msgpack:"prompts"`          // M; shared by the suites of an answer
+	Suites      [][]Completion `msgpack:"suites"`           // M x N
+	Judged      *Judged        `msgpack:"judged,omitempty"` // as in the code.judged of the group; absent without one
 }
 
 // EventType implements Payload.
@@ -156,11 +157,11 @@ func (t *TestsSampled) Validate() error {
 			}
 		}
 	}
-	return nil
+	return t.Judged.validate(m)
 }
 
 // CodeJudged holds the answers of a group with the findings of the judges that its plan
-// names. Runs without a Test LLM have it, and only those with a judge.
+// names. Only runs with a judge have it.
 type CodeJudged struct {
 	Posed   ProblemPosed `msgpack:"posed"`
 	Version int          `msgpack:"version"`          // policy version that answered

@@ -59,7 +59,7 @@ func samples() []Payload {
 		},
 		&TestsSampled{
 			Posed: posed, CodeVersion: 11, Version: 11, Codes: []string{"pass", ""}, Prompts: []Int32s{{1}, {}},
-			Suites: [][]Completion{{sampleCompletion("assert solve([]) == 0")}, {sampleCompletion("?")}},
+			Suites: [][]Completion{{sampleCompletion("assert solve([]) == 0")}, {sampleCompletion("?")}}, Judged: judged,
 		},
 		&CodeExecuted{
 			Judged: judged,

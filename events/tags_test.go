@@ -64,6 +64,7 @@ func (t *TestsSampled) EncodeMsgpack(e *msgpack.Encoder) error {
 	w := TestsSampledColumns{
 		Posed: t.Posed, CodeVersion: t.CodeVersion, Version: t.Version, Codes: t.Codes, Prompts: t.Prompts,
 		Suites: make([][]SampledText, len(t.Suites)), ResponseTokens: make([][]SampledTokens, len(t.Suites)), ResponseLogProbs: make([][]SampledLogProbs, len(t.Suites)),
+		Judged: t.Judged,
 	}
 	for i, row := range t.Suites {
 		w.Suites[i], w.ResponseTokens[i], w.ResponseLogProbs[i] = columns(row)
@@ -82,7 +83,7 @@ func (t *TestsSampled) DecodeMsgpack(d *msgpack.Decoder) error {
 	}
 	*t = TestsSampled{
 		Posed: w.Posed, CodeVersion: w.CodeVersion, Version: w.Version, Codes: w.Codes, Prompts: w.Prompts,
-		Suites: make([][]Completion, len(w.Suites)),
+		Suites: make([][]Completion, len(w.Suites)), Judged: w.Judged,
 	}
 	var err error
 	for i := range t.Suites {

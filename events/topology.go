@@ -80,14 +80,14 @@ var Stages = []Stage{
 		Consumes: []Type{TypeProblemPosed}, Makes: []Type{TypeCodeSampled},
 	},
 	{
-		Name: StageRolloutTest, Kind: Worker, Replicas: Many, Role: RoleTest,
-		Summary:  "Sample test suites from the Test LLM.",
-		Consumes: []Type{TypeCodeSampled}, Makes: []Type{TypeTestsSampled},
-	},
-	{
 		Name: StageJudge, Kind: Worker, Replicas: Many,
 		Summary:  "Judge answers before they run, if the reward needs it.",
 		Consumes: []Type{TypeCodeSampled}, Makes: []Type{TypeCodeJudged},
+	},
+	{
+		Name: StageRolloutTest, Kind: Worker, Replicas: Many, Role: RoleTest,
+		Summary:  "Sample test suites from the Test LLM.",
+		Consumes: []Type{TypeCodeSampled}, Makes: []Type{TypeTestsSampled},
 	},
 	{
 		Name: StageExecution, Kind: Worker, Replicas: Many,
@@ -143,7 +143,7 @@ func stageOf(kind StageKind, role Role) Stage {
 // its possible causes: those of Models.Causes for every kind of run.
 func Causes() map[Type][]Type {
 	causes := make(map[Type][]Type)
-	for _, m := range []Models{ModelsBoth, ModelsCode, ModelsJudged} {
+	for _, m := range []Models{ModelsBoth, ModelsCode, ModelsJudged, ModelsJudgedBoth} {
 		for effect, cause := range m.Causes() {
 			if !slices.Contains(causes[effect], cause) {
 				causes[effect] = append(causes[effect], cause)

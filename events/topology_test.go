@@ -75,13 +75,19 @@ func TestCauses(t *testing.T) {
 	if diff := cmp.Diff(want, ModelsBoth.Causes()); diff != "" {
 		t.Error(diff)
 	}
-	all := map[Type][]Type{TypeCodeExecuted: {TypeTestsSampled, TypeCodeSampled, TypeCodeJudged}, TypeCodeJudged: {TypeCodeSampled}}
+	all := map[Type][]Type{TypeCodeExecuted: {TypeTestsSampled, TypeCodeSampled, TypeCodeJudged}, TypeCodeJudged: {TypeCodeSampled}, TypeTestsSampled: {TypeCodeSampled, TypeCodeJudged}}
 	for effect, cause := range want {
 		if all[effect] == nil {
 			all[effect] = []Type{cause}
 		}
 	}
 	if diff := cmp.Diff(all, Causes()); diff != "" {
+		t.Error(diff)
+	}
+	// A judge comes before the suites.
+	before := maps.Clone(want)
+	before[TypeCodeJudged], before[TypeTestsSampled] = TypeCodeSampled, TypeCodeJudged
+	if diff := cmp.Diff(before, ModelsJudgedBoth.Causes()); diff != "" {
 		t.Error(diff)
 	}
 	// Without a Test LLM, nothing samples suites and verdicts follow from answers.
@@ -110,7 +116,7 @@ func TestModelsOfARun(t *testing.T) {
 		}
 		return names
 	}
-	if diff := cmp.Diff([]string{StageRolloutTest, StageJudge, StageTrainerTest}, absent(ModelsCode)); diff != "" {
+	if diff := cmp.Diff([]string{StageJudge, StageRolloutTest, StageTrainerTest}, absent(ModelsCode)); diff != "" {
 		t.Errorf("stages that a run without a Test LLM lacks:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{StageRolloutTest, StageTrainerTest}, absent(ModelsJudged)); diff != "" {
@@ -124,6 +130,22 @@ func TestModelsOfARun(t *testing.T) {
 	}
 	if trainer, _ := ModelsBoth.Stage(StageTrainerCode); slices.Contains(trainer.Consumes, TypeTestsSampled) {
 		t.Error("the shared model has changed the stages of two models")
+	}
+	for _, m := range unjudged {
+		with := m.WithJudge()
+		var want []string
+		for _, name := range absent(m) {
+			if name != StageJudge {
+				want = append(want, name)
+			}
+		}
+		if diff := cmp.Diff(want, absent(with)); diff != "" || !with.Judged() || m.Judged() || with.withoutJudge() != m || with.Validate() != nil {
+			t.Errorf("%q with a judge is %q: %s", m, with, diff)
+		}
+		if with.WithoutTest() != m.WithoutTest() || with.Shared() != m.Shared() || !slices.Equal(with.TrainedRoles(), m.TrainedRoles()) ||
+			with.Policy(RoleTest) != m.Policy(RoleTest) || with.Version(RoleTest, 3) != m.Version(RoleTest, 3) {
+			t.Errorf("%q has other models than %q", with, m)
+		}
 	}
 	for role, frozen := range map[Role]Models{RoleCode: ModelsFrozenCode, RoleTest: ModelsFrozenTest} {
 		if diff := cmp.Diff([]string{StageJudge, TrainerStage(role).Name}, absent(frozen)); diff != "" {

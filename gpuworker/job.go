@@ -47,7 +47,7 @@ func (j *job) seeds(role events.Role, i int) []uint64 {
 // newJob makes the job of an event. It settles a group that needs no completion.
 func (r *Rollout) newJob(e *events.Event) *job {
 	j := &job{input: e}
-	if e.Type != r.Consumes() {
+	if e.Type != r.Consumes() && (r.config.Role != events.RoleTest || e.Type != events.TypeCodeJudged) {
 		j.err = fmt.Errorf("rollout of role %s: event %s is a %s", r.config.Role, e.ID, e.Type)
 		return j
 	}
@@ -55,6 +55,8 @@ func (r *Rollout) newJob(e *events.Event) *job {
 	case *events.ProblemPosed:
 		r.prepareAnswers(j, p)
 	case *events.CodeSampled:
+		r.prepareSuites(j, &events.CodeJudged{Posed: p.Posed, Version: p.Version, Codes: p.Codes()})
+	case *events.CodeJudged:
 		r.prepareSuites(j, p)
 	}
 	switch {
@@ -95,24 +97,23 @@ func givenAnswers(programs []string) []events.Completion {
 	return answers
 }
 
-func (r *Rollout) prepareSuites(j *job, sampled *events.CodeSampled) {
-	posed := &sampled.Posed
+func (r *Rollout) prepareSuites(j *job, answers *events.CodeJudged) {
+	posed := &answers.Posed
 	plan := &posed.Plan
 	j.plan, j.least, j.params, j.perCount = plan, plan.TestVersion, r.params(plan, plan.TestTokens), plan.Suites
 	wanted := plan.Tests
 	if plan.Rounds {
 		j.rounds, wanted = plan.Tests, 1
 	}
-	codes := sampled.Codes()
-	for i := range codes {
+	for _, code := range answers.Codes {
 		if plan.Suites > 0 {
-			r.ask(j, TestFields(&posed.Problem, codes[i], wanted, posed.Historical))
+			r.ask(j, TestFields(&posed.Problem, code, wanted, posed.Historical))
 		}
 	}
 	j.payload = func(version int, completions [][]events.Completion) events.Payload {
 		out := &events.TestsSampled{
-			Posed: *posed, CodeVersion: sampled.Version, Version: version, Codes: codes,
-			Prompts: make([]events.Int32s, plan.Answers), Suites: make([][]events.Completion, plan.Answers),
+			Posed: *posed, CodeVersion: answers.Version, Version: version, Codes: answers.Codes,
+			Prompts: make([]events.Int32s, plan.Answers), Suites: make([][]events.Completion, plan.Answers), Judged: answers.Judged,
 		}
 		for i := range completions {
 			out.Prompts[i], out.Suites[i] = j.prompts[i], completions[i]

@@ -27,7 +27,7 @@ func NewRollout(config RolloutConfig) (*Rollout, error) {
 }
 
 // Consumes returns the type of Handle's input events: problem.posed for role
-// code, code.sampled for role test.
+// code, code.sampled for role test. In a run with a judge, code.judged takes its place.
 func (r *Rollout) Consumes() events.Type { return events.RolloutStage(r.config.Role).Consumes[0] }
 
 // Makes returns the type of Handle's output events: code.sampled for role code,

@@ -195,6 +195,31 @@ func TestRolloutOfTestsShowsTheProgram(t *testing.T) {
 	}
 }
 
+// In a run with a judge, suites follow from judged answers: with the same seeds, and with the
+// judgements for execution.
+func TestRolloutOfTestsForJudgedAnswers(t *testing.T) {
+	p := newPolicy()
+	code := only(t, newRollout(t, events.RoleCode, p).Handle(t.Context(), []*events.Event{pose(t, 0, nil)})[0])
+	given := code.Payload.(*events.CodeSampled)
+	judged := &events.Judged{Judges: "findings", Engine: "test 1", Lines: 1, Answers: make([]events.Judgement, len(given.Answers))}
+	posed := given.Posed
+	posed.Plan.Judges = judged.Judges
+	answers := events.Caused(code, "judge-0", code.Time, &events.CodeJudged{Posed: posed, Version: given.Version, Codes: given.Codes(), Judged: judged})
+	if _, err := events.Encode(answers); err != nil {
+		t.Fatal(err)
+	}
+	tests := newRollout(t, events.RoleTest, p)
+	want := only(t, tests.Handle(t.Context(), []*events.Event{code})[0]).Payload.(*events.TestsSampled)
+	got := only(t, tests.Handle(t.Context(), []*events.Event{answers})[0])
+	want.Posed, want.Judged = posed, judged
+	if d := cmp.Diff(want, got.Payload); d != "" || got.CausationID != answers.ID || want.Validate() != nil || len(want.Suites[0]) == 0 {
+		t.Errorf("-from code.sampled +from code.judged:\n%s", d)
+	}
+	if r := newRollout(t, events.RoleCode, p).Handle(t.Context(), []*events.Event{answers})[0]; r.Err == nil {
+		t.Error("the Code LLM has answered judged answers")
+	}
+}
+
 // A template of the user writes the prompts. A group for which it fails does not
 // fail the others.
 func TestRolloutWithATemplate(t *testing.T) {

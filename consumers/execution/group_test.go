@@ -235,6 +235,10 @@ func TestHandler(t *testing.T) {
 	if _, err := events.Encode(out[0]); err != nil {
 		t.Error(err)
 	}
+	in.Judged = &events.Judged{Judges: "findings", Engine: "test 1", Lines: 1, Answers: make([]events.Judgement, 1)}
+	if out, err := h.Handle(t.Context(), cause); err != nil || out[0].Payload.(*events.CodeExecuted).Judged != in.Judged {
+		t.Errorf("the judgements of the answers are lost: %v", err)
+	}
 	if _, err := h.Handle(t.Context(), out[0]); err == nil {
 		t.Error("took an event of another type")
 	}

@@ -22,7 +22,6 @@ type Handler struct {
 // the group yet.
 func (h *Handler) Handle(ctx context.Context, e *events.Event) ([]*events.Event, error) {
 	var sampled *events.TestsSampled
-	var judged *events.Judged
 	switch p := e.Payload.(type) {
 	case *events.TestsSampled:
 		sampled = p
@@ -32,10 +31,9 @@ func (h *Handler) Handle(ctx context.Context, e *events.Event) ([]*events.Event,
 			Suites: make([][]events.Completion, len(p.Answers)),
 		}
 	case *events.CodeJudged:
-		judged = p.Judged
 		sampled = &events.TestsSampled{
 			Posed: p.Posed, CodeVersion: p.Version, Version: p.Posed.Plan.TestVersion, Codes: p.Codes,
-			Suites: make([][]events.Completion, len(p.Codes)),
+			Suites: make([][]events.Completion, len(p.Codes)), Judged: p.Judged,
 		}
 	default:
 		return nil, fmt.Errorf("execution: want %s, %s or %s, have %s", events.TypeTestsSampled, events.TypeCodeSampled, events.TypeCodeJudged, e.Type)
@@ -47,6 +45,6 @@ func (h *Handler) Handle(ctx context.Context, e *events.Event) ([]*events.Event,
 	if err != nil {
 		return nil, fmt.Errorf("execution: group %s: %w", e.Group, err)
 	}
-	executed.Judged = judged
+	executed.Judged = sampled.Judged
 	return []*events.Event{events.Caused(e, h.Source, h.Now(), executed)}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 // Flags are the settings of the reward.
 type Flags struct {
-	Reward     Name    `yaml:"reward" help:"Reward recipe: a1 (adversarial), golden (golden tests), selfplay, verpo, cure, utrl, mutation, coverage, execverify (predict problems), secure, seccoderx, codescaler, or a recipe file, which ends in .yaml or .yml." default:"a1"`
+	Reward     Name    `yaml:"reward" help:"Reward recipe: a1 (adversarial), golden (golden tests), selfplay, verpo, cure, utrl, mutation, coverage, execverify (predict problems), secure, secure-a1, seccoderx, codescaler, or a recipe file, which ends in .yaml or .yml." default:"a1"`
 	MeasureFor List    `yaml:"measure-for" help:"Recipes for which the groups are measured too, so that codea1 shadow and replay rescore can compute them: their names, separated by commas. The training stays the same and needs more time." placeholder:"RECIPES"`
 	Shadow     List    `yaml:"shadow" help:"Recipes under which the stage shadow rewards each group, too, for curves beside the real ones: up to 8 names, separated by commas. The training stays the same; the groups are measured as --measure-for says." placeholder:"RECIPES"`
 	Alpha      float64 `yaml:"alpha" help:"Weight of a suite's validity against its adversarial reward." default:"0.5" min:"0" max:"1"`

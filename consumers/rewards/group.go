@@ -94,6 +94,9 @@ func (r *Rules) view(executed *events.CodeExecuted, out *events.GroupRewarded) (
 			lost = lost || from.Loads && a.Judgement.Failure(r.Judge) != ""
 		}
 		if reward.Masked = lost || from.Failure != ""; reward.Masked {
+			for n := range out.Test[m] { // a recipe does not see them
+				out.Test[m][n].Masked = true
+			}
 			continue
 		}
 		if r.Cross {

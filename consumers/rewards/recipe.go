@@ -28,6 +28,7 @@ const (
 	NameSecure     = "secure"
 	NameSecCoderX  = "seccoderx"
 	NameCodeScaler = "codescaler"
+	NameSecureA1   = "secure-a1"
 )
 
 // Recipe rewards executed groups. A Formula is one; others see the whole group.
@@ -66,6 +67,7 @@ var recipes = map[string]func(alpha float64) Recipe{
 	NameSecure:     func(float64) Recipe { return secure{} },
 	NameSecCoderX:  func(float64) Recipe { return secCoderX{} },
 	NameCodeScaler: func(float64) Recipe { return codeScaler{} },
+	NameSecureA1:   func(alpha float64) Recipe { return secureA1{A1(alpha)} },
 }
 
 // Names returns the names of the recipes, sorted.

@@ -40,11 +40,46 @@ func (secure) Reward(g *Group) error {
 		if !a.Loads {
 			continue
 		}
-		length := 1.0
-		if d := g.lengthDifference(a); d < secureShortest || d > secureLongest {
-			length = secureLength
+		a.Reward.Reward = goldenRate(a.ExecutedAnswer) * g.secureShare(a)
+	}
+	return nil
+}
+
+// secureShare returns safety length, which is within [0, 1].
+func (g *Group) secureShare(a *Answer) float64 {
+	length := 1.0
+	if d := g.lengthDifference(a); d < secureShortest || d > secureLongest {
+		length = secureLength
+	}
+	return safety(a.Judgement.Findings) * length
+}
+
+// secureA1 is secure in a run with a Test LLM, without golden tests.
+type secureA1 struct{ Formula }
+
+// Name implements Recipe.
+func (secureA1) Name() string { return NameSecureA1 }
+
+// Rules implements Recipe.
+func (r secureA1) Rules() Rules {
+	rules := r.Formula.Rules()
+	rules.Judge = events.JudgeFindings
+	return rules
+}
+
+// Reward implements Recipe. Suites earn what they earn under A1, and
+//
+//	R_code = pass safety length
+//
+// pass is the answer's reward under A1, safety and length are those of secure.
+func (r secureA1) Reward(g *Group) error {
+	if err := r.Formula.Reward(g); err != nil {
+		return err
+	}
+	for i := range g.Answers {
+		if a := &g.Answers[i]; a.Loads {
+			a.Reward.Reward *= g.secureShare(a)
 		}
-		a.Reward.Reward = goldenRate(a.ExecutedAnswer) * safety(a.Judgement.Findings) * length
 	}
 	return nil
 }

@@ -59,6 +59,53 @@ func TestSecure(t *testing.T) {
 	}
 }
 
+// The values were computed by hand. Suites and the Mistake Book are those of a1, except that
+// the suites of an answer without a judgement take no part.
+func TestSecureA1(t *testing.T) {
+	suite := func(verdicts ...events.Verdict) events.ExecutedSuite {
+		s := events.ExecutedSuite{Chars: 10}
+		for _, v := range verdicts {
+			s.Tests = append(s.Tests, kept(v))
+		}
+		return s
+	}
+	answer := func(loads bool, suites ...events.ExecutedSuite) events.ExecutedAnswer {
+		return events.ExecutedAnswer{Loads: loads, Suites: suites}
+	}
+	g := &events.CodeExecuted{ProblemID: "p", Answers: []events.ExecutedAnswer{
+		answer(true, suite(pass, fail), suite(pass, pass)), // 0.75 under a1, safety 0.9
+		answer(true, suite(pass, pass), suite(pass, pass)), // 1 under a1, safety 0.4, too long
+		answer(true, suite(fail, fail), suite(pass, pass)), // not measured
+		answer(false, suite(notRun, notRun), suite(notRun, notRun)),
+	}}
+	g.Plan = planFor(g, 2)
+	g.Plan.Judges = string(events.JudgeFindings)
+	finding := func(severity string) events.Finding {
+		return events.Finding{ID: "B101", Severity: severity, Confidence: events.SeverityLow, Line: 1}
+	}
+	g.Judged = &events.Judged{Judges: g.Plan.Judges, Engine: "test 1", Lines: 10, Answers: []events.Judgement{
+		{Lines: 10, Findings: []events.Finding{finding(events.SeverityLow)}},
+		{Lines: 16, Findings: []events.Finding{finding(events.SeverityLow), finding(events.SeverityMedium)}},
+		{Lines: 10, Failures: []events.Unjudged{{Judge: events.JudgeFindings, Reason: "killed"}}},
+		{Lines: 10},
+	}}
+	out := mustScore(t, recipeNamed(t, NameSecureA1), g)
+	code, test := rewardsOf(out)
+	if diff := cmp.Diff([]float64{0.675, 0.2, 0, 0}, code, near8); diff != "" {
+		t.Errorf("answers: %s", diff)
+	}
+	if diff := cmp.Diff([][]float64{{0.75, 0.5}, {0.5, 0.5}, {0, 0}, {0, 0}}, test, near8); diff != "" {
+		t.Errorf("suites: %s", diff)
+	}
+	if !out.Code[2].Masked || !out.Test[2][0].Masked || !out.Test[2][1].Masked || out.Code[3].Masked || out.TopVar != 0 {
+		t.Errorf("an answer without a judgement: %+v, %+v; one that does not load: %+v; the Test LLM learns from answer %d", out.Code[2], out.Test[2], out.Code[3], out.TopVar)
+	}
+	plain := mustScore(t, recipeNamed(t, NameA1), g)
+	if diff := cmp.Diff(plain.Deltas, out.Deltas); diff != "" || plain.TopVar != 2 {
+		t.Errorf("the Mistake Book: %s; a1 chooses answer %d", diff, plain.TopVar)
+	}
+}
+
 // The values were computed by hand from the authors' terms.
 func TestSecCoderX(t *testing.T) {
 	g := judgedGroup(events.JudgeVerdict, 10, []string{"pp", "pf", "pp", "pp", "ff", "pp", "pp", "pp"}, []events.Judgement{

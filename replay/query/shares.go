@@ -52,7 +52,7 @@ func ShareOf(group string, role events.Role, models events.Models, r *events.Gro
 	case role == events.RoleTest:
 		s.Answer = r.TopVar
 		completions = Suites(r, r.TopVar)
-	case models == events.ModelsShared:
+	case models.Shared():
 		completions = append(completions, Suites(r, r.TopVar)...)
 	}
 	for _, c := range completions {

@@ -401,7 +401,7 @@ class RunStarted(_RunStarted, total=False):
     "RunStarted begins an attempt at a run, with the configuration and the build."
 
     heldout_sha256: str  # of the content of the held-out problems, hex; left out: none, or not measured
-    models: str  # "code": a Code LLM only; "shared": one model in both roles; left out: a Code LLM and a Test LLM
+    models: str  # "code": a Code LLM only; "shared": one model in both roles; "judged", "judged-both" and so on: answers are judged; left out: a Code LLM and a Test LLM
     origin: Origin  # the run whose first events this one shares; only in the event after those
     problems_sha256: str  # of the content of the problem set, hex; left out: not measured
 
@@ -481,9 +481,7 @@ class SuiteReward(_SuiteReward, total=False):
     penalty: float  # for unprintable characters, >= 0
 
 
-class TestsSampledColumns(TypedDict):
-    "TestsSampledColumns is a TestsSampled on the wire."
-
+class _TestsSampledColumns(TypedDict):
     code_version: int  # policy version that answered
     codes: List[str]  # M answers, as shown to the Test LLM
     posed: ProblemPosed
@@ -492,6 +490,12 @@ class TestsSampledColumns(TypedDict):
     response_tokens: List[List[SampledTokens]]  # M x N: the suites' token ids
     suites: List[List[SampledText]]  # M x N
     version: int  # policy version that sampled every token of every suite
+
+
+class TestsSampledColumns(_TestsSampledColumns, total=False):
+    "TestsSampledColumns is a TestsSampled on the wire."
+
+    judged: Judged  # as in the code.judged of the group; absent without one
 
 
 class Turn(TypedDict):
