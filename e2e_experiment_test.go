@@ -188,9 +188,32 @@ func TestExperimentSurvivesKills(t *testing.T) {
 	if out := must(t, dir, "experiment", "matrix.yaml", "--dry-run"); !strings.Contains(out, fmt.Sprintf("\n%d of %d runs are completed.", len(runs), len(runs))) {
 		t.Error(out)
 	}
+	begun := arms[0]
 	arms[0] = "r: {steps: 4, alpha: 0.25, sandboxes: 2}"
 	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, arms...)
 	if why := refused(t, dir, "experiment", "matrix.yaml"); !strings.HasPrefix(why, "run r-s1: steps is 4, but the run has begun with 3; alpha is 0.25, but the run has begun with 0.5: ") {
+		t.Error(why)
+	}
+
+	// Recorded runs count without their directories.
+	arms[0] = begun
+	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, arms...)
+	must(t, dir, "experiment", "matrix.yaml", "--results", "--record")
+	if err := os.RemoveAll(at); err != nil {
+		t.Fatal(err)
+	}
+	if out := must(t, dir, "experiment", "matrix.yaml", "--dry-run"); !strings.Contains(out, fmt.Sprintf("%d of %d runs are completed, %d of them recorded.", len(runs), len(runs), len(runs))) {
+		t.Error(out)
+	}
+	if diff := cmp.Diff(table, must(t, dir, "experiment", "matrix.yaml")); diff != "" {
+		t.Errorf("-trained +recorded:\n%s", diff)
+	}
+	if runs := savedBy(at); len(runs) > 0 {
+		t.Errorf("recorded runs were trained again: %v", runs)
+	}
+	arms[0] = "r: {steps: " + strconv.Itoa(sharedSteps) + ", alpha: 0.25, sandboxes: 2}"
+	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, arms...)
+	if why := refused(t, dir, "experiment", "matrix.yaml"); why != "matrix.json has the run r-s1, but alpha was 0.5 and is 0.25: undo the change, give the configuration another name, or take the run out of the file" {
 		t.Error(why)
 	}
 }

@@ -30,6 +30,7 @@ type experimentHost struct {
 type problemCounts struct {
 	problems int
 	items    []evaluation.Item
+	sha256   string // of the content
 }
 
 // Configure implements experiment.Host.
@@ -87,6 +88,38 @@ func (h *experimentHost) Differences(dir, config string) (string, error) {
 	return strings.Join(all, "; "), nil
 }
 
+// Identity implements experiment.Host.
+func (h *experimentHost) Identity(ctx context.Context, config string) (*experiment.Identity, error) {
+	s, err := readSettings("of the experiment", []byte(config), "")
+	if err != nil {
+		return nil, err
+	}
+	base := new(RunSettings)
+	if err := settings.Defaults(base); err != nil {
+		return nil, err
+	}
+	id := &experiment.Identity{Settings: map[string]string{}, Defaults: map[string]string{}}
+	defaults := settings.Fields(base)
+	for i, f := range settings.Fields(&s.RunSettings) {
+		if f.Key != "seed" && !isMachine(&f) {
+			id.Settings[f.Key], id.Defaults[f.Key] = f.Brief(), defaults[i].Brief()
+		}
+	}
+	training, err := h.count(ctx, s.Data.Problems, s.Data.OnBadRow)
+	if err != nil {
+		return nil, err
+	}
+	id.Problems = training.sha256
+	if s.Data.Heldout != "" {
+		heldout, err := h.count(ctx, s.Data.Heldout, s.Data.OnBadRow)
+		if err != nil {
+			return nil, err
+		}
+		id.Heldout = heldout.sha256
+	}
+	return id, nil
+}
+
 // Read implements experiment.Host.
 func (h *experimentHost) Read(ctx context.Context, dir string) (*experiment.Record, error) {
 	log, err := eventlog.Open(rundir.Log(dir), eventlog.Options{ReadOnly: true})
@@ -120,8 +153,9 @@ func readRun(ctx context.Context, log *eventlog.Log) (*experiment.Record, error)
 			return nil, err
 		}
 		r.Tokens += sampledTokens(&record, e.Payload)
-		if e.Type == events.TypeRunStarted {
+		if started, ok := e.Payload.(*events.RunStarted); ok {
 			r.Elapsed += r.Last.Sub(r.Started)
+			r.Inputs = experiment.Inputs{Problems: started.ProblemsSHA256, Heldout: started.HeldoutSHA256, Code: started.Code.SHA256, Test: started.Test.SHA256}
 		}
 		r.Apply(e)
 	}
@@ -236,6 +270,9 @@ func (h *experimentHost) count(ctx context.Context, set string, onBadRow problem
 		return problemCounts{}, err
 	}
 	c := problemCounts{problems: len(all)}
+	if c.sha256, err = problems.SHA256(all); err != nil {
+		return problemCounts{}, err
+	}
 	for i := range all {
 		posable, _ := all[i].Posable(true)
 		c.items = append(c.items, heldoutItem(&all[i], posable))

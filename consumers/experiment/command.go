@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -27,12 +28,15 @@ type Command struct {
 	Results  bool   `help:"Train nothing: only print the results of the completed runs."`
 	JSON     bool   `name:"json" help:"Print the results as JSON." xor:"format"`
 	Markdown bool   `help:"Print the results as Markdown." xor:"format"`
+	Record   bool   `help:"Keep the completed runs in the file beside FILE, with .json for its extension. Every start takes the runs in this file as completed if their configuration, problems and models are the same, also on another machine."`
 	Example  bool   `help:"Print an example of a file, with the baselines and ablations of the paper."`
 
 	Host Host `kong:"-"`
 
-	matrix *Matrix
-	runs   []*Run
+	matrix     *Matrix
+	runs       []*Run
+	identities map[*Arm]*Identity
+	known      []*Record // what is to be recorded, of runs
 }
 
 // Validate reads the file and checks the settings of every run. Kong calls it.
@@ -59,6 +63,9 @@ func (c *Command) Run(ctx context.Context, out io.Writer, flags *kong.Context) e
 		_, err := io.WriteString(out, Example)
 		return err
 	}
+	if err := c.adopt(ctx, flags.Stderr); err != nil {
+		return err
+	}
 	if c.DryRun {
 		return printCost(ctx, out, c.runs, c.Host, c.Parallel)
 	}
@@ -68,7 +75,15 @@ func (c *Command) Run(ctx context.Context, out io.Writer, flags *kong.Context) e
 		}
 	}
 	records, failed := c.train(ctx, flags.Stderr)
-	results := newResults(c.matrix, c.runs, records)
+	if err := checkModels(c.runs, records); err != nil {
+		return errors.Join(err, failed)
+	}
+	results := newResults(c.matrix, c.runs, records, c.identities)
+	if c.Record {
+		if err := results.keep(recordFile(c.File)); err != nil {
+			return errors.Join(err, failed)
+		}
+	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%d of %d runs are completed; the same command continues: %w", results.completed(), len(c.runs), ctx.Err())
 	}
@@ -78,10 +93,43 @@ func (c *Command) Run(ctx context.Context, out io.Writer, flags *kong.Context) e
 	return errors.Join(c.print(out, flags.Stderr, results), failed)
 }
 
+// adopt takes the runs that are recorded beside the file of the experiment.
+func (c *Command) adopt(ctx context.Context, progress io.Writer) error {
+	path := recordFile(c.File)
+	recorded, err := readResults(path)
+	if err != nil || recorded == nil && !c.Record {
+		return err
+	}
+	c.identities = map[*Arm]*Identity{}
+	for _, r := range c.runs {
+		if c.identities[r.Arm] == nil {
+			if c.identities[r.Arm], err = c.Host.Identity(ctx, r.config); err != nil {
+				return fmt.Errorf("run %s: %w", r.Name, err)
+			}
+		}
+	}
+	if recorded == nil {
+		return nil
+	}
+	unusable, err := adopt(c.runs, c.identities, path, recorded)
+	if err != nil || unusable == 0 {
+		return err
+	}
+	if c.Record {
+		return fmt.Errorf("%s has %d runs without their evaluations, from an earlier build: move it away before --record replaces it", path, unusable)
+	}
+	fmt.Fprintf(progress, "%s has %d runs without their evaluations, from an earlier build: they do not count\n", path, unusable)
+	return nil
+}
+
 // train completes all runs, or only reads them for --results. A run that fails does
 // not stop the others.
 func (c *Command) train(ctx context.Context, progress io.Writer) ([]*Record, error) {
 	records, failures := make([]*Record, len(c.runs)), make([]error, len(c.runs))
+	c.known = make([]*Record, len(c.runs))
+	for i, r := range c.runs {
+		c.known[i] = r.recorded
+	}
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(c.Parallel)
@@ -99,10 +147,14 @@ func (c *Command) train(ctx context.Context, progress io.Writer) ([]*Record, err
 				return nil
 			}
 			if c.Results {
-				records[i], failures[i] = c.Host.Read(ctx, r.dir)
+				records[i], failures[i] = r.read(ctx, c.Host)
 				return nil
 			}
-			records[i], failures[i] = r.complete(ctx, c.Host, say)
+			record, err := r.complete(ctx, c.Host, say)
+			if err == nil && trained && c.Record {
+				err = c.keep(&mu, i, record)
+			}
+			records[i], failures[i] = record, err
 			if failures[i] == nil && trained {
 				say("is completed after %s", rounded(time.Since(started)))
 			}
@@ -126,6 +178,14 @@ func (c *Command) train(ctx context.Context, progress io.Writer) ([]*Record, err
 	return records, first
 }
 
+// keep records a completed run, with the others that are known.
+func (c *Command) keep(mu *sync.Mutex, i int, record *Record) error {
+	mu.Lock()
+	defer mu.Unlock()
+	c.known[i] = record
+	return newResults(c.matrix, c.runs, c.known, c.identities).keep(recordFile(c.File))
+}
+
 // print prints the results, and writes them into the directory of the experiment.
 func (c *Command) print(out, progress io.Writer, r *Results) error {
 	figures, err := json.MarshalIndent(r, "", "  ")
@@ -138,6 +198,9 @@ func (c *Command) print(out, progress io.Writer, r *Results) error {
 		return err
 	}
 	report := rundir.Report(c.Dir)
+	if err := os.MkdirAll(c.Dir, rundir.DirMode); err != nil { // all runs may be recorded ones
+		return fmt.Errorf("results: %w", err)
+	}
 	for path, content := range map[string][]byte{filepath.Join(c.Dir, "results.json"): figures, report: page.Bytes()} {
 		if err := rundir.WriteFile(path, content, rundir.FileMode); err != nil {
 			return fmt.Errorf("results: %w", err)

@@ -22,13 +22,14 @@ type Cost struct {
 // A completed run tells the time per token: of its own arm or, if that has none, of
 // all. Without a completed run it is worked out from the settings.
 func printCost(ctx context.Context, out io.Writer, runs []*Run, host Host, parallel int) error {
+	recorded := 0
 	records, costs := make([]*Record, len(runs)), map[*Arm]Cost{} // the seed changes no cost
 	elapsed, tokens := map[string]time.Duration{}, map[string]int64{}
 	var arms []string
 	for i, r := range runs {
 		err := r.check(host)
 		if err == nil {
-			records[i], err = host.Read(ctx, r.dir)
+			records[i], err = r.read(ctx, host)
 		}
 		if _, known := costs[r.Arm]; err == nil && !known {
 			costs[r.Arm], err = host.Cost(ctx, r.config)
@@ -36,7 +37,7 @@ func printCost(ctx context.Context, out io.Writer, runs []*Run, host Host, paral
 		if err != nil {
 			return fmt.Errorf("run %s: %w", r.Name, err)
 		}
-		if records[i].completed() {
+		if records[i].completed() && records[i].recorded == nil { // a recorded one may be of another machine
 			for _, arm := range []string{"", r.Arm.Name} {
 				elapsed[arm] += records[i].Elapsed
 				tokens[arm] += costs[r.Arm].Tokens
@@ -55,7 +56,12 @@ func printCost(ctx context.Context, out io.Writer, runs []*Run, host Host, paral
 		state, share, need, took := "to begin", 1.0, "up to "+english.Sprint(cost.Tokens), "unknown"
 		if record.completed() {
 			completed++
-			fmt.Fprintf(&b, "%-*s  %-20s %9d %19s  %s\n", width, r.Name, "completed", record.Steps, english.Sprint(record.Tokens), rounded(record.Elapsed))
+			state := "completed"
+			if record.recorded != nil {
+				state = "recorded"
+				recorded++
+			}
+			fmt.Fprintf(&b, "%-*s  %-20s %9d %19s  %s\n", width, r.Name, state, record.trained(), english.Sprint(record.Tokens), rounded(record.Elapsed))
 			continue
 		}
 		if record != nil {
@@ -78,7 +84,11 @@ func printCost(ctx context.Context, out io.Writer, runs []*Run, host Host, paral
 		}
 		fmt.Fprintf(&b, "%-*s  %-20s %9d %19s  %s\n", width, r.Name, state, cost.Steps, need, took)
 	}
-	fmt.Fprintf(&b, "\n%d of %d runs are completed. The others sample at most %s tokens.\n", completed, len(runs), english.Sprint(tokensLeft))
+	fmt.Fprintf(&b, "\n%d of %d runs are completed", completed, len(runs))
+	if recorded > 0 {
+		fmt.Fprintf(&b, ", %d of them recorded", recorded)
+	}
+	fmt.Fprintf(&b, ". The %d others sample at most %s tokens.\n", len(runs)-completed, english.Sprint(tokensLeft))
 	switch {
 	case completed == len(runs):
 	case !known:

@@ -6,10 +6,14 @@
 // by `codea1 train` in a child process. The results are one table and one page with
 // the means over seeds, their intervals, and the paired differences to a baseline.
 //
-// An experiment has no state but that of its runs. Each start reads their logs,
+// An experiment has no other state than its runs. Each start reads their logs,
 // resumes the runs that have begun, and begins the others. A run is trained by the
 // process that holds the lock on its output file: the experiment or, after the
 // experiment was killed, the training that inherited the file.
+//
+// Completed runs can be kept in a small file beside that of the experiment (--record,
+// recorded.go). A run in it counts as completed without its directory, so the evidence
+// of an experiment can grow over several machines.
 //
 // The package does not know the settings or the log of a run. Package main does, as
 // its Host.

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -22,6 +23,8 @@ type Results struct {
 	Answers  int         `json:"answers"`          // k of avg@k
 	Arms     []ArmResult `json:"arms"`             // first the models before training
 
+	Evaluated []string `json:"evaluated_problems,omitempty"` // of the evaluations of the runs
+
 	matrix *Matrix
 	total  int // runs planned
 }
@@ -34,6 +37,8 @@ type ArmResult struct {
 	Figures  map[string]Figure `json:"figures"` // by name; without those that no run measured
 	Runs     []RunResult       `json:"runs"`    // completed
 
+	Configuration map[string]string `json:"configuration,omitempty"` // all settings that decide the results, but the seed
+
 	states []*dashboard.State
 }
 
@@ -45,6 +50,12 @@ type RunResult struct {
 	Tokens  int64              `json:"rollout_tokens"`
 	Seconds float64            `json:"seconds"`
 	Figures map[string]float64 `json:"figures"`
+
+	Semantics int                  `json:"semantics,omitempty"`
+	Build     string               `json:"build,omitempty"`
+	Inputs    Inputs               `json:"inputs,omitzero"`
+	Before    *evaluation.Recorded `json:"before,omitempty"` // training
+	After     *evaluation.Recorded `json:"after,omitempty"`
 }
 
 // Figure is a figure of an arm: the mean over seeds with its 95% interval, and the
@@ -98,11 +109,12 @@ func (m measured) add(seed uint64, e *dashboard.Eval) {
 }
 
 // newResults compares the completed runs. records has those of runs.
-func newResults(m *Matrix, runs []*Run, records []*Record) *Results {
+func newResults(m *Matrix, runs []*Run, records []*Record, identities map[*Arm]*Identity) *Results {
 	r := &Results{Name: m.Name, About: strings.TrimSpace(m.About), Baseline: m.Baseline, Seeds: m.Seeds, matrix: m, total: len(runs)}
 	after, start, startTest := map[string]measured{}, measured{}, measured{}
 	results := map[string][]RunResult{}
 	states := map[string][]*dashboard.State{}
+	r.Evaluated = evaluated(records)
 	for i, run := range runs {
 		record, arm := records[i], run.Arm.Name
 		if !record.completed() {
@@ -113,12 +125,12 @@ func newResults(m *Matrix, runs []*Run, records []*Record) *Results {
 		}
 		after[arm].add(run.Seed, record.last())
 		if arm == m.Baseline || start[run.Seed] == nil {
-			start.add(run.Seed, record.Before())
+			start.add(run.Seed, record.before())
 		}
-		if e := record.Before(); e != nil && e.Suites > 0 && startTest[run.Seed] == nil {
+		if e := record.before(); e != nil && e.Suites > 0 && startTest[run.Seed] == nil {
 			startTest.add(run.Seed, e)
 		}
-		one := RunResult{Name: run.Name, Seed: run.Seed, Steps: record.Trained(), Tokens: record.Tokens, Seconds: record.Elapsed.Seconds(), Figures: map[string]float64{}}
+		one := r.result(run, record)
 		if e := after[arm][run.Seed]; e != nil {
 			r.Problems, r.Answers = max(r.Problems, e.Problems), max(r.Answers, e.Answers)
 			for _, f := range figures {
@@ -127,7 +139,10 @@ func newResults(m *Matrix, runs []*Run, records []*Record) *Results {
 				}
 			}
 		}
-		results[arm], states[arm] = append(results[arm], one), append(states[arm], record.State)
+		results[arm] = append(results[arm], one)
+		if record.State != nil {
+			states[arm] = append(states[arm], record.State)
+		}
 	}
 	before := m.compare(start, after[m.Baseline])
 	for name, f := range m.compare(startTest, after[m.Baseline]) { // the baseline may have no Test LLM
@@ -136,13 +151,17 @@ func newResults(m *Matrix, runs []*Run, records []*Record) *Results {
 		}
 	}
 	r.Arms = append(r.Arms, ArmResult{Name: beforeTraining, Figures: before})
-	for _, arm := range m.Arms {
+	for i := range m.Arms {
+		arm := &m.Arms[i]
 		out := ArmResult{
 			Name: arm.Name, Preset: arm.Preset, Settings: map[string]string{},
 			Figures: m.compare(after[arm.Name], after[m.Baseline]), Runs: results[arm.Name], states: states[arm.Name],
 		}
 		for _, s := range arm.Settings {
 			out.Settings[s.Key] = s.Value
+		}
+		if id := identities[arm]; id != nil && len(out.Runs) > 0 {
+			out.Configuration = id.Settings
 		}
 		if arm.Name == m.Baseline {
 			for name, f := range out.Figures {
@@ -153,6 +172,46 @@ func newResults(m *Matrix, runs []*Run, records []*Record) *Results {
 		r.Arms = append(r.Arms, out)
 	}
 	return r
+}
+
+// evaluated returns the problems of all evaluations, sorted.
+func evaluated(records []*Record) []string {
+	ids := map[string]bool{}
+	for _, record := range records {
+		if !record.completed() {
+			continue
+		}
+		for _, e := range []*dashboard.Eval{record.before(), record.last()} {
+			if e != nil {
+				for _, id := range e.ProblemIDs() {
+					ids[id] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(ids))
+}
+
+// result returns the result of a completed run, without its figures.
+func (r *Results) result(run *Run, record *Record) RunResult {
+	one := RunResult{
+		Name: run.Name, Seed: run.Seed, Steps: record.trained(), Tokens: record.Tokens, Seconds: record.Elapsed.Seconds(), Figures: map[string]float64{},
+		Semantics: Semantics, Inputs: record.Inputs,
+	}
+	if record.recorded != nil {
+		one.Build = record.recorded.Build
+	} else {
+		one.Build = record.Build
+	}
+	for _, e := range []struct {
+		of *dashboard.Eval
+		to **evaluation.Recorded
+	}{{record.before(), &one.Before}, {record.last(), &one.After}} {
+		if e.of != nil && e.of.Complete() {
+			*e.to = e.of.Record(r.Evaluated)
+		}
+	}
+	return one
 }
 
 // compare returns the figures of an arm and their differences to those of the

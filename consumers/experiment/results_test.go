@@ -63,7 +63,7 @@ func results(t *testing.T) *Results {
 	return newResults(m, runs, []*Record{
 		recordOf(true, start, []string{"1100", "1000"}, -1), recordOf(true, start, []string{"1110", "1100"}, 4), recordOf(false, start, nil, -1),
 		recordOf(true, start, []string{"1100", "1100"}, -1), recordOf(true, start, []string{"1110", "1110"}, 6), nil,
-	})
+	}, nil)
 }
 
 func TestResults(t *testing.T) {

@@ -28,28 +28,55 @@ type Host interface {
 	// Differences describes the settings of a begun run that differ from a
 	// configuration; empty for none.
 	Differences(dir, config string) (string, error)
+	// Identity returns what decides the results of a run, besides its seed.
+	Identity(ctx context.Context, config string) (*Identity, error)
 	// Read returns what the log of a run says; nil without a log.
 	Read(ctx context.Context, dir string) (*Record, error)
 	// Cost returns the cost of a whole run.
 	Cost(ctx context.Context, config string) (Cost, error)
 }
 
-// Record is what the log of a run says.
+// Record is what the log of a run says or, for a recorded run, said.
 type Record struct {
-	*dashboard.State
-	Tokens  int64         // sampled by both models
-	Elapsed time.Duration // of all attempts
+	*dashboard.State               // nil for a recorded run
+	Tokens           int64         // sampled by both models
+	Elapsed          time.Duration // of all attempts
+	Inputs           Inputs
+
+	recorded      *RunResult
+	first, newest *dashboard.Eval // of a recorded run
 }
 
-func (r *Record) completed() bool { return r != nil && r.Finished == events.RunCompleted }
+func (r *Record) completed() bool {
+	return r != nil && (r.recorded != nil || r.Finished == events.RunCompleted)
+}
+
+// before returns the evaluation before training; nil without one.
+func (r *Record) before() *dashboard.Eval {
+	if r.recorded != nil {
+		return r.first
+	}
+	return r.Before()
+}
 
 // last returns the newest evaluation of a completed run: the only one if the run
 // trains no step. It is nil without an evaluation.
 func (r *Record) last() *dashboard.Eval {
-	if r.Steps == 0 {
+	switch {
+	case r.recorded != nil:
+		return r.newest
+	case r.Steps == 0:
 		return r.Before()
 	}
 	return r.After()
+}
+
+// trained returns the trained steps.
+func (r *Record) trained() int {
+	if r.recorded != nil {
+		return r.recorded.Steps
+	}
+	return r.Trained()
 }
 
 // Run is a run of an experiment.
@@ -61,6 +88,23 @@ type Run struct {
 	output string // file with the output of its trainings
 	config string // its configuration
 	file   string // with config
+
+	recorded *Record // from the file beside that of the experiment; nil for none
+}
+
+// read returns what is known of the run: what its log says or, unless that has its
+// end, what is recorded.
+func (r *Run) read(ctx context.Context, host Host) (*Record, error) {
+	if r.recorded != nil {
+		if begun, err := r.begun(); err != nil || !begun {
+			return r.recorded, err
+		}
+	}
+	record, err := host.Read(ctx, r.dir)
+	if r.recorded != nil && (err != nil || !record.completed()) {
+		return r.recorded, nil
+	}
+	return record, err
 }
 
 // plan returns the runs of an experiment, the first seed of all arms first.
@@ -117,6 +161,9 @@ const maxDeaths = 3
 // already; complete waits for it. A training that failed or was killed, for example
 // because memory ran out, is resumed.
 func (r *Run) complete(ctx context.Context, host Host, say func(format string, args ...any)) (*Record, error) {
+	if record, err := r.read(ctx, host); err == nil && record.completed() && r.recorded != nil {
+		return record, nil
+	}
 	output, err := r.lock(ctx, say)
 	if err != nil {
 		return nil, err
