@@ -29,10 +29,22 @@ import (
 // DashboardCommand is `codea1 dashboard`: the page of a run in progress or of a
 // finished one.
 type DashboardCommand struct {
-	RunName   string          `name:"run" help:"Directory of a run, or name of a run in --runs-dir or on --bus." required:"" placeholder:"RUN"`
+	Shown     string          `arg:"" optional:"" name:"run" help:"Directory of a run, or name of a run in --runs-dir or on --bus."`
+	RunName   string          `name:"run" help:"The same as a flag." placeholder:"RUN"`
 	RunsDir   string          `help:"Directory of the run directories, whose other runs the page can lay over this one." default:"runs" placeholder:"DIR"`
 	Bus       connect.Flags   `embed:"" group:"Message bus"`
 	Dashboard dashboard.Flags `embed:""`
+}
+
+// Validate takes the run from the argument or from the flag. Kong calls it.
+func (d *DashboardCommand) Validate() error {
+	if d.Shown != "" && d.RunName != "" {
+		return fmt.Errorf("%s and --run %s: name one run", d.Shown, d.RunName)
+	}
+	if d.RunName = cmp.Or(d.RunName, d.Shown); d.RunName == "" {
+		return errors.New("name a run: codea1 dashboard RUN")
+	}
+	return nil
 }
 
 // Run shows the run until ctx ends.
@@ -116,6 +128,9 @@ func (d *DashboardCommand) open(ctx context.Context, logger *slog.Logger) (*show
 func openShown(ctx context.Context, flags *connect.Flags, s *shownRun, logger *slog.Logger) (*shownRun, error) {
 	if err := events.ValidName(s.run); err != nil {
 		return nil, fmt.Errorf("--run: %w", err)
+	}
+	if err := flags.CheckReachable(ctx); err != nil {
+		return nil, err
 	}
 	bus, err := flags.Open(ctx, "codea1-"+s.run+"-dashboard", logger.With("part", "bus"))
 	if err != nil {

@@ -38,7 +38,7 @@ codea1 track first --to wandb --wandb-python venv/bin/python`,
 codea1 shadow first --reward selfplay
 codea1 shadow first --reward utrl --reward mine.yaml --json
 codea1 shadow first --reward utrl --bus nats://127.0.0.1:4222 --from start`,
-	events.StageDashboard: "codea1 dashboard --run first\ncodea1 dashboard --run first --bus nats://127.0.0.1:4222",
+	events.StageDashboard: "codea1 dashboard first\ncodea1 dashboard --run first --bus nats://127.0.0.1:4222",
 	"doctor":              `codea1 doctor --engine torch`,
 	"config":              `codea1 config > codea1.yaml`,
 	"completion":          `codea1 completion bash >> ~/.bashrc`,

@@ -43,6 +43,24 @@ func (s *RunSettings) checkJudge() error {
 	return nil
 }
 
+// checkJudges refuses a run with a judge that this machine cannot have, before the run
+// begins.
+func (r *runner) checkJudges(ctx context.Context) error {
+	if slices.Contains(r.settings.judges(), events.JudgeFindings) {
+		if _, err := judging.New(ctx, judging.Config{Judges: []events.Judge{events.JudgeFindings}, Pool: r.pool}); err != nil {
+			return err
+		}
+	}
+	if !r.settings.asksJudge() {
+		return nil
+	}
+	model, err := openJudge(r.settings, r.logger)
+	if err != nil {
+		return err
+	}
+	return model.Close()
+}
+
 // openJudge returns the judge model. It sends nothing.
 func openJudge(s *RunSettings, logger *slog.Logger) (*openai.Sampler, error) {
 	j := &s.Judge

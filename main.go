@@ -125,7 +125,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case exit >= 0:
 		return exit // --help or --version
 	case err != nil:
-		return fail(err, exitUsage)
+		return fail(fmt.Errorf("%w%s", err, usage(err)), exitUsage)
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	command.BindTo(stdout, (*io.Writer)(nil))
@@ -147,6 +147,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return fail(err, code)
 	}
 	return code
+}
+
+// usage returns where the help for a wrong command line is; nothing for one that says it
+// itself.
+func usage(err error) string {
+	var wrong *kong.ParseError
+	if !errors.As(err, &wrong) || wrong.Context == nil {
+		return ""
+	}
+	for _, begin := range []string{"unexpected argument", "unknown flag", "missing flags", "expected "} {
+		if !strings.HasPrefix(err.Error(), begin) {
+			continue
+		}
+		name := "codea1"
+		if n := wrong.Context.Selected(); n != nil {
+			name = n.FullPath()
+		}
+		return fmt.Sprintf(" (`%s --help` shows what there is)", name)
+	}
+	return ""
 }
 
 // output is standard output. It keeps its first error, so that no command that

@@ -87,6 +87,9 @@ func openTraining(ctx context.Context, flags *TrainCommand, config string, logge
 	if err := t.checkTruths(ctx); err != nil {
 		return t, err
 	}
+	if err := t.checkJudges(ctx); err != nil {
+		return t, err
+	}
 	return t, t.openSharedEngines(ctx)
 }
 

@@ -49,6 +49,9 @@ func (f *flags) open(ctx context.Context, logger *slog.Logger) (events.Broker, e
 		}
 		return connect.OpenRun(ctx, dir, "codea1-"+f.RunName+"-deadletter", logger.With("part", "bus"))
 	}
+	if err := f.Bus.CheckReachable(ctx); err != nil {
+		return nil, err
+	}
 	bus, err := f.Bus.Open(ctx, "codea1-"+f.RunName+"-deadletter", logger.With("part", "bus"))
 	if err != nil {
 		return nil, err

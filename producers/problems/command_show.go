@@ -42,7 +42,7 @@ func Find(ctx context.Context, set, id string, options LoadOptions) (*Problem, e
 			return p, err
 		}
 	}
-	return nil, fmt.Errorf("%w: %s in %s", ErrNoProblem, id, set)
+	return nil, fmt.Errorf("%w: %s in %s; `codea1 problems list %s` lists them, and --set names another set", ErrNoProblem, id, set, set)
 }
 
 // text returns the problem as text for reading.

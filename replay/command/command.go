@@ -77,8 +77,8 @@ func (a *runArgument) open(options eventlog.Options) (*eventlog.Log, error) {
 			return eventlog.Open(dir, options)
 		}
 	}
-	return nil, fmt.Errorf("run %q: %w in %s or %s",
-		a.RunDir, eventlog.ErrNoLog, eventlog.Dir(a.RunDir), eventlog.Dir(filepath.Join(a.RunsDir, a.RunDir)))
+	return nil, fmt.Errorf("run %q: %w in %s or %s; `ls %s` lists the runs there",
+		a.RunDir, eventlog.ErrNoLog, eventlog.Dir(a.RunDir), eventlog.Dir(filepath.Join(a.RunsDir, a.RunDir)), a.RunsDir)
 }
 
 // bookAt returns the Mistake Book at a position. The book at the end is stored

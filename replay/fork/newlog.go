@@ -93,7 +93,7 @@ func (l *NewLog) makeLog(dir string, options eventlog.Options, fill func(target 
 }
 
 // ErrNotEmpty is returned for the directory of a new run if it holds files.
-var ErrNotEmpty = errors.New("directory exists and is not empty")
+var ErrNotEmpty = errors.New("directory exists and is not empty: choose another name, or remove it")
 
 // intoEmpty calls fill with a directory beside dir, and renames it to dir when
 // it is complete. dir must be empty or absent; after a failure it is so still.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -176,10 +177,19 @@ func parseStart(text string) (start, error) {
 }
 
 // checkTypes refuses an unknown type or role.
+// joined returns the names of types with commas between them.
+func joined(types []events.Type) string {
+	var names []string
+	for _, t := range types {
+		names = append(names, string(t))
+	}
+	return strings.Join(names, ", ")
+}
+
 func (c *Command) checkTypes() error {
 	for _, t := range c.Type {
 		if !slices.Contains(events.Types(), t) {
-			return fmt.Errorf("--type: %w %q; known are %v", events.ErrUnknownType, t, events.Types())
+			return fmt.Errorf("--type: %w %q; known are %s", events.ErrUnknownType, t, joined(events.Types()))
 		}
 	}
 	for _, r := range c.Role {

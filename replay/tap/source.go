@@ -141,6 +141,9 @@ func openBus(ctx context.Context, flags *connect.Flags, run string, f *filter, l
 	if err := events.ValidName(run); err != nil {
 		return nil, fmt.Errorf("run: %w", err)
 	}
+	if err := flags.CheckReachable(ctx); err != nil {
+		return nil, err
+	}
 	bus, err := flags.Open(ctx, "codea1-"+run+"-tap", logger.With("part", "bus"))
 	if err != nil {
 		return nil, err

@@ -79,7 +79,7 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 	err = c.Host.Events(ctx, c.RunName, c.RunsDir, &c.Bus, Types(tools), func(e *events.Event) error {
 		t.Apply(e)
 		steps = t.State().Trained()
-		if t.failed != nil {
+		if t.failed != nil && len(t.sinks) == 0 {
 			return errGivenUp
 		}
 		return nil
@@ -94,4 +94,4 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 	return err
 }
 
-var errGivenUp = errors.New("a tool failed")
+var errGivenUp = errors.New("all tools failed")

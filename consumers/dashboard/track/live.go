@@ -41,6 +41,7 @@ func (f *Flags) follow(ctx context.Context, bus Bus, run, dir string, attempt in
 	if err != nil {
 		return err
 	}
+	t.live = true
 	defer func() { err = errors.Join(err, t.Close()) }()
 	reader, err := bus.Read(ctx, events.ReadConfig{Run: run, Types: Types(tools)})
 	if err != nil {

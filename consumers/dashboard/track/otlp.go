@@ -3,6 +3,7 @@ package track
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -101,7 +102,10 @@ func (s *otlp) flush() error {
 	defer cancel()
 	err := s.exporter.ExportSpans(ctx, s.spans)
 	s.spans = nil
-	return err
+	if err != nil {
+		return fmt.Errorf("%w; OTEL_EXPORTER_OTLP_ENDPOINT is the address of the collector, such as http://127.0.0.1:4318", err)
+	}
+	return nil
 }
 
 func (s *otlp) close(string) error {

@@ -83,6 +83,7 @@ type Tracker struct {
 	rows   *dashboard.Rows
 	sinks  map[string]sink // nil before the first event
 	lock   *flock.Flock
+	live   bool // beside a training, which goes on without it
 	failed error
 }
 
@@ -177,7 +178,9 @@ func (t *Tracker) each(do func(sink) error) {
 func (t *Tracker) fail(tool string, err error) {
 	err = fmt.Errorf("%s: %w", tool, err)
 	t.failed = errors.Join(t.failed, err)
-	t.header.logger.Warn("figures are no longer written; the run goes on", "error", err)
+	if len(t.sinks) > 0 || t.live { // else the command ends with the error
+		t.header.logger.Warn("figures for a tool are no longer written", "error", err)
+	}
 }
 
 // settingName is what a name in a configuration looks like. Others are left out: a name
