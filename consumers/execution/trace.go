@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"strings"
+	"time"
 
 	"codea1/consumers/execution/literal"
 	"codea1/consumers/execution/probes"
@@ -38,22 +39,41 @@ func (x *Executor) Trace(ctx context.Context, code, entry string, tests []string
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	own := x.allowTruth()
-	var runs [2][]probes.Trace
-	for i := range runs {
-		if runs[i], err = probes.Traces(ctx, x.pool, code, entry, calls, sandbox.Job{Each: own.each, Budget: own.budget, Varied: i > 0}); err != nil {
-			return nil, err
+	run := func(calls []string, varied bool) ([]probes.Trace, error) {
+		if len(calls) == 0 {
+			return nil, nil
 		}
+		each := max(x.config.CallTimeout, traceTimeout)
+		return probes.Traces(ctx, x.pool, code, entry, calls, sandbox.Job{Each: each, Budget: max(x.config.JobTimeout, 2*each), Varied: varied})
+	}
+	first, err := run(calls, false)
+	if err != nil {
+		return nil, err
 	}
 	var traces []Trace
+	var again []string
 	for i, call := range calls {
-		first, varied := traceText(entry, call, &runs[0][i]), traceText(entry, call, &runs[1][i])
-		if v := runs[0][i].Value; v != nil && len(first.Value) <= maxStatedBytes && literal.Equal(v, wants[i]) && reflect.DeepEqual(first, varied) {
-			traces = append(traces, first)
+		trace := traceText(entry, call, &first[i])
+		if v := first[i].Value; v != nil && len(trace.Value) <= maxStatedBytes && literal.Equal(v, wants[i]) {
+			traces, again = append(traces, trace), append(again, call)
 		}
 	}
-	return traces, nil
+	varied, err := run(again, true)
+	if err != nil {
+		return nil, err
+	}
+	var same []Trace
+	for i, call := range again {
+		if reflect.DeepEqual(traces[i], traceText(entry, call, &varied[i])) {
+			same = append(same, traces[i])
+		}
+	}
+	return same, nil
 }
+
+// traceTimeout bounds a call that is followed. It has few steps, so it is short, or none
+// that a person would predict.
+const traceTimeout = 10 * time.Second
 
 func traceText(entry, call string, from *probes.Trace) Trace {
 	t := Trace{Call: call, Lines: from.Lines}

@@ -6,7 +6,7 @@ about to run, its line, and the text of the value and the type of each variable 
 short literal. A line with several statements has None in place of the variables, because a
 reader could count it several times. Only the first call of the function is followed; a
 call within it, of itself too, is a part of a line. No method of a class of the program is
-called. A call with more than MOST steps has None in place of the steps.
+called. A call with more than MOST steps is ended.
 
 The steps come from sys.monitoring, which Python 3.12 and later have, or from sys.settrace.
 """
@@ -21,6 +21,10 @@ FILE = "program"
 program, entry = None, ""
 statements = {}  # by line: the number of them that begin there
 steps, followed = [], None
+
+
+class TooMany(BaseException):
+    """The call has too many steps. A program that catches it has its whole time."""
 
 
 def load(text, name):
@@ -53,9 +57,11 @@ def size(value, depth):
 
 
 def note(frame):
+    if len(steps) > MOST:
+        raise TooMany  # without it, a call that never ends takes all its time
     line = frame.f_lineno
     # An expression of several lines, or a loop of one line, gives the same line again.
-    if len(steps) > MOST or line not in statements or steps and steps[-1][0] == line:
+    if line not in statements or steps and steps[-1][0] == line:
         return
     known = None
     if statements[line] == 1:
