@@ -333,7 +333,7 @@ func TestValuesOutOfRange(t *testing.T) {
 		"--top-p 1.5":            "--top-p is 1.5; want more than 0, at most 1",
 		"--call-timeout 0s":      "--call-timeout is 0s; want 1ms to 1h",
 		"--keep-checkpoints 0":   "--keep-checkpoints is 0; want 1 to",
-		"--reward best":          `--reward: unknown reward recipe "best"; known are a1, codescaler, coverage, cure, execverify, golden, mutation, seccoderx, secure, selfplay, utrl, verpo`,
+		"--reward best":          `--reward: unknown reward recipe "best"; known are a1, codescaler, coverage, cure, execverify, golden, mutation, seccoderx, secure, secure-a1, selfplay, utrl, verpo`,
 		"--measure-for cure,":    `--measure-for: unknown reward recipe ""; known are a1,`,
 		"--preset huge":          `preset "huge" is unknown; there are: golden, nobook, paper, selfplay, sft, tiny`,
 		"--preset golden,":       `preset "" is unknown`,
