@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/rundir"
 	"codea1/events/settings"
 	"codea1/replay/eventlog"
@@ -22,7 +24,8 @@ import (
 type begunRun struct {
 	*Settings
 	dir    string
-	damage error // of the configuration file; nil if it can be used
+	name   string // of the run in its log; empty without a run.started
+	damage error  // of the configuration file; nil if it can be used
 }
 
 // errNoSettings says that a directory has neither a configuration that can be used
@@ -35,11 +38,25 @@ const fromBus = "`codea1 replay rebuild RUN NEW --from-bus BUS` makes both again
 // openBegun returns the run in a directory; nil without a configuration and a log.
 // It refuses a configuration of another run than that of the log.
 func openBegun(ctx context.Context, dir string) (*begunRun, error) {
-	started, err := lastStarted(ctx, dir)
+	started, name, err := lastStarted(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	return readBegun(dir, started)
+	begun, err := readBegun(dir, started)
+	if begun != nil {
+		begun.name = name
+	}
+	return begun, err
+}
+
+// checkName refuses to continue a run in a directory with another name: the bus would
+// have no event of a run with that name. Reading such a run is possible.
+func (b *begunRun) checkName() error {
+	if b == nil || b.name == "" || b.name == filepath.Base(b.dir) {
+		return nil
+	}
+	return fmt.Errorf("%s is the directory of the run %s, which was renamed or copied: give it the name %s again (in another directory, for --runs-dir), or continue it as a run of its own: `codea1 replay fork %s NEW`",
+		b.dir, b.name, b.name, commandline.Word(b.dir))
 }
 
 // readBegun returns the run in a directory. started is the log's newest
@@ -148,25 +165,24 @@ func damageOf(text []byte, started *events.RunStarted) error {
 
 // lastStarted returns the newest run.started in the log of a run directory; nil for
 // none.
-func lastStarted(ctx context.Context, dir string) (*events.RunStarted, error) {
+func lastStarted(ctx context.Context, dir string) (started *events.RunStarted, run string, err error) {
 	log, err := eventlog.Open(rundir.Log(dir), eventlog.Options{ReadOnly: true})
 	if errors.Is(err, eventlog.ErrNoLog) {
-		return nil, nil
+		return nil, "", nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	var started *events.RunStarted
 	for record, err := range log.Read(ctx, eventlog.ReadOptions{Types: []events.Type{events.TypeRunStarted}}) {
 		if err != nil {
-			return nil, errors.Join(err, log.Close())
+			return nil, "", errors.Join(err, log.Close())
 		}
 		// An event that cannot be decoded says nothing about the run.
 		if e, err := record.Decode(); err == nil {
-			started = e.Payload.(*events.RunStarted)
+			started, run = e.Payload.(*events.RunStarted), e.Run
 		}
 	}
-	return started, log.Close()
+	return started, run, log.Close()
 }
 
 // unchanged returns an error about the settings that differ from those that the run

@@ -174,6 +174,9 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 		if err != nil {
 			return nil, err
 		}
+		if err := begun.checkName(); err != nil {
+			return nil, err
+		}
 		if _, err := os.Stat(rundir.Benchmark(dir)); begun == nil || err != nil {
 			return nil, fmt.Errorf("%s is no evaluation: it has no %s", dir, filepath.Base(rundir.Benchmark(dir)))
 		}

@@ -32,6 +32,9 @@ func (c *RecorderStage) BeforeReset(ctx *kong.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := begun.checkName(); err != nil {
+		return err
+	}
 	base, err := c.base(ctx, begun)
 	if err != nil {
 		return err

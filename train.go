@@ -60,6 +60,9 @@ func (t *TrainCommand) BeforeReset(ctx *kong.Context) error {
 	if t.begun == nil {
 		return fmt.Errorf("run %s: %w: %s", dir, errNoSettings, fromBus)
 	}
+	if err := t.begun.checkName(); err != nil {
+		return err
+	}
 	settings.Layer(ctx.Flags(), t.begun.Settings)
 	return nil
 }

@@ -55,14 +55,18 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) e
 	buffer := bufio.NewWriterSize(out, flushBytes)
 	lines := &lines{json: c.JSON, text: c.Text}
 	printed := 0
-	return errors.Join(c.read(ctx, filter, logger, func(e *events.Event, position events.Position) (bool, error) {
+	err = c.read(ctx, filter, logger, func(e *events.Event, position events.Position) (bool, error) {
 		if !filter.matches(e) {
 			return true, nil
 		}
 		_, err := buffer.Write(lines.line(e, position))
 		printed++
 		return c.Limit == 0 || printed < c.Limit, err
-	}, buffer.Flush), buffer.Flush())
+	}, buffer.Flush)
+	if last := buffer.Flush(); !errors.Is(err, last) {
+		err = errors.Join(err, last)
+	}
+	return err
 }
 
 // Events calls handle with the events that Run would print, and idle when none follows
