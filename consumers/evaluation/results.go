@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -212,6 +213,9 @@ func ReadResults(path string) ([]Result, error) {
 		path = rundir.Results(path)
 	}
 	text, err := files.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no results: %w; name the run directory of codea1 eval, or the file of its --out", err)
+	}
 	if err != nil {
 		return nil, err
 	}

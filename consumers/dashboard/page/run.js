@@ -7,7 +7,7 @@ async function readLetters() {
   try {
     const d = await ask("deadletters", {});
     fill("letters", d.letters.map((l) => [moment(l.at), l.stage, l.type, l.group ? groupLink(l.group) : "", n(whole(l.deliveries)), [l.reason, "long"]]),
-      d.known ? "none" : "The bus has them; codea1 deadletter list shows them.");
+      d.known ? "none" : `The bus has them: codea1 deadletter list --run ${state?.run ?? "RUN"}`);
   } catch (error) {
     fill("letters", [], error.message);
   }
