@@ -111,6 +111,8 @@ func (m *Maker) problems(ctx context.Context, name string) ([]*evalplus.Problem,
 	}
 	switch {
 	case setErr == nil:
+	case errors.Is(err, evalplus.ErrTwice):
+		return nil, err
 	case known && !errors.Is(unleakedErr, errNotUnleaked) && !errors.Is(unleakedErr, fs.ErrNotExist):
 		return nil, unleakedErr
 	case known && !errors.Is(pubErr, published.ErrUnknown) && !errors.Is(pubErr, fs.ErrNotExist):

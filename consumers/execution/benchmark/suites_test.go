@@ -129,7 +129,9 @@ func TestUnleaked(t *testing.T) {
 		}
 	}
 	const first = `{"task_id":"1","prompt":"p","code":"def f(): pass"}`
+	const released = `{"task_id":"HumanEval/0","prompt":"p","entry_point":"f","canonical_solution":"x","base_input":[[1]]}`
 	for message, text := range map[string]string{
+		"ULT.jsonl:2: a task occurs twice: HumanEval/0":     released + "\n" + released,
 		"ULT.jsonl:2: row 2: want the fields task_id":       first + "\n" + `{"task_id":"2","prompt":"p"}`,
 		"ULT.jsonl:4: row 3: want the fields":               "[" + first + ",\n" + strings.Replace(first, "1", "2", 1) + "\n,\n{}]",
 		"ULT.jsonl:3: row 2: json: cannot unmarshal":        "[\n" + first + ",\n7]",

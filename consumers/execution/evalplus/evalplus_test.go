@@ -90,13 +90,23 @@ func TestInputs(t *testing.T) {
 	}
 }
 
+// A number with millions of digits is refused before it is read, which takes minutes.
+func TestLongNumbers(t *testing.T) {
+	if n, err := readNumber(strings.Repeat("9", 1<<25)); err == nil || len(err.Error()) > 200 {
+		t.Errorf("%.100v, %v", n, err)
+	}
+	if n, err := readNumber(strings.Repeat("9", 1000)); err != nil {
+		t.Errorf("%v, %v", n, err)
+	}
+}
+
 func TestReadNamesTheMistake(t *testing.T) {
 	good := row("HumanEval/0", "f", "x", 0, "[[1]]", "[]")
 	for text, want := range map[string]string{
 		"":           "f.jsonl: not a row of EvalPlus's release format: it has no rows",
 		"{":          "f.jsonl:1: not a row",
 		`{"id":"a"}`: `f.jsonl:1: not a row of EvalPlus's release format: task_id is ""`,
-		good + good:  "f.jsonl:2: task HumanEval/0 occurs twice",
+		good + good:  "f.jsonl:2: a task occurs twice: HumanEval/0",
 		good + row("Mbpp/2", "f", "", 0, "[[1]]", "[]"): "f.jsonl:2: not a row of EvalPlus's release format: task Mbpp/2 lacks",
 		row("Mbpp/2", "f", "x", 0, "[]", "[]"):          "has no base_input",
 		row("Mbpp/2", "f", "x", 0, "[1]", "[]"):         "task Mbpp/2: base_input: not a row of EvalPlus's release format: input 0 is no list",

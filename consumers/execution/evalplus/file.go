@@ -51,6 +51,9 @@ const (
 // ErrFormat is wrapped when a row is not EvalPlus's.
 var ErrFormat = errors.New("not a row of EvalPlus's release format")
 
+// ErrTwice is wrapped when two rows are of the same task.
+var ErrTwice = errors.New("a task occurs twice")
+
 // ReadFile reads a release file, gzipped or not. The error names the line.
 func ReadFile(path string) ([]*Task, error) {
 	var tasks []*Task
@@ -64,7 +67,7 @@ func ReadFile(path string) ([]*Task, error) {
 		case !strings.HasPrefix(t.ID, humanEval) && !strings.HasPrefix(t.ID, mbpp):
 			return fmt.Errorf("%w: task_id is %q, want %sN or %sN", ErrFormat, t.ID, humanEval, mbpp)
 		case seen[t.ID]:
-			return fmt.Errorf("task %s occurs twice", t.ID)
+			return fmt.Errorf("%w: %s", ErrTwice, t.ID)
 		case t.EntryPoint == "" || t.Canonical == "" || t.Prompt == "":
 			return fmt.Errorf("%w: task %s lacks prompt, entry_point or canonical_solution", ErrFormat, t.ID)
 		case !(t.Atol >= 0 && t.Atol <= 1):

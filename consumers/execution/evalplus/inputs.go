@@ -94,8 +94,11 @@ func readNumber(text string) (literal.Value, error) {
 		}
 		return literal.Float(x), err
 	}
-	n, ok := new(big.Int).SetString(text, 10)
-	if !ok || len(text) > literal.MaxIntDigits {
+	n, ok := new(big.Int), len(text) <= literal.MaxIntDigits
+	if ok { // reading millions of digits takes minutes
+		n, ok = n.SetString(text, 10)
+	}
+	if !ok {
 		return nil, fmt.Errorf("%.60s is no number within the limits", text)
 	}
 	return literal.BigInt(n), nil
