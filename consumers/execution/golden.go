@@ -287,9 +287,16 @@ func (r *goldenRun) judge(ctx context.Context, asked *calls, report sandbox.Repo
 // run that stops early needs no more of them.
 func (r *goldenRun) enough(asked *calls) func([]sandbox.Reply) bool {
 	// The checks by the reply after which the calls of all tests up to them are made.
+	// A script before a check may have a call that is made after that of the check.
 	ready, at := make([][]*goldenCheck, len(asked.list)), 0
+	scripts := r.plan.scripts
 	for i := range r.plan.checks {
 		c := &r.plan.checks[i]
+		for ; len(scripts) > 0 && scripts[0].test < c.test; scripts = scripts[1:] {
+			for _, call := range scripts[0].calls {
+				at = max(at, asked.index[call])
+			}
+		}
 		at = max(at, asked.index[c.call])
 		ready[at] = append(ready[at], c)
 	}
