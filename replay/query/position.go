@@ -50,8 +50,11 @@ func afterStep(ctx context.Context, log eventlog.Reader, step int) (uint64, erro
 		return 0, err
 	}
 	trained := make(map[events.Role]uint64)
+	newest := make(map[events.Role]int) // steps
 	err = eventlog.Decoded(ctx, log, []events.Type{events.TypePolicyUpdated}, func(r *eventlog.Record, e *events.Event) error {
-		if u := e.Payload.(*events.PolicyUpdated); u.Step == step {
+		u := e.Payload.(*events.PolicyUpdated)
+		newest[u.Role] = u.Step
+		if u.Step == step {
 			trained[u.Role] = r.Seq
 		}
 		return nil
@@ -59,8 +62,12 @@ func afterStep(ctx context.Context, log eventlog.Reader, step int) (uint64, erro
 	if err != nil {
 		return 0, err
 	}
-	if len(trained) < len(models.TrainedRoles()) {
-		return 0, fmt.Errorf("step %d has not been trained by every model: %w", step, eventlog.ErrNotFound)
+	if roles := models.TrainedRoles(); len(trained) < len(roles) {
+		last := step
+		for _, role := range roles {
+			last = min(last, newest[role])
+		}
+		return 0, fmt.Errorf("step %d has not been trained by every model, step %d is the newest: %w", step, last, eventlog.ErrNotFound)
 	}
 	return max(trained[events.RoleCode], trained[events.RoleTest]), nil
 }
