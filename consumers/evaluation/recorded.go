@@ -1,6 +1,7 @@
 package evaluation
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,6 +25,9 @@ type Recorded struct {
 	Answers int    `json:"answers"` // per problem
 	Correct string `json:"correct"` // correct answers per problem; with /n: of n answers; -: not evaluated
 }
+
+// maxAnswers bounds the answers per problem of a recorded evaluation.
+const maxAnswers = 1 << 16
 
 // notEvaluated stands for a problem without an answer.
 const notEvaluated = "-"
@@ -66,6 +70,9 @@ func (r *Recorded) Figures(problems []string) (Figures, error) {
 			return Figures{}, fmt.Errorf("%s: %d of %d", name, pair[0], pair[1])
 		}
 	}
+	if r.Answers < 0 || r.Answers > maxAnswers {
+		return Figures{}, fmt.Errorf("answers: %d, want 0 to %d", r.Answers, maxAnswers)
+	}
 	correct := strings.Fields(r.Correct)
 	if len(correct) != len(problems) || len(problems) > maxProblems {
 		return Figures{}, fmt.Errorf("correct: it has %d problems, want the %d that are listed, at most %d", len(correct), len(problems), maxProblems)
@@ -88,7 +95,7 @@ func (r *Recorded) Figures(problems []string) (Figures, error) {
 		f.problems[problems[i]] = a
 	}
 	if len(f.problems) != f.Problems {
-		return Figures{}, fmt.Errorf("a problem is listed twice")
+		return Figures{}, errors.New("a problem is listed twice")
 	}
 	return f, nil
 }

@@ -103,8 +103,11 @@ func TestRecordsOfAnotherExperimentAreRefused(t *testing.T) {
 		"seed gone":        {edit: [2]string{`"golden-s1"`, `"golden-s9"`}, want: "the run golden-s9, which the experiment does not have"},
 		"short":            {edit: [2]string{`"correct": "2 1"`, `"correct": "2"`}, want: "correct: it has 1 problems, want the 2"},
 		"more correct":     {edit: [2]string{`"correct": "2 1"`, `"correct": "5 1"`}, want: `"5" of problem h0 is no number of correct answers among 4`},
-		"negative":         {edit: [2]string{`"right": 4`, `"right": -4`}, want: "right: -4 of 10"},
-		"no file of ours":  {edit: [2]string{`{`, `[`}, want: "it is no file with results"},
+		"many answers": {edit: [2]string{`"answers": 4,
+          `, `"answers": 4000000000,
+          `}, want: "answers: 4000000000, want 0 to 65536"},
+		"negative":        {edit: [2]string{`"right": 4`, `"right": -4`}, want: "right: -4 of 10"},
+		"no file of ours": {edit: [2]string{`{`, `[`}, want: "it is no file with results"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, _ := record(t)
