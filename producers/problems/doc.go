@@ -5,7 +5,7 @@
 // It must not know how problems are scheduled, sampled or executed. The Checker
 // interface checks a ground truth; package main joins it to the sandbox.
 //
-// The built-in sets are data in builtin (263 KB). The Python program in
+// The built-in sets are data in builtin (372 KB). The Python program in
 // generator makes them with `go generate`; it also writes the training text.
 // Built-in problems are short functions over lists, strings and numbers. They
 // are composed from parts such as a source, a filter, a map and a reducer, each
