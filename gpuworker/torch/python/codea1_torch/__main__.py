@@ -28,6 +28,12 @@ def main(arguments: list[str]) -> int:
 
     sft.add_arguments(commands.add_parser("sft", help="train a checkpoint on written responses"))
 
+    score = commands.add_parser("score", help="score chats with a reward model, for a judge")
+    if "score" in arguments[:1]:  # the import takes seconds
+        from . import score as scoring
+
+        scoring.add_arguments(score)
+
     flags = parser.parse_args(arguments)
     if flags.command == "serve":
         from .serve import serve as run
@@ -45,6 +51,8 @@ def main(arguments: list[str]) -> int:
             from .start import prepare as copy
 
             copy(flags.source, flags.directory)
+        elif flags.command == "score":
+            return scoring.main(flags)
         else:
             sft.main(flags)
     except (EngineError, OSError) as error:

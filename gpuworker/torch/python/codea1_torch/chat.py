@@ -47,12 +47,19 @@ class Chat:
 
         A last message of the assistant is the begin of that turn.
         """
+        return self._encode_messages(messages, begun=True)
+
+    def encode_chat(self, messages: list[dict[str, str]]) -> list[int]:
+        """Renders messages with the end of the last turn. Content never becomes a special token."""
+        return self._encode_messages(messages, begun=False)
+
+    def _encode_messages(self, messages: list[dict[str, str]], begun: bool) -> list[int]:
         for i, message in enumerate(messages):
             if message["role"] not in _ROLES:
                 raise BadRequest(f"message {i} has the role {message['role']!r}; want one of {', '.join(_ROLES)}")
         if any(self._specials.search(message["content"]) for message in messages):
-            return self._encode_apart(messages)
-        return self._encode(self._render(messages))
+            return self._encode_apart(messages, begun)
+        return self._encode(self._render(messages, begun))
 
     def encode_response(self, text: str) -> list[int]:
         """Returns the tokens of an assistant's turn after its header, with the end token."""
@@ -64,25 +71,25 @@ class Chat:
         text: str = self._tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return text
 
-    def _render(self, messages: list[dict[str, str]]) -> str:
-        begun = ""
-        if messages and messages[-1]["role"] == "assistant":
-            messages, begun = messages[:-1], messages[-1]["content"]
-        text: str = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return text + begun
+    def _render(self, messages: list[dict[str, str]], begun: bool = True) -> str:
+        open_turn = ""
+        if begun and messages and messages[-1]["role"] == "assistant":
+            messages, open_turn = messages[:-1], messages[-1]["content"]
+        text: str = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=begun)
+        return text + open_turn
 
     def _encode(self, text: str) -> list[int]:
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return tokens
 
-    def _encode_apart(self, messages: list[dict[str, str]]) -> list[int]:
+    def _encode_apart(self, messages: list[dict[str, str]], begun: bool = True) -> list[int]:
         """Encodes messages with the text of special tokens in their content.
 
         The tokenizer splits its input at special tokens and encodes the pieces separately. This does the same, but
         takes as special only what the template wrote.
         """
         hidden = [{**m, "content": self._specials.sub(lambda s: self._stand_ins[s[0]], m["content"])} for m in messages]
-        text = self._render(hidden)
+        text = self._render(hidden, begun)
         tokens: list[int] = []
         begin = 0
         for special in self._specials.finditer(text):
