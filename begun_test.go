@@ -259,7 +259,11 @@ func TestCommandsCompareWithTheLog(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	runs, name := filepath.Split(dir)
+	runs, name := t.TempDir(), m.Run
+	if err := os.Rename(dir, filepath.Join(runs, name)); err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(runs, name)
 	commands := [][]string{
 		{"train", "--runs-dir", runs, "--resume", name},
 		{"stage", "recorder", "--runs-dir", runs, "--run", name, "--bus", "nats://127.0.0.1:1"},
