@@ -237,5 +237,21 @@ func (c *crew) tap(see func(n int, m *events.Message)) {
 	stop()
 }
 
+// tapAndKill follows the run until the crew has ended. It kills each of the members
+// twice, one at each event of a type, and each has to die at least once.
+func (c *crew) tapAndKill(members []*member, on events.Type) {
+	c.t.Helper()
+	killed := 0
+	c.tap(func(_ int, m *events.Message) {
+		if m.Type == on && killed < 2*len(members) {
+			members[killed%len(members)].signal(syscall.SIGKILL)
+			killed++
+		}
+	})
+	if killed < len(members) {
+		c.t.Errorf("%d of %d processes were killed", killed, len(members))
+	}
+}
+
 // crewPatience bounds the time of a crew. A crew that reaches it hangs.
 const crewPatience = 10 * time.Minute

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,7 +36,7 @@ func rewardModel(t *testing.T) (url string) {
 	return server.URL
 }
 
-// A run whose reward needs a judge is verified, and its rewards computed again are the
+// A run with a judge for its reward is verified, and its rewards computed again are the
 // recorded ones. Its weights are the same if each judge is killed with a group in hand. A run
 // without a judge has no judgements, and computing such a reward for it names them.
 func TestTrainingWithAJudge(t *testing.T) {
@@ -74,16 +73,7 @@ func TestTrainingWithAJudge(t *testing.T) {
 	want := read(t, runPath(dir, "c"), steps)
 	c := newCrew(t, t.TempDir(), startGuardedNATS(t), args)
 	judges := []*member{c.add(events.StageJudge, "--judge-server", server), c.add(events.StageJudge, "--judge-server", server)}
-	killed := 0
-	c.tap(func(_ int, m *events.Message) {
-		if m.Type == events.TypeCodeSampled && killed < 2*len(judges) {
-			judges[killed%len(judges)].signal(syscall.SIGKILL)
-			killed++
-		}
-	})
-	if killed < len(judges) {
-		t.Errorf("%d judges were killed", killed)
-	}
+	c.tapAndKill(judges, events.TypeCodeSampled)
 	c.same(steps, want)
 }
 
@@ -97,16 +87,7 @@ func TestTrainingWithAJudgeAndATestLLM(t *testing.T) {
 	want := read(t, runPath(completedRun(t), "r"), sharedSteps)
 	c := newCrew(t, t.TempDir(), startGuardedNATS(t), args)
 	judges := []*member{c.add(events.StageJudge, "--judge-server", server), c.add(events.StageJudge, "--judge-server", server)}
-	killed := 0
-	c.tap(func(_ int, m *events.Message) {
-		if m.Type == events.TypeCodeSampled && killed < 2*len(judges) {
-			judges[killed%len(judges)].signal(syscall.SIGKILL)
-			killed++
-		}
-	})
-	if killed < len(judges) {
-		t.Errorf("%d judges were killed", killed)
-	}
+	c.tapAndKill(judges, events.TypeCodeSampled)
 	run := runPath(c.dir, c.run)
 	if diff := cmp.Diff(want.Weights, read(t, run, sharedSteps).Weights); diff != "" {
 		t.Errorf("other weights (-without +with a judge):\n%s", diff)

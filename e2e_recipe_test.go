@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -230,16 +229,7 @@ func TestTrainingOnTheWholeGroup(t *testing.T) {
 			want := read(t, runPath(dir, "c"), steps)
 			c := newCrew(t, t.TempDir(), startGuardedNATS(t), args)
 			executors := slices.DeleteFunc(slices.Clone(c.members), func(m *member) bool { return m.args[1] != events.StageExecution })
-			killed := 0
-			c.tap(func(_ int, m *events.Message) {
-				if m.Type == events.TypeTestsSampled && killed < 2*len(executors) {
-					executors[killed%len(executors)].signal(syscall.SIGKILL)
-					killed++
-				}
-			})
-			if killed < len(executors) {
-				t.Errorf("%d replicas were killed", killed)
-			}
+			c.tapAndKill(executors, events.TypeTestsSampled)
 			c.same(steps, want)
 		})
 	}

@@ -169,7 +169,7 @@ func (p Predicted) check(field string) error {
 // MaxPredictions bounds the lines of an answer to a predict problem.
 const MaxPredictions = 64
 
-// Prediction is what one line of an answer to a predict problem must have.
+// Prediction has the accepted texts of one line of an answer to a predict problem.
 type Prediction struct {
 	Kind     Predicted `msgpack:"kind" json:"kind"`
 	Accepted []string  `msgpack:"accepted" json:"accepted"` // Python literals; the line must equal one of them

@@ -234,7 +234,7 @@ func (j *Judged) fields(c *coder) {
 	field(c, "answers", &j.Answers, objects)
 }
 
-// Judgement is what the judges say about an answer.
+// Judgement holds the results of the judges for an answer.
 type Judgement struct {
 	Lines    int        `msgpack:"lines"`              // of the code
 	Blocks   int        `msgpack:"blocks"`             // code blocks in the response

@@ -28,7 +28,7 @@ const (
 // the tests before it.
 type talk struct {
 	first []Message // that ask for the first test
-	shown []string  // what the model sees of each response
+	shown []string  // the part of each response that the model sees
 	suite events.Completion
 }
 
@@ -74,7 +74,7 @@ func (t *talk) messages(open bool, without int) []Message {
 }
 
 // converse takes the responses of one round of a job's suites. It reports whether the job
-// has another round, whose requests it makes. After a crash, the suites of a group begin
+// has another round, and makes the requests of that. After a crash, the suites of a group begin
 // again: they depend on the weights, the first prompts and the seeds only.
 func (r *Rollout) converse(ctx context.Context, j *job, version int, completions [][]events.Completion) bool {
 	switch {

@@ -267,7 +267,7 @@ func (g *groupReader) executed(p *events.CodeExecuted) {
 	}
 }
 
-// statements returns what the judges say about an answer.
+// statements returns the judgements about an answer as text.
 func statements(judged *events.Judged, answer int) (lines []string) {
 	if judged == nil || answer >= len(judged.Answers) {
 		return nil

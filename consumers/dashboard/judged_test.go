@@ -11,7 +11,7 @@ import (
 	"codea1/events/natsbus/natstest"
 )
 
-// The judges of an answer say what they found, and why they could not judge.
+// The judgements of an answer have the findings, and the reason of a judge that failed.
 func TestStatementsOfJudges(t *testing.T) {
 	judged := &events.Judged{Judges: events.JoinJudges(events.JudgeFindings, events.JudgeScore, events.JudgeVerdict), Answers: []events.Judgement{
 		{Findings: []events.Finding{{ID: "B602", Severity: "high", Confidence: "low", Line: 3}}, Parses: true, Score: 0.25, Safe: true},

@@ -13,7 +13,7 @@ import (
 )
 
 // A run that stops early has the same first test that a program does not pass as a whole run,
-// and the same verdicts up to it, whatever programs do on some inputs: other values, values that no
+// and the same verdicts up to it, with programs that do anything on some inputs: other values, values that no
 // literal expresses, exceptions, and the end of the process.
 func TestStopEarlyHasTheVerdictOfAWholeRun(t *testing.T) {
 	t.Parallel()

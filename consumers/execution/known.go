@@ -13,7 +13,7 @@ import (
 // already.
 type KnownTest struct {
 	Source string // its text
-	// Call is its call, whose value is compared with that in Truth. A test without a call
+	// Call is its call. The value is compared with that in Truth. A test without a call
 	// is planned from its text.
 	Call  string
 	Truth sandbox.Outcome

@@ -36,7 +36,7 @@ type Command struct {
 	matrix     *Matrix
 	runs       []*Run
 	identities map[*Arm]*Identity
-	known      []*Record // what is to be recorded, of runs
+	known      []*Record // of runs, to be recorded
 }
 
 // Validate reads the file and checks the settings of every run. Kong calls it.

@@ -19,7 +19,7 @@ import (
 	"codea1/events/rundir"
 )
 
-// Semantics is the version of what a configuration means. Raise it when the program
+// Semantics is the version of the meaning of a configuration. Raise it when the program
 // computes other results for the same settings, seed, problems and models: runs that
 // are recorded with another version are not compared with new ones.
 const Semantics = 1
@@ -135,7 +135,7 @@ func (id *Identity) differences(arm *ArmResult, run *RunResult) string {
 	return strings.Join(all, "; ")
 }
 
-// record returns what the log of a recorded run said.
+// record returns a recorded run as if it was read from its log.
 func (run *RunResult) record(problems []string) (*Record, error) {
 	r := &Record{Tokens: run.Tokens, Elapsed: time.Duration(run.Seconds * float64(time.Second)), Inputs: run.Inputs, recorded: run}
 	for _, e := range []struct {

@@ -28,7 +28,7 @@ type Host interface {
 	// Differences describes the settings of a begun run that differ from a
 	// configuration; empty for none.
 	Differences(dir, config string) (string, error)
-	// Identity returns what decides the results of a run, besides its seed.
+	// Identity returns the settings and inputs that decide the results of a run, besides its seed.
 	Identity(ctx context.Context, config string) (*Identity, error)
 	// Read returns what the log of a run says; nil without a log.
 	Read(ctx context.Context, dir string) (*Record, error)
@@ -36,7 +36,7 @@ type Host interface {
 	Cost(ctx context.Context, config string) (Cost, error)
 }
 
-// Record is what the log of a run says or, for a recorded run, said.
+// Record is the outcome of a run, from its log or from a file with recorded runs.
 type Record struct {
 	*dashboard.State               // nil for a recorded run
 	Tokens           int64         // sampled by both models
@@ -92,8 +92,8 @@ type Run struct {
 	recorded *Record // from the file beside that of the experiment; nil for none
 }
 
-// read returns what is known of the run: what its log says or, unless that has its
-// end, what is recorded.
+// read returns the outcome of the run from its log or, for a recorded run that has no
+// directory here, from its record.
 func (r *Run) read(ctx context.Context, host Host) (*Record, error) {
 	if r.recorded != nil {
 		if begun, err := r.begun(); err != nil || !begun {

@@ -13,7 +13,7 @@ const (
 	secureLength   = 0.5 // factor outside of them
 )
 
-// findingWeights are what a finding of a severity takes away from the safety. They are
+// findingWeights are subtracted from the safety for a finding of each severity. They are
 // ours.
 var findingWeights = map[string]float64{events.SeverityLow: 0.1, events.SeverityMedium: 0.5, events.SeverityHigh: 1}
 
@@ -67,7 +67,7 @@ func (r secureA1) Rules() Rules {
 	return rules
 }
 
-// Reward implements Recipe. Suites earn what they earn under A1, and
+// Reward implements Recipe. Suites have their rewards under A1, and
 //
 //	R_code = pass safety length
 //

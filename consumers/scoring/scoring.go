@@ -32,11 +32,11 @@ type Scoring struct {
 	JSON     bool      // print JSON objects instead of tables
 	Out      io.Writer // for the figures
 	Progress io.Writer // for the problems and samples that do not count in them
-	Mutants  string    // Builtin or CosmicRay: what makes the mutants of Tests; empty: Builtin
+	Mutants  string    // Builtin or CosmicRay, which makes the mutants of Tests; empty: Builtin
 	Logger   *slog.Logger
 }
 
-// Names of what makes mutants.
+// Names of the makers of mutants.
 const (
 	Builtin   = "builtin"
 	CosmicRay = "cosmic-ray"

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var near = cmpopts.EquateApprox(0, 1e-12)
 
-// scorer prints JSON objects, and what does not count, into texts.
+// scorer prints the JSON objects of figures into one text, and lost ones into another.
 func scorer(t *testing.T) (s *Scoring, figures, lost *bytes.Buffer) {
 	t.Helper()
 	flags := new(sandbox.Flags)

@@ -22,7 +22,7 @@ type Tracer interface {
 	Trace(ctx context.Context, code, entryPoint string, tests []string) ([]Trace, error)
 }
 
-// ErrNothingPredicted is returned for a set whose ground truths cannot be followed.
+// ErrNothingPredicted is returned for a set without a ground truth that can be followed.
 var ErrNothingPredicted = errors.New("no ground truth passes a golden test of the form `assert CALL == LITERAL` in few steps")
 
 // PredictCommand is `codea1 problems predict`.

@@ -119,7 +119,7 @@ func inRounds(suite string, k int) (tests []string) {
 	return tests
 }
 
-// coverage returns what calls or tests take of a ground truth. It leaves out those that
+// coverage returns the branches and lines of a ground truth that calls or tests take. It leaves out those that
 // raise an exception.
 func coverage(ctx context.Context, pool *sandbox.Pool, truth string, calls []string) (c Coverage, err error) {
 	found, err := probes.TakenLines(ctx, pool, truth, calls, sandbox.Job{})

@@ -347,7 +347,7 @@ func TestReleaseFiles(t *testing.T) {
 	}
 }
 
-// TestRootOf compares with polynomials and values whose distance to 0 is known.
+// TestRootOf compares with polynomials and values of known distance to 0.
 func TestRootOf(t *testing.T) {
 	accepts := rootOf(literal.Tuple{literal.List{literal.NewInt(-6), literal.NewInt(11), literal.NewInt(-6), literal.NewInt(1)}}, 0.001) // 1, 2, 3
 	for v, want := range map[literal.Value]bool{

@@ -35,7 +35,7 @@ type Problem struct {
 	Atol       float64  `json:"atol,omitempty"`
 }
 
-// expected has the calls of a task and what they return on the ground truth.
+// expected has the calls of a task and their values on the ground truth.
 type expected struct {
 	inputs   []literal.Tuple
 	calls    []string

@@ -128,7 +128,7 @@ func lines(code string) int {
 	return 1 + strings.Count(code, "\n")
 }
 
-// judgement is what one judge says about a code.
+// judgement is the result of one judge for a code.
 type judgement struct {
 	scanned
 	parses, safe bool

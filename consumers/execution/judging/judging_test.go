@@ -33,7 +33,7 @@ func open(t *testing.T, python string) *sandbox.Pool {
 	})
 }
 
-// withBandit returns a pool whose Python has bandit.
+// withBandit returns a pool with a Python that has bandit.
 func withBandit(t *testing.T) *sandbox.Pool {
 	t.Helper()
 	python := os.Getenv("CODEA1_TEST_BANDIT_PYTHON")
@@ -182,7 +182,7 @@ func TestNoBandit(t *testing.T) {
 	}
 }
 
-// model is a judge whose judgement follows from the code.
+// model is a judge that decides by the code alone.
 type model struct {
 	asked atomic.Int64
 	err   error // of a code with the word "refuse"

@@ -127,7 +127,7 @@ func (s scanner) run(ctx context.Context, calls []string) ([]sandbox.Outcome, er
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	// The budget leaves each text its time, whatever the others need.
+	// The budget leaves each text its time, also beside slow ones.
 	limits := sandbox.Job{Each: scanTimeout, Budget: scanTimeout * time.Duration(1+len(calls))}
 	limits.Code, limits.Entry, limits.Items = scanProgram, "scan", calls
 	report, err := s.pool.RunCalls(ctx, limits)

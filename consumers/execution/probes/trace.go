@@ -54,7 +54,7 @@ func Traces(ctx context.Context, pool *sandbox.Pool, code, entry string, calls [
 	return traces, nil
 }
 
-// readTrace reads what trace.py returns of a call. A value without a literal that equals
+// readTrace reads the trace of a call from trace.py. A value without a literal that equals
 // itself is left out.
 func readTrace(value literal.Value, steps literal.List) Trace {
 	t := Trace{Value: value}

@@ -7,7 +7,7 @@ import (
 	"codea1/consumers/execution/sandbox"
 )
 
-// A call without an end is ended after its last step that counts, whatever time it has. The
+// A call without an end is ended after its last step that counts, also with time left. The
 // calls after it are followed.
 func TestCallsWithoutAnEnd(t *testing.T) {
 	const code = "def f(x):\n    while x:\n        x += 1\n    return x\n"

@@ -233,7 +233,7 @@ class _Judgement(TypedDict):
 
 
 class Judgement(_Judgement, total=False):
-    "Judgement is what the judges say about an answer."
+    "Judgement holds the results of the judges for an answer."
 
     failures: List[Unjudged]  # judges that could not judge this answer
     findings: List[Finding]  # findings only
@@ -323,7 +323,7 @@ class PolicyUpdated(_PolicyUpdated, total=False):
 
 
 class Prediction(TypedDict):
-    "Prediction is what one line of an answer to a predict problem must have."
+    "Prediction has the accepted texts of one line of an answer to a predict problem."
 
     accepted: List[str]  # Python literals; the line must equal one of them
     kind: str

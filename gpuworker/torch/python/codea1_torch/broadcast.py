@@ -126,7 +126,7 @@ class Offer:
                         writer.write({"sums": self._sums if has else []})
                         if has:
                             _transfer(group, self._weights, connection)
-        except Exception as error:  # whatever it is, the sampler has the files
+        except Exception as error:  # of any kind: the sampler has the files
             logs.warning("a sampler could not get this trainer's weights; it reads the files", error=str(error))
         finally:
             if group is not None:
@@ -169,7 +169,7 @@ class Receiver:
         except BrokenPipeError:  # the trainer ended since the last version; another one may listen
             self._close()
             return False
-        except Exception as error:  # whatever it is, the files remain
+        except Exception as error:  # of any kind: the files remain
             logs.warning("the trainer's weights did not come, the files are read", error=str(error))
             self._failures += 1
             self._close()
