@@ -67,6 +67,9 @@ func (r *runner) openSharedEngines(ctx context.Context) error {
 	r.engines, err = r.openAll(ctx, roles, func(role events.Role) modelUse {
 		return modelUse{role: role, samples: !apart, trains: r.settings.trains() && !models.Frozen(role)}
 	})
+	if len(r.engines) > 1 {
+		r.turns = &gpuworker.Turns{}
+	}
 	if err == nil && apart {
 		r.samplers, err = r.openAll(ctx, roles, func(role events.Role) modelUse { return modelUse{role: role, samples: true} })
 	}

@@ -18,6 +18,7 @@ import (
 	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/stage"
+	"codea1/gpuworker"
 )
 
 const (
@@ -49,6 +50,7 @@ type runner struct {
 
 	engines  map[events.Role]engine // that the stages of a role share
 	samplers map[events.Role]engine // of rollouts on another device
+	turns    *gpuworker.Turns       // of the trainers of both roles, where they share a device
 	closers  []func() error         // in the order of opening
 }
 

@@ -202,7 +202,7 @@ func startTrainer(role events.Role) func(context.Context, *runner, *services.Gro
 			Bus: r.bus, Learner: gpuworker.Leased(learner, lease), Run: r.run, Role: role, Shared: r.settings.models().Shared(), Source: r.source(name),
 			Checkpoints: rundir.Checkpoints(r.dir, role), Initial: rundir.Start(r.dir, role), Steps: r.settings.steps(r.problems),
 			Hyper: r.settings.hyperparameters(role, r.problems), KeepLast: r.settings.Models.KeepCheckpoints, KeepEvery: r.settings.Models.KeepEvery,
-			Remote: remote, Meter: meter, Logger: r.logger.With("role", role),
+			Remote: remote, Turns: r.turns, Second: role == events.RoleTest, Meter: meter, Logger: r.logger.With("role", role),
 		})
 		if err != nil {
 			return err

@@ -87,6 +87,9 @@ func (t *Trainer) run(ctx context.Context) (err error) {
 			if !ok {
 				break
 			}
+			if err := t.wait(ctx, step.number); err != nil {
+				return err
+			}
 			trained := t.config.Meter.Begin(len(step.groups))
 			err := t.train(ctx, step)
 			trained(err)
@@ -96,6 +99,21 @@ func (t *Trainer) run(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// wait returns when this trainer may train a step.
+func (t *Trainer) wait(ctx context.Context, step int) error {
+	if t.config.Turns == nil || !t.config.Second {
+		return nil
+	}
+	return t.config.Turns.Wait(ctx, step)
+}
+
+// updated lets the second trainer of Turns train the step of this trainer's version.
+func (t *Trainer) updated() {
+	if t.config.Turns != nil && !t.config.Second {
+		t.config.Turns.Trained(t.version)
+	}
 }
 
 // consumes returns the types of the events that the trainer reads.
@@ -132,6 +150,7 @@ func (t *Trainer) restore(ctx context.Context) error {
 	}
 	t.collector = newCollector(t.config.Role, t.config.Hyper.GroupsPerStep, t.version)
 	t.collector.shared = t.config.Shared
+	t.updated()
 	if err := t.config.Learner.Load(ctx, dir); err != nil {
 		return engineError("load checkpoint "+dir, err)
 	}
@@ -205,6 +224,7 @@ func (t *Trainer) train(ctx context.Context, step collectedStep) error {
 		t.config.Logger.Error("a group is left out: its events cannot be trained on", "error", err)
 	}
 	t.version = step.number
+	t.updated()
 	ended := time.Now()
 	record := &checkpoint.Record{
 		Format: checkpoint.Format, Run: t.config.Run, Role: t.config.Role,

@@ -82,6 +82,8 @@ type TrainerConfig struct {
 	KeepLast    int                // number of newest checkpoints to keep; at least 1
 	KeepEvery   int                // keeps each version that it divides; 0 for none
 	Remote      *checkpoint.Remote // store for replicas on other machines; nil for none
+	Turns       *Turns             // order among the trainers of a GPU; nil: it trains at once
+	Second      bool               // second in Turns
 	Meter       *stage.Meter       // measures the trainer; nil disables it
 	Logger      *slog.Logger       // default: discard
 }
