@@ -25,34 +25,10 @@ from codea1_torch.protocol import Frame, pack, pack_ragged
 _TIMED = ("encode_prompt", "sample", "log_probs", "update")
 
 
-def child(times: Path) -> None:
-    """Serve as the product's child does, and write the seconds inside of the engine's calls to a file."""
-    from codea1_torch import engine
-    from codea1_torch.serve import serve
-
-    inside = open(times, "a", buffering=1)  # noqa: SIM115 (until the process ends)
-
-    def wrapped(name: str) -> None:
-        plain = getattr(engine.Engine, name)
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            began = time.perf_counter()
-            try:
-                return plain(*arguments, **named)
-            finally:
-                inside.write(json.dumps([name, time.perf_counter() - began]) + "\n")
-
-        setattr(engine.Engine, name, call)
-
-    for name in _TIMED:
-        wrapped(name)
-    serve(3, 4)
-
-
 class Parent:
-    """Requests to a child, with the seconds until their answers."""
+    """Requests to a child, with the seconds until their answers. program gets the arguments of the child."""
 
-    def __init__(self, times: Path) -> None:
+    def __init__(self, program: str, *arguments: str) -> None:
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
 
@@ -61,7 +37,7 @@ class Parent:
                 os.dup2(have, want)
 
         self._process = subprocess.Popen(
-            [sys.executable, __file__, "--child", str(times)], close_fds=False, preexec_fn=descriptors, stdout=subprocess.DEVNULL
+            [sys.executable, program, "--child", *arguments], close_fds=False, preexec_fn=descriptors, stdout=subprocess.DEVNULL
         )
         os.close(requests)
         os.close(answers)
@@ -92,6 +68,30 @@ class Parent:
         self._process.wait(60)
 
 
+def child(times: Path) -> None:
+    """Serve as the product's child does, and write the seconds inside of the engine's calls to a file."""
+    from codea1_torch import engine
+    from codea1_torch.serve import serve
+
+    inside = open(times, "a", buffering=1)  # noqa: SIM115 (until the process ends)
+
+    def wrapped(name: str) -> None:
+        plain = getattr(engine.Engine, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return plain(*arguments, **named)
+            finally:
+                inside.write(json.dumps([name, time.perf_counter() - began]) + "\n")
+
+        setattr(engine.Engine, name, call)
+
+    for name in _TIMED:
+        wrapped(name)
+    serve(3, 4)
+
+
 def step(parent: Parent, groups: int, tokens: int, vocabulary: int, seed: int) -> None:
     """Sample, score and train on the completions of groups of eight."""
     rng = random.Random(seed)
@@ -118,24 +118,7 @@ def step(parent: Parent, groups: int, tokens: int, vocabulary: int, seed: int) -
     }
     none = pack_ragged("f", [[]] * count)
     scored = parent.call("log_probs", policy="current", temperature=1.0, ref_probs=none, **sequences)
-    parent.call(
-        "update",
-        loss="ppo",
-        clip_low=0.2,
-        clip_high=0.28,
-        dual_clip=10.0,
-        log_ratio_clamp=20.0,
-        kl_coef=0.001,
-        temperature=1.0,
-        learning_rate=1e-6,
-        weight_decay=0.1,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-8,
-        grad_clip=1.0,
-        ref_probs={"n": lengths, "v": scored["log_probs"]},
-        **sequences,
-    )
+    parent.call("update", loss="ppo", ref_probs={"n": lengths, "v": scored["log_probs"]}, **PPO, **ADAM, **sequences)
 
 
 def main() -> None:
@@ -152,7 +135,7 @@ def main() -> None:
         directory, times = Path(name, "model"), Path(name, "times")
         directory.mkdir()
         shapes.write(shapes.random_model(small=flags.small, device=flags.device), flags.small, directory)
-        parent = Parent(times)
+        parent = Parent(__file__, str(times))
         parent.call("open", dir=str(directory), device=flags.device, **OPEN)
         parent.call("load", dir=str(directory))
         vocabulary = 1000
@@ -186,6 +169,17 @@ OPEN: dict[str, object] = {
     "halvings": 0,
     "sampler": "builtin",
 }
+
+PPO: dict[str, object] = {
+    "clip_low": 0.2,
+    "clip_high": 0.28,
+    "dual_clip": 10.0,
+    "log_ratio_clamp": 20.0,
+    "kl_coef": 0.001,
+    "temperature": 1.0,
+    "learning_rate": 1e-6,
+}
+ADAM: dict[str, object] = {"weight_decay": 0.1, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "grad_clip": 1.0}
 
 if __name__ == "__main__":
     main()

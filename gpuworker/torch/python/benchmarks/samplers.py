@@ -162,7 +162,7 @@ def handover(engine: Engine, directory: Path) -> dict[str, Any]:
 def worker(directory: Path, repetitions: int) -> dict[str, float]:
     """Return the rates through a child of the product, with its frames."""
     with tempfile.TemporaryDirectory() as name:
-        parent = protocol.Parent(Path(name, "times"))
+        parent = protocol.Parent(protocol.__file__, str(Path(name, "times")))
         vllm = {"sampler": "vllm", "vllm_memory": 0.3, "vllm_tensor_parallel": 1, "vllm_data_parallel": 1}
         parent.call("open", dir=str(directory), device="cuda", **{**protocol.OPEN, **vllm})
 

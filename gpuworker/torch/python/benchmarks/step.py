@@ -1,39 +1,41 @@
 """A whole step of two models on one device: how long its parts take, and the share of time that the device is busy.
 
 The shape is the paper's on one GPU: 32 questions, 8 answers each, 8 suites per answer; both models are random
-Qwen2.5-Coder-1.5B shapes. Each model samples, scores with its reference, takes an optimizer step and writes a checkpoint.
-As in a training, a model writes its checkpoint beside the work of the other model, and samples only after that. A step
-lasts from its first sampling to that of the next step. It is measured twice: with a profiler that records every kernel,
-and without one for the times. Copies from and to the device do not count as busy. The program writes a JSON file and a
-timeline as SVG.
-Usage: python benchmarks/step.py [--small] [--questions N] [--tokens N] [--lengths] [--out PREFIX]
+Qwen2.5-Coder-1.5B shapes. Each model has a child process of the product, which samples, scores with its reference, takes
+an optimizer step and writes a checkpoint. As in a training, the Code LLM trains first; a model writes its checkpoint beside
+the work of the other model, and samples only after that. A step lasts from its first sampling to that of the next step. It
+is measured twice: with a profiler that records every kernel of both processes, and without one for the times. Copies from
+and to the device do not count as busy. The program writes a JSON file and a timeline as SVG.
+Usage: python benchmarks/step.py [--small] [--questions N] [--tokens N] [--dir DIR] [--out PREFIX]
 """
 
 from __future__ import annotations
 
-import math
+import argparse
 import random
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import shapes
 import torch
+from protocol import ADAM, OPEN, PPO, Parent
 from torch.profiler import ProfilerActivity, profile
 
-from codea1_torch import checkpoint
-from codea1_torch.learning import Learner, Sequence, UpdateConfig
-from codea1_torch.sampling import Completion, Params, Request, Sampler
+from codea1_torch.protocol import Frame, pack, pack_ragged, unpack
+from codea1_torch.serve import Call, serve
 
 ANSWERS = SUITES = 8
 BINS = 400
+ROLES = ("code", "test")
 
 Interval = tuple[int, int]  # nanoseconds since the epoch
 
@@ -49,50 +51,128 @@ class Phase:
     busy: float = 0.0
 
 
-class Step:
-    """Two models and the parts of their step."""
+class Profiled:
+    """Two requests of a child beside those of the product: the begin of a profile, and its result."""
 
-    def __init__(self, small: bool, device: str, questions: int, tokens: int, lengths: bool, alone: bool) -> None:
+    def __init__(self) -> None:
+        self._profiler: profile | None = None
+
+    def begin(self, frame: Frame, call: Call) -> Frame:
+        activity = ProfilerActivity.CPU if frame["device"] == "cpu" else ProfilerActivity.CUDA
+        self._profiler = profile(activities=[activity], acc_events=True)
+        self._profiler.start()
+        return {}
+
+    def end(self, frame: Frame, call: Call) -> Frame:
+        assert self._profiler is not None
+        self._profiler.stop()
+        on_gpu = frame["device"] != "cpu"
+        peak = torch.cuda.max_memory_reserved() if on_gpu else 0
+        found = busy_intervals(self._profiler, on_gpu)
+        return {"busy": array("q", [at for interval in found for at in interval]).tobytes(), "peak": peak}
+
+
+def child() -> None:
+    """Serve as the product's child does, with the requests of a profile."""
+    from codea1_torch.operations import Operations
+
+    plain, profiled = Operations.handlers, Profiled()
+    Operations.handlers = lambda self: {**plain(self), "profile": profiled.begin, "busy": profiled.end}  # type: ignore[method-assign]
+    serve(3, 4)
+
+
+@dataclass
+class Completions:
+    """The completions of a sampling, as they came in a frame."""
+
+    lengths: list[int]
+    tokens: bytes
+    log_probs: bytes
+
+    def of(self, chosen: Iterable[int]) -> tuple[Frame, Frame]:
+        """Return tokens and log-probs of some completions."""
+        ends = [0, *accumulate(self.lengths)]
+        some = [(4 * ends[i], 4 * ends[i + 1]) for i in chosen]
+        lengths = pack("i", [(b - a) // 4 for a, b in some])
+        tokens, log_probs = (b"".join(values[a:b] for a, b in some) for values in (self.tokens, self.log_probs))
+        return {"n": lengths, "v": tokens}, {"n": lengths, "v": log_probs}
+
+
+class Step:
+    """Two children and the parts of their step."""
+
+    def __init__(self, small: bool, device: str, questions: int, tokens: int, alone: bool, directory: Path) -> None:
         self.phases: list[Phase] = []
-        self._small, self._device, self._questions, self._tokens, self._lengths = small, device, questions, tokens, lengths
-        self._models = {role: shapes.random_model(i, small=small, device=device) for i, role in enumerate(("code", "test"))}
-        self._references = {role: shapes.random_model(i, small=small, device=device) for i, role in enumerate(("code", "test"))}
-        self._samplers = {role: Sampler(m, []) for role, m in self._models.items()}
-        self._learners = {role: Learner(m) for role, m in self._models.items()}
+        self._device, self._questions, self._tokens, self._directory = device, questions, tokens, directory
         self._saving: dict[str, Future[None]] = {}
-        self._alone, self._pool = alone, ThreadPoolExecutor(len(self._models))
+        self._alone, self._pool = alone, ThreadPoolExecutor(len(ROLES))
         self.began = self.ended = 0
+        self._children: dict[str, Parent] = {}
+        for seed, role in enumerate(ROLES):
+            start = directory / role
+            start.mkdir()
+            shapes.write(shapes.random_model(seed, small=small, device=device), small, start)
+            if device != "cpu":
+                torch.cuda.empty_cache()
+            self._children[role] = Parent(__file__)
+            self._call(role, "open", dir=str(start), device=device, **OPEN)
+            self._call(role, "load", dir=str(start))
+            self._call(role, "load_reference", dir=str(start))
+
+    def _call(self, role: str, op: str, **fields: object) -> Frame:
+        return self._children[role].call(op, **fields)
 
     @contextmanager
     def _phase(self, role: str, name: str) -> Iterator[None]:
-        if name != "save":
-            shapes.wait(self._device)
         phase = Phase(role, name, time.time_ns(), sys.maxsize)
         self.phases.append(phase)
         yield
-        if name != "save":
-            shapes.wait(self._device)
         phase.ended = time.time_ns()
 
-    def run(self, seed: int, directory: Path | None) -> None:
+    def run(self, seed: int) -> None:
         """Run a step. The chosen answer of a question is its first. Checkpoints of the step before may still be written."""
         self._wait("code")
         self.began = time.time_ns()
         rng = random.Random(seed)
         questions = [self._text(rng) for _ in range(self._questions)]
         answers = self._sample("code", questions, ANSWERS, rng)
-        suites = self._sample("test", [self._text(rng) for _ in range(self._questions * ANSWERS)], SUITES, rng)
-        self._train("code", questions, answers, rng, directory)
-        self._train("test", questions, suites[::ANSWERS], rng, directory)
+        shown = [self._text(rng) for _ in range(self._questions * ANSWERS)]
+        suites = self._sample("test", shown, SUITES, rng)
+        self._train("code", questions, answers, range(self._questions * ANSWERS), rng)
+        chosen = [q * ANSWERS * SUITES + n for q in range(self._questions) for n in range(SUITES)]
+        self._train("test", shown[::ANSWERS], suites, chosen, rng)
         self._wait("code")
         self.ended = time.time_ns()
 
-    def measured(self, directory: Path | None) -> list[Phase]:
+    def measured(self) -> list[Phase]:
         """Run a step behind another one, and return the parts in its time, in order."""
-        self.run(1, directory)
+        self.run(1)
         inside = [p for p in self.phases if p.began < self.ended and p.ended > self.began]
         clipped = [Phase(p.role, p.name, max(p.began, self.began), min(p.ended, self.ended)) for p in inside]
         return sorted(clipped, key=lambda p: p.began)
+
+    def begin_profile(self) -> None:
+        """Begin to record both children. A checkpoint that is being written ends before."""
+        for role in ROLES:
+            self._wait(role)
+            self._call(role, "profile", device=self._device)
+
+    def end_profile(self) -> tuple[list[Interval], list[int]]:
+        """Return when the device computed for a child, and the most bytes that each child had there."""
+        found: list[Interval] = []
+        peaks = []
+        for role in ROLES:
+            self._wait(role)
+            answer = self._call(role, "busy", device=self._device)
+            values = array("q", answer["busy"])
+            found += zip(values[::2], values[1::2], strict=True)
+            peaks.append(answer["peak"])
+        return merged(found), peaks
+
+    def close(self) -> None:
+        for role in ROLES:
+            self._wait(role)
+            self._children[role].close()
 
     def _wait(self, role: str) -> None:
         """Wait until the checkpoint of a role is written."""
@@ -102,62 +182,64 @@ class Step:
     def _text(self, rng: random.Random) -> list[int]:
         return [rng.randrange(1000) for _ in range(self._tokens)]
 
-    def _length(self, rng: random.Random) -> int:
-        return max(1, min(self._tokens, int(math.exp(rng.gauss(math.log(self._tokens / 4), 0.8)))))
-
-    def _sample(self, role: str, prompts: list[list[int]], count: int, rng: random.Random) -> list[list[Completion]]:
-        requests = []
-        for prompt in prompts:
-            lengths = [self._length(rng) for _ in range(count)] if self._lengths else None
-            requests.append(Request(prompt, [rng.getrandbits(63) for _ in range(count)], lengths))
-        sampler = self._samplers[role]
+    def _sample(self, role: str, prompts: list[list[int]], count: int, rng: random.Random) -> Completions:
+        seeds = [[rng.getrandbits(63) for _ in range(count)] for _ in prompts]
+        fields = {"prompts": pack_ragged("i", prompts), "seeds": pack_ragged("Q", seeds)}
         self._wait(role)
         with self._phase(role, "sample"):
-            rows = sampler.sample(requests, Params(1.0, 1.0, 0, self._tokens))
-            sampler.release()
-        return rows
+            answer = self._call(role, "sample", temperature=1.0, top_p=1.0, top_k=0, max_tokens=self._tokens, **fields)
+        return Completions(unpack("i", answer["tokens"]["n"], "tokens"), answer["tokens"]["v"], answer["log_probs"])
 
-    def _train(self, role: str, prompts: list[list[int]], rows: list[list[Completion]], rng: random.Random, directory: Path | None) -> None:
-        learner = self._learners[role]
-        batch = [
-            Sequence(prompt, c.tokens, c.log_probs, None, rng.gauss(0, 1)) for prompt, row in zip(prompts, rows, strict=True) for c in row
-        ]
+    def _train(self, role: str, prompts: list[list[int]], rows: Completions, chosen: Iterable[int], rng: random.Random) -> None:
+        """Train on chosen completions. Each prompt has as many of them."""
+        indices = list(chosen)
+        tokens, old = rows.of(indices)
+        none = pack_ragged("f", [[]] * len(indices))
+        fields: Frame = {
+            "prompts": pack_ragged("i", [p for p in prompts for _ in range(len(indices) // len(prompts))]),
+            "tokens": tokens,
+            "old_probs": old,
+            "weights": none,
+            "advantages": pack("d", [rng.gauss(0, 1) for _ in indices]),
+        }
         with self._phase(role, "reference"):
-            references = learner.log_probs(self._references[role], batch, 1.0)
-        batch = [Sequence(s.prompt, s.tokens, s.old_probs, r, s.advantage) for s, r in zip(batch, references, strict=True)]
+            reference = self._call(role, "log_probs", policy="reference", temperature=1.0, ref_probs=none, **fields)
+        fields["ref_probs"] = {"n": tokens["n"], "v": reference["log_probs"]}
         with self._phase(role, "update"):
-            learner.update(batch, UpdateConfig(kl_coef=0.001, learning_rate=1e-9))
-        self._samplers[role].weights_changed()
-        self._saving[role] = self._pool.submit(self._save, role, directory)
+            self._call(role, "update", loss="ppo", **{**PPO, **ADAM, "learning_rate": 1e-9}, **fields)
+        self._saving[role] = self._pool.submit(self._save, role)
         if self._alone:
             self._wait(role)
 
-    def _save(self, role: str, directory: Path | None) -> None:
-        name = tempfile.mkdtemp(dir=directory)
+    def _save(self, role: str) -> None:
+        name = tempfile.mkdtemp(dir=self._directory)
         with self._phase(role, "save"):
-            optimizer = self._learners[role].optimizer_tensors()
-            checkpoint.write(Path(name), self._models[role].tensors(), optimizer, shapes.settings(self._small), {}, sums=True)
+            self._call(role, "save", dir=name)
             shapes.sum_weights(Path(name))
         self._pool.submit(shutil.rmtree, name)  # nothing waits for a trainer that removes old checkpoints
 
 
-def busy_intervals(profiler: profile, device: str) -> list[Interval]:
+def busy_intervals(profiler: profile, on_gpu: bool) -> list[Interval]:
     """Return when the device computed, merged and in order. On the CPU, when operators ran."""
     results = profiler.profiler
     assert results is not None and results.kineto_results is not None
-    on_gpu = device != "cpu"
     found = []
     for event in results.kineto_results.events():
         copied = event.name().startswith(("Memcpy HtoD", "Memcpy DtoH"))
         if (event.device_type() == torch.autograd.DeviceType.CUDA) == on_gpu and not copied and event.duration_ns() > 0:
             found.append((event.start_ns(), event.start_ns() + event.duration_ns()))
-    merged: list[Interval] = []
-    for first, last in sorted(found):
-        if merged and first <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
+    return merged(found)
+
+
+def merged(intervals: list[Interval]) -> list[Interval]:
+    """Return the times that intervals cover, in order."""
+    out: list[Interval] = []
+    for first, last in sorted(intervals):
+        if out and first <= out[-1][1]:
+            out[-1] = (out[-1][0], max(out[-1][1], last))
         else:
-            merged.append((first, last))
-    return merged
+            out.append((first, last))
+    return out
 
 
 def share(busy: list[Interval], began: int, ended: int) -> float:
@@ -206,42 +288,53 @@ def picture(phases: list[Phase], bins: list[float], began: int, ended: int, titl
 
 def main() -> None:
     """Run the step, print the times and write the files."""
+    if sys.argv[1:2] == ["--child"]:
+        child()
+        return
     parser = shapes.arguments(__doc__)
     parser.add_argument("--questions", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=512, help="of a prompt, and at most of a completion")
-    parser.add_argument("--lengths", action="store_true", help="log-normal lengths of completions around a quarter of --tokens")
     parser.add_argument("--alone", action="store_true", help="write a checkpoint while nothing else works")
     parser.add_argument("--dir", type=Path, help="directory for the checkpoints; default: that of temporary files")
     parser.add_argument("--out", type=Path, default=Path("step"), help="prefix of the JSON and SVG file")
     flags = parser.parse_args()
-    step = Step(flags.small, flags.device, flags.questions, flags.tokens, flags.lengths, flags.alone)
-    step.run(0, flags.dir)  # compiles kernels, captures graphs
-    plain = step.measured(flags.dir)
+    with tempfile.TemporaryDirectory(dir=flags.dir) as name:
+        found, drawn = measure(flags, Path(name))
+    flags.out.with_suffix(".svg").write_text(drawn, encoding="utf-8")
+    shapes.report(found, flags.out.with_suffix(".json"))
+
+
+def measure(flags: argparse.Namespace, directory: Path) -> tuple[dict[str, object], str]:
+    """Return the figures and the picture."""
+    step = Step(flags.small, flags.device, flags.questions, flags.tokens, flags.alone, directory)
+    step.run(0)  # compiles kernels, captures graphs
+    plain = step.measured()
     seconds = (step.ended - step.began) / 1e9
-    activity = ProfilerActivity.CPU if flags.device == "cpu" else ProfilerActivity.CUDA
-    with profile(activities=[activity], acc_events=True) as profiler:
-        phases = step.measured(flags.dir)
-    busy = busy_intervals(profiler, flags.device)
+    print(f"a step takes {seconds:.2f} s", flush=True)
+    step.begin_profile()
+    step.run(0)
+    phases = step.measured()
     began, ended = step.began, step.ended
+    busy, peaks = step.end_profile()
+    step.close()
     for phase in phases:
         phase.busy = share(busy, phase.began, phase.ended)
     edges = [began + (ended - began) * i // BINS for i in range(BINS + 1)]
     bins = [share(inside(busy, a, b), a, b) for a, b in pairwise(edges)]
     whole = share(busy, began, ended)
-    title = f"{shapes.device_name(flags.device)}: {seconds:.1f} s, {whole:.1%} busy"
-    flags.out.with_suffix(".svg").write_text(picture(phases, bins, began, ended, title), encoding="utf-8")
+    device = shapes.device_name(flags.device)
     found: dict[str, object] = {
-        "device": shapes.device_name(flags.device),
+        "device": device,
         "questions": flags.questions,
         "tokens": flags.tokens,
         "seconds": round(seconds, 3),
-        "peak GiB": round(torch.cuda.max_memory_reserved() / 2**30, 1) if flags.device != "cpu" else None,
+        "peak GiB": [round(peak / 2**30, 1) for peak in peaks] if flags.device != "cpu" else None,
         "seconds with the profiler": round((ended - began) / 1e9, 3),
         "busy": round(whole, 4),
         "parts": [{"role": p.role, "name": p.name, "seconds": round((p.ended - p.began) / 1e9, 3)} for p in plain],
         "parts with the profiler": [asdict(p) for p in phases],
     }
-    shapes.report(found, flags.out.with_suffix(".json"))
+    return found, picture(phases, bins, began, ended, f"{device}: {(ended - began) / 1e9:.1f} s, {whole:.1%} busy")
 
 
 def inside(busy: list[Interval], began: int, ended: int) -> list[Interval]:

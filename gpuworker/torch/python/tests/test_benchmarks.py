@@ -30,7 +30,7 @@ def run(name: str, *arguments: str) -> None:
     [
         ("handover.py", ["--repetitions", "1"]),
         ("protocol.py", ["--groups", "1", "--tokens", "8"]),
-        ("step.py", ["--questions", "1", "--tokens", "8", "--lengths"]),
+        ("step.py", ["--questions", "1", "--tokens", "8"]),
     ],
 )
 def test_benchmark(tmp_path: Path, name: str, arguments: list[str]) -> None:
