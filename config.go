@@ -26,6 +26,7 @@ import (
 	"codea1/events/stage"
 	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint/objects"
+	"codea1/gpuworker/models"
 	"codea1/producers/curriculum"
 	"codea1/producers/problems"
 )
@@ -260,9 +261,19 @@ func (s *RunSettings) evaluation() evaluation.Config {
 	}
 }
 
-// hyperparameters returns those of a role's trainer.
-func (s *RunSettings) hyperparameters(role events.Role, problems int) gpuworker.Hyperparameters {
-	return s.Training.Hyperparameters(role, s.steps(problems), s.Curriculum.ProblemsPerStep, s.Curriculum.MaxStaleness)
+// trains reports whether the run has steps.
+func (s *RunSettings) trains() bool { return s.steps(s.Curriculum.ProblemsPerStep) > 0 }
+
+// modelConfig returns the models of the run and the work that it has for them.
+func (s *RunSettings) modelConfig() *models.Config {
+	c := &s.Curriculum
+	return &models.Config{
+		Models: s.models(), Trains: s.trains(), Engine: s.Engine, Flags: s.Models, Sampling: s.Sampling, Training: s.Training,
+		Step: models.Step{
+			Problems: c.ProblemsPerStep, Answers: c.Answers, Suites: c.Suites, CodeTokens: c.CodeTokens, TestTokens: c.TestTokens,
+			Temperature: c.Temperature, MaxStaleness: c.MaxStaleness,
+		},
+	}
 }
 
 // validate returns an error about the first setting whose value is impossible.
@@ -271,24 +282,10 @@ func (s *RunSettings) validate(source func(key string) string) error {
 	if err := settings.Check(s, source); err != nil {
 		return err
 	}
-	if s.Engine.LoRARank > 0 && s.Engine.Engine != gpuworker.EngineTorch {
-		return fmt.Errorf("--lora-rank %d needs --engine %s; the engine %s trains all weights", s.Engine.LoRARank, gpuworker.EngineTorch, s.Engine.Engine)
-	}
-	if device := s.Engine.RolloutDevice; device != "" && s.Engine.Engine != gpuworker.EngineTorch {
-		return fmt.Errorf("--rollout-device %s needs --engine %s; the engine %s samples on the CPU", device, gpuworker.EngineTorch, s.Engine.Engine)
-	}
-	if n := s.Engine.TrainGPUs; n > 1 {
-		if s.Engine.Engine != gpuworker.EngineTorch {
-			return fmt.Errorf("--train-gpus %d needs --engine %s; the engine %s trains on the CPU", n, gpuworker.EngineTorch, s.Engine.Engine)
-		}
-		if s.Engine.Reference != "device" && s.Engine.LoRARank == 0 {
-			return fmt.Errorf("--reference %s with --train-gpus %d: the GPUs share the reference model; leave --reference at device", s.Engine.Reference, n)
-		}
-	}
 	if frozen := s.Models.Frozen; frozen != "" && !s.models().Frozen(events.Role(frozen)) {
 		return fmt.Errorf("--frozen %s: the reward %s has no separate Test LLM; freeze a model of a run with two models", frozen, s.Reward.Reward)
 	}
-	if err := s.checkSampler(); err != nil {
+	if err := s.modelConfig().Validate(); err != nil {
 		return err
 	}
 	if err := s.checkJudge(); err != nil {
@@ -316,16 +313,7 @@ func (s *RunSettings) validate(source func(key string) string) error {
 			return fmt.Errorf("--%s times --%s is %d suites of a group, over the limit of %d; lower one of them", group.answers, group.suites, group.n, events.MaxItems)
 		}
 	}
-	if !s.trains() {
-		return nil // there are no trainers
-	}
-	for _, role := range s.models().TrainedRoles() {
-		hyper := s.hyperparameters(role, s.Curriculum.ProblemsPerStep)
-		if err := hyper.Validate(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.modelConfig().ValidateTraining(s.steps(s.Curriculum.ProblemsPerStep))
 }
 
 // ConfigFlag names a configuration file.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -19,10 +18,11 @@ import (
 	"codea1/consumers/dashboard"
 	"codea1/events"
 	"codea1/events/connect"
+	"codea1/events/machine"
 	"codea1/events/natsbus"
+	"codea1/events/process"
 	"codea1/events/rundir"
 	"codea1/events/services"
-	"codea1/gpuworker/tiny"
 	"codea1/replay/eventlog"
 )
 
@@ -58,8 +58,8 @@ func (d *DashboardCommand) Run(ctx context.Context, flags *kong.Context, logger 
 	if shown.dir != "" {
 		report = rundir.Report(shown.dir)
 	}
-	views.SetPlace(machine(), report)
-	page, err := dashboard.Listen(ctx, d.Dashboard.Address, views, otherRuns{d.RunsDir}, newMetrics())
+	views.SetPlace(machine.Describe(), report)
+	page, err := dashboard.Listen(ctx, d.Dashboard.Address, views, otherRuns{d.RunsDir}, process.NewMetrics())
 	if err != nil {
 		return errors.Join(err, shown.close())
 	}
@@ -215,21 +215,4 @@ func (o otherRuns) Open(_ context.Context, run string) (dashboard.Bus, func() er
 		return nil, nil, err
 	}
 	return eventlog.LogBus{Log: log}, log.Close, nil
-}
-
-// machine describes this machine.
-func machine() string {
-	text := fmt.Sprintf("%s/%s, %d CPUs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	if cpus, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(cpus)) {
-			if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
-				text += " (" + strings.TrimSpace(value) + ")"
-				break
-			}
-		}
-	}
-	if available, known := tiny.AvailableMemory(os.DirFS("/")); known {
-		text += ", " + tiny.Bytes(available) + " of memory available"
-	}
-	return text
 }

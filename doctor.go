@@ -20,9 +20,9 @@ import (
 	"codea1/consumers/execution/sandboxfusion"
 	"codea1/events/connect"
 	"codea1/events/files"
+	"codea1/events/machine"
 	"codea1/events/natsbus"
 	"codea1/gpuworker"
-	"codea1/gpuworker/tiny"
 	"codea1/gpuworker/tiny/kernel"
 	"codea1/gpuworker/torch"
 )
@@ -146,9 +146,9 @@ func (d *DoctorCommand) disk() finding {
 	case err != nil:
 		f.err = fmt.Errorf("--runs-dir %s: %w; choose a directory on a disk that this user may write to", d.RunsDir, err)
 	case free < leastDisk:
-		f.err = fmt.Errorf("%s has %s free, want %s: free some, or choose another disk with --runs-dir", dir, tiny.Bytes(free), tiny.Bytes(leastDisk))
+		f.err = fmt.Errorf("%s has %s free, want %s: free some, or choose another disk with --runs-dir", dir, machine.Bytes(free), machine.Bytes(leastDisk))
 	default:
-		f.detail = fmt.Sprintf("%s has %s free", dir, tiny.Bytes(free))
+		f.detail = fmt.Sprintf("%s has %s free", dir, machine.Bytes(free))
 	}
 	return f
 }
@@ -164,14 +164,14 @@ func writable(dir string) error {
 
 func memory(root fs.FS) finding {
 	f := finding{what: "memory"}
-	available, known := tiny.AvailableMemory(root)
+	available, known := machine.AvailableMemory(root)
 	switch {
 	case !known:
 		f.err = errors.New("this system does not say how much memory is available")
 	case available < leastMemory:
-		f.err = fmt.Errorf("%s are available, a training of the embedded models takes up to %s", tiny.Bytes(available), tiny.Bytes(leastMemory))
+		f.err = fmt.Errorf("%s are available, a training of the embedded models takes up to %s", machine.Bytes(available), machine.Bytes(leastMemory))
 	default:
-		f.detail = tiny.Bytes(available) + " available"
+		f.detail = machine.Bytes(available) + " available"
 	}
 	return f
 }
@@ -209,10 +209,15 @@ func (d *DoctorCommand) torch(ctx context.Context) []finding {
 		gpu.err = fmt.Errorf("--device %s does not exist: this machine has %d GPUs, from cuda:0", d.Engine.Device, len(report.Devices))
 	}
 	for i, device := range report.Devices {
-		found = append(found, finding{what: fmt.Sprintf("cuda:%d", i), detail: fmt.Sprintf("%s, %s of %s free", device.Name, tiny.Bytes(device.Free), tiny.Bytes(device.Total))})
+		found = append(found, finding{what: fmt.Sprintf("cuda:%d", i), detail: fmt.Sprintf("%s, %s of %s free", device.Name, machine.Bytes(device.Free), machine.Bytes(device.Total))})
 	}
 	if gpu.err != nil {
 		found = append(found, gpu)
 	}
 	return found
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

@@ -197,7 +197,7 @@ func composedTraining(t *testing.T, profiles []string, more ...string) (run stri
 	dir := t.TempDir()
 	b := startNATS(t)
 	file := readCompose(t)
-	stages := map[string]*process{}
+	stages := map[string]*child{}
 	healthy := map[string]string{} // addresses of the health checks
 	for _, name := range slices.Sorted(maps.Keys(file.Services)) {
 		service := file.Services[name]

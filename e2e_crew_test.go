@@ -41,7 +41,7 @@ type member struct {
 	args []string
 
 	mu      sync.Mutex
-	process *process
+	process *child
 	starts  int
 	ended   bool
 }

@@ -16,7 +16,7 @@ import (
 // takeNames stores garbage under the names of all events that a run of the same seed
 // has, as far as the training has not published them yet. It returns a function that
 // checks, after the training, that the training published events beside garbage.
-func (p *process) takeNames(t *testing.T, dir, sameSeed string) (check func()) {
+func (p *child) takeNames(t *testing.T, dir, sameSeed string) (check func()) {
 	t.Helper()
 	log, err := eventlog.Open(rundir.Log(sameSeed), eventlog.Options{ReadOnly: true})
 	if err != nil {

@@ -119,7 +119,7 @@ func disturb(t *testing.T, dir string, kills int, args ...string) (table string)
 
 // trains waits for the end of an experiment, which trains several runs, and returns
 // what it printed.
-func (p *process) trains(t *testing.T) string {
+func (p *child) trains(t *testing.T) string {
 	t.Helper()
 	if code := p.waitFor(t, 6*patience); code != 0 {
 		t.Fatalf("exit code %d", code)

@@ -216,7 +216,7 @@ func mustPayload[P events.Payload](t *testing.T, of map[events.Type]events.Messa
 }
 
 // asPipeline connects to the server of a training with the login of its stages.
-func (p *process) asPipeline(t *testing.T, run string) *nats.Conn {
+func (p *child) asPipeline(t *testing.T, run string) *nats.Conn {
 	t.Helper()
 	address, _ := p.address(t)
 	password, err := os.ReadFile(natsbus.PasswordFile(rundir.NATS(run), natsbus.PipelineUser))
@@ -272,7 +272,7 @@ func publish(t *testing.T, conn *nats.Conn, messages []*nats.Msg) (stored int) {
 // subscription would also get a version that the stream does not take. It skips the
 // rest of the test if the training ends before this process, which a busy machine may
 // delay, has read them.
-func firstStep(t *testing.T, p *process, conn *nats.Conn) {
+func firstStep(t *testing.T, p *child, conn *nats.Conn) {
 	t.Helper()
 	trained := make(chan error, 1)
 	go func() { trained <- readFirstStep(t.Context(), conn) }() // Next does not end with the server

@@ -86,8 +86,8 @@ func train(more ...string) []string {
 	}, more...)
 }
 
-// process is a running codea1.
-type process struct {
+// child is a running codea1.
+type child struct {
 	command        *exec.Cmd
 	stdout, stderr buffer
 	ended          chan struct{}
@@ -95,15 +95,15 @@ type process struct {
 
 // start runs codea1 in a directory, without settings from the environment, in a
 // separate process group.
-func start(t *testing.T, dir string, args ...string) *process {
+func start(t *testing.T, dir string, args ...string) *child {
 	t.Helper()
 	return startWith(t, dir, nil, args...)
 }
 
 // startWith is start with settings in the environment.
-func startWith(t *testing.T, dir string, settings []string, args ...string) *process {
+func startWith(t *testing.T, dir string, settings []string, args ...string) *child {
 	t.Helper()
-	p := &process{command: exec.Command("codea1", args...), ended: make(chan struct{})}
+	p := &child{command: exec.Command("codea1", args...), ended: make(chan struct{})}
 	p.command.Dir, p.command.Stdout, p.command.Stderr = dir, &p.stdout, &p.stderr
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	for _, v := range os.Environ() {
@@ -132,10 +132,10 @@ func startWith(t *testing.T, dir string, settings []string, args ...string) *pro
 }
 
 // wait returns the exit code; -1 for a process that was killed.
-func (p *process) wait(t *testing.T) int { t.Helper(); return p.waitFor(t, patience) }
+func (p *child) wait(t *testing.T) int { t.Helper(); return p.waitFor(t, patience) }
 
 // waitFor is wait with another limit.
-func (p *process) waitFor(t *testing.T, limit time.Duration) int {
+func (p *child) waitFor(t *testing.T, limit time.Duration) int {
 	t.Helper()
 	select {
 	case <-p.ended:
@@ -147,7 +147,7 @@ func (p *process) waitFor(t *testing.T, limit time.Duration) int {
 }
 
 // signal sends a signal to the process alone, not to its children.
-func (p *process) signal(t *testing.T, s os.Signal) {
+func (p *child) signal(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := p.command.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 }
 
 // interrupt stops a training.
-func (p *process) interrupt(t *testing.T) {
+func (p *child) interrupt(t *testing.T) {
 	t.Helper()
 	p.signal(t, os.Interrupt)
 	p.interrupted(t)
@@ -163,7 +163,7 @@ func (p *process) interrupt(t *testing.T) {
 
 // interrupted waits for the end of a training that got a signal. It may have just
 // completed.
-func (p *process) interrupted(t *testing.T) {
+func (p *child) interrupted(t *testing.T) {
 	t.Helper()
 	if code := p.wait(t); code != exitInterrupted && code != 0 {
 		t.Fatalf("exit code %d of an interrupted training", code)
@@ -171,7 +171,7 @@ func (p *process) interrupted(t *testing.T) {
 }
 
 // alone waits until no child of an ended process is left.
-func (p *process) alone(t *testing.T) {
+func (p *child) alone(t *testing.T) {
 	t.Helper()
 	eventually(t, "the children of a killed codea1 end", func() bool {
 		return errors.Is(syscall.Kill(-p.command.Process.Pid, 0), syscall.ESRCH)
@@ -182,7 +182,7 @@ var tapLine = regexp.MustCompile(`(?m)^tap +NATS_URL=(nats://tap:\S+) nats sub '
 
 // address returns the address of a tap of the embedded server and the subject of
 // the events, which the process prints.
-func (p *process) address(t *testing.T) (address, subject string) {
+func (p *child) address(t *testing.T) (address, subject string) {
 	t.Helper()
 	eventually(t, "codea1 names its bus", func() bool {
 		if m := tapLine.FindStringSubmatch(p.stderr.String()); m != nil {
@@ -201,7 +201,7 @@ func (p *process) address(t *testing.T) (address, subject string) {
 
 // tap reads events like any NATS client until the process ends or see returns
 // false. see gets the number of each event, from 1.
-func (p *process) tap(t *testing.T, see func(n int, m *events.Message) bool) {
+func (p *child) tap(t *testing.T, see func(n int, m *events.Message) bool) {
 	t.Helper()
 	address, subject := p.address(t)
 	conn, err := nats.Connect(address, nats.NoReconnect())

@@ -30,7 +30,7 @@ func (b *natsBroker) join(t *testing.T) events.Broker {
 func TestWorkersBeforeTheirRun(t *testing.T) {
 	t.Parallel()
 	server := startNATS(t)
-	var waiting []*process
+	var waiting []*child
 	for _, name := range []string{"rewards", "dashboard"} {
 		args := append([]string{"stage", name, "--run", "r"}, server.flags(t, operator)...)
 		if name == "dashboard" {

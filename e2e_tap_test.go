@@ -37,7 +37,7 @@ func TestTapCommand(t *testing.T) {
 		default:
 		}
 	}
-	trained := func(p *process) int {
+	trained := func(p *child) int {
 		running()
 		return strings.Count(p.stdout.String(), `"type":"policy.updated"`)
 	}
@@ -52,7 +52,7 @@ func TestTapCommand(t *testing.T) {
 	eventually(t, "the stage shadow publishes", func() bool { running(); return strings.Count(live.stdout.String(), `"type":"reward.shadowed"`) >= 9 })
 	p.interrupt(t)
 	stopped.signal(t, syscall.SIGCONT)
-	for _, tap := range []*process{live, whole, stopped, figures, shadow} {
+	for _, tap := range []*child{live, whole, stopped, figures, shadow} {
 		if code := tap.wait(t); code != 0 {
 			t.Errorf("a tap ends with the training, with exit code %d", code)
 		}

@@ -30,7 +30,7 @@ func torchTraining(t *testing.T, more ...string) []string {
 }
 
 // children returns the processes of a codea1 that run codea1_torch.
-func (p *process) children(t *testing.T) []int {
+func (p *child) children(t *testing.T) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

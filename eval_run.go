@@ -26,6 +26,7 @@ import (
 	"codea1/events/settings"
 	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint"
+	"codea1/gpuworker/models"
 	"codea1/gpuworker/openai"
 	"codea1/producers/problems"
 	"codea1/replay/eventlog"
@@ -246,11 +247,11 @@ func (c *EvalCommand) begin(ctx context.Context, flags *kong.Context, logger *sl
 	}
 	switch {
 	case onServer:
-		if err := probeServer(ctx, &s.Engine, logger); err != nil {
+		if err := models.ProbeServer(ctx, &s.Engine, logger); err != nil {
 			return nil, err
 		}
 	case s.Engine.Engine != gpuworker.EngineTorch:
-		if err := s.checkModels(s.modelUses(""), func(events.Role, string) {}); err != nil {
+		if err := s.modelConfig().CheckTraining("", func(events.Role, string) {}); err != nil {
 			return nil, err
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"codea1/events/rundir"
 	"codea1/events/settings"
 	"codea1/gpuworker"
-	"codea1/gpuworker/tiny"
 	"codea1/producers/curriculum"
 	"codea1/producers/problems"
 	"codea1/replay/eventlog"
@@ -211,7 +210,7 @@ func (h *experimentHost) Cost(ctx context.Context, config string) (experiment.Co
 	}
 	c.Tokens += evals * int64(evaluations(&s.Curriculum, c.Steps))
 	if s.Engine.Engine == gpuworker.EngineTiny && step > 0 {
-		perStep, err := s.stepTime()
+		perStep, err := s.modelConfig().StepTime()
 		if err != nil {
 			return experiment.Cost{}, err
 		}
@@ -279,24 +278,4 @@ func (h *experimentHost) count(ctx context.Context, set string, onBadRow problem
 	}
 	h.problems[set] = c
 	return c, nil
-}
-
-// stepTime returns the time of computing for one step of the embedded engine, if
-// every completion has its longest length.
-func (s *RunSettings) stepTime() (time.Duration, error) {
-	var sum time.Duration
-	for _, role := range s.models().Roles() {
-		var demand tiny.Demand
-		var err error
-		if dir := s.model(role); dir == "" {
-			demand, err = tiny.ShippedDemand(role, s.work(role))
-		} else if demand, err = tiny.ReadDemand(dir, s.work(role)); err != nil {
-			err = fmt.Errorf("--%s-model: %w", role, err)
-		}
-		if err != nil {
-			return 0, err
-		}
-		sum += demand.Step
-	}
-	return sum, nil
 }

@@ -180,7 +180,7 @@ func (h *host) PlaceStart(from, to string) error {
 		return cmp.Or(err, errNoSettings)
 	}
 	for _, role := range begun.models().Roles() {
-		if begun.onServer(role) {
+		if begun.modelConfig().OnServer(role) {
 			continue // it has no checkpoint
 		}
 		target := rundir.Start(to, role)

@@ -54,7 +54,7 @@ func (r *runner) checkJudges(ctx context.Context) error {
 	if !r.settings.asksJudge() {
 		return nil
 	}
-	model, err := openJudge(r.settings, r.logger)
+	model, err := openJudge(r.settings, r.Logger)
 	if err != nil {
 		return err
 	}

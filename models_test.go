@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"codea1/events"
-	"codea1/gpuworker"
-	"codea1/gpuworker/tiny"
+	"codea1/events/machine"
 	"codea1/gpuworker/tiny/qwen2"
 )
 
@@ -17,7 +15,7 @@ import (
 // directory, with its demand. Only its config.json is read.
 func TestModelsThatDoNotFit(t *testing.T) {
 	t.Parallel()
-	if available, known := tiny.AvailableMemory(os.DirFS("/")); !known || available > 500<<30 {
+	if available, known := machine.AvailableMemory(os.DirFS("/")); !known || available > 500<<30 {
 		t.Skipf("%d bytes are available, known: %v", available, known)
 	}
 	runs, model := filepath.Join(t.TempDir(), "runs"), t.TempDir()
@@ -44,33 +42,5 @@ func TestModelsThatDoNotFit(t *testing.T) {
 	}
 	if _, err := os.Stat(runs); err == nil {
 		t.Error("there is a runs directory")
-	}
-}
-
-// A process checks the engines that it opens, and only for models of a user.
-func TestModelUses(t *testing.T) {
-	t.Parallel()
-	s := &mustParse(t, "--code-model", "m").RunSettings
-	for stage, want := range map[string]modelUse{
-		events.StageRolloutCode: {role: events.RoleCode, dir: "m", samples: true},
-		events.StageTrainerCode: {role: events.RoleCode, dir: "m", trains: true},
-		events.StageRolloutTest: {}, events.StageTrainerTest: {}, events.StageRewards: {},
-	} {
-		got := s.stageModels(stage, t.TempDir())
-		if want.dir == "" && len(got) > 0 || want.dir != "" && (len(got) != 1 || got[0] != want) {
-			t.Errorf("%s: %+v, want %+v", stage, got, want)
-		}
-	}
-	run := t.TempDir()
-	start := filepath.Join(run, "checkpoints", "code", "start")
-	if err := os.MkdirAll(start, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.modelUses(run); len(got) != 1 || got[0] != (modelUse{events.RoleCode, start, true, true}) {
-		t.Errorf("of a run that has begun: %+v", got)
-	}
-	s.Engine.Engine = gpuworker.EngineTorch
-	if got := s.modelUses(run); got != nil {
-		t.Errorf("of the torch engine: %+v", got)
 	}
 }

@@ -24,10 +24,12 @@ import (
 	"codea1/events/connect"
 	"codea1/events/natsbus"
 	"codea1/events/outbox"
+	"codea1/events/process"
 	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/stage"
 	"codea1/gpuworker"
+	"codea1/gpuworker/models"
 	"codea1/producers/curriculum"
 	"codea1/replay/eventlog"
 )
@@ -195,7 +197,7 @@ func (p *pipeline) startWorkers(t testing.TB, g *services.Group, execute func(co
 }
 
 func (p *pipeline) startStage(t testing.TB, g *services.Group, config stage.Config) {
-	config.Bus, config.Run, config.AckWait, config.HeartbeatEvery = p.bus, pipelineRun, pipelineAckWait, heartbeatEvery
+	config.Bus, config.Run, config.AckWait, config.HeartbeatEvery = p.bus, pipelineRun, pipelineAckWait, process.HeartbeatEvery
 	config.Registerer, config.LagEvery = p.staging, p.lagEvery
 	s, err := stage.New(config)
 	if err != nil {
@@ -225,7 +227,7 @@ func (p *pipeline) startRollout(t testing.TB, g *services.Group, role events.Rol
 	g.Go(policy.Run)
 	p.startStage(t, g, stage.Config{
 		Name: "rollout-" + string(role), Types: []events.Type{rollout.Consumes()}, TextsOnly: true, Handler: outbox.Handler(p.openOutbox(t, string(role)), rollout.Makes(), rollout.Handle),
-		Concurrency: rolloutsAtOnce, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
+		Concurrency: models.RolloutsAtOnce, Batch: models.RolloutBatch, Linger: 5 * time.Millisecond,
 	})
 }
 

@@ -15,10 +15,10 @@ import (
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/commandline"
+	"codea1/events/process"
 	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/settings"
-	"codea1/gpuworker/checkpoint"
 	"codea1/producers/curriculum"
 	"codea1/producers/problems"
 	"codea1/replay/eventlog"
@@ -50,7 +50,7 @@ type recording struct {
 }
 
 func newRecording(r *runner) *recording {
-	return &recording{runner: r, start: map[events.Role]events.Checkpoint{}, finished: make(chan struct{}), ended: make(chan struct{})}
+	return &recording{runner: r, finished: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // open opens the resources that depend on the settings, the quick ones first, so
@@ -62,25 +62,15 @@ func (r *recording) open(ctx context.Context) error {
 	}
 	r.problems, r.training = len(training), training
 	if r.settings.models().Shared() && r.settings.Models.CodeModel == "" {
-		r.logger.Warn("the embedded Code LLM was not trained to write tests, so self-play teaches it nothing; name a model of both tasks with --code-model")
+		r.Logger.Warn("the embedded Code LLM was not trained to write tests, so self-play teaches it nothing; name a model of both tasks with --code-model")
 	}
-	for _, role := range r.settings.models().Roles() {
-		if r.settings.onServer(role) {
-			r.start[role] = serverStart(&r.settings.Engine)
-			continue
-		}
-		dir := rundir.Start(r.dir, role)
-		if err := copyStart(ctx, &r.settings.Engine, role, r.settings.model(role), dir); err != nil {
-			return err
-		}
-		if r.start[role], err = checkpoint.Describe(ctx, dir); err != nil {
-			return err
-		}
-	}
-	if r.log, err = eventlog.Open(rundir.Log(r.dir), eventlog.Options{Logger: r.logger.With("part", "log")}); err != nil {
+	if r.start, err = r.models.Start(ctx, r.Dir); err != nil {
 		return err
 	}
-	r.onClose(r.log.Close)
+	if r.log, err = eventlog.Open(rundir.Log(r.Dir), eventlog.Options{Logger: r.Logger.With("part", "log")}); err != nil {
+		return err
+	}
+	r.OnClose(r.log.Close)
 	schedule, err := r.settings.schedule()
 	if err != nil {
 		return err
@@ -91,7 +81,7 @@ func (r *recording) open(ctx context.Context) error {
 	if err := r.countAttempts(ctx); err != nil {
 		return err
 	}
-	return r.uploadStart(ctx, r.attempt == 1)
+	return r.models.UploadStart(ctx, r.attempt == 1)
 }
 
 // begin starts the recorder and publishes run.started with the configuration. It
@@ -99,21 +89,21 @@ func (r *recording) open(ctx context.Context) error {
 // curriculum pose the problems that are due.
 func (r *recording) begin(ctx context.Context, g *services.Group, config string) error {
 	r.config = config
-	bus := firstCounts{r.bus, r.logger.With("stage", events.StageRecorder)}
-	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: bus, Run: r.run, Source: r.source(events.StageCurriculum), Now: time.Now, Budget: r.budget}
-	if err := r.settings.Bus.ApplyStreamLimit(ctx, r.bus, r.run); err != nil {
+	bus := process.FirstCounts{Broker: r.Bus, Logger: r.Logger.With("stage", events.StageRecorder)}
+	r.service = &curriculum.Service{Curriculum: r.curriculum, Bus: bus, Run: r.Run, Source: r.Source(events.StageCurriculum), Now: time.Now, Budget: r.budget}
+	if err := r.settings.Bus.ApplyStreamLimit(ctx, r.Bus, r.Run); err != nil {
 		return err
 	}
 	if err := r.catchUp(ctx); err != nil {
 		return err
 	}
 	r.trained.Store(int64(r.curriculum.Trained()))
-	meter, err := r.meter(events.StageRecorder)
+	meter, err := r.Meter(events.StageRecorder)
 	if err != nil {
 		return err
 	}
 	recorder, err := eventlog.NewRecorder(bus, r.log, eventlog.RecorderConfig{
-		Run: r.run, Source: r.source(events.StageRecorder), Logger: r.logger.With("stage", events.StageRecorder), OnAppend: r.appended,
+		Run: r.Run, Source: r.Source(events.StageRecorder), Logger: r.Logger.With("stage", events.StageRecorder), OnAppend: r.appended,
 		KeepTokens: r.settings.KeepTokens, Meter: meter,
 	})
 	if err != nil {
@@ -124,7 +114,7 @@ func (r *recording) begin(ctx context.Context, g *services.Group, config string)
 	silent := make(chan struct{})
 	r.stopBeating = func() { stop(); <-silent }
 	g.Go(func(context.Context) error { defer close(silent); return meter.Run(beating) })
-	return r.publishInTurn(ctx, fmt.Sprintf("start-%04d", r.attempt), r.attempt > 1, &events.RunStarted{
+	return r.PublishInTurn(ctx, fmt.Sprintf("start-%04d", r.attempt), r.attempt > 1, &events.RunStarted{
 		Attempt: r.attempt, Steps: r.settings.steps(r.problems), Build: build(), Config: config,
 		ProblemSet: r.settings.Data.Problems, Problems: r.problems,
 		Code: r.start[events.RoleCode], Test: r.start[events.RoleTest], Models: r.settings.models(),
@@ -199,7 +189,7 @@ func (r *recording) checkStarted(m *events.Message) error {
 	if what == "" {
 		return nil
 	}
-	return fmt.Errorf("the bus has another run with the name %s, which differs in %s: resume that run in its own directory, or choose another name and another directory than %s", r.run, what, r.dir)
+	return fmt.Errorf("the bus has another run with the name %s, which differs in %s: resume that run in its own directory, or choose another name and another directory than %s", r.Run, what, r.Dir)
 }
 
 func (r *recording) endGroup() string { return fmt.Sprintf("end-%04d", r.attempt) }
@@ -222,7 +212,7 @@ func (r *recording) reason() string {
 func (r *recording) finish(ctx context.Context, recorder *services.Group, reason string) error {
 	r.ending.Store(true)
 	r.stopBeating() // run.finished is the recorder's last event
-	err := r.publishInTurn(ctx, r.endGroup(), true, &events.RunFinished{Attempt: r.attempt, Steps: int(r.trained.Load()), Reason: reason})
+	err := r.PublishInTurn(ctx, r.endGroup(), true, &events.RunFinished{Attempt: r.attempt, Steps: int(r.trained.Load()), Reason: reason})
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -301,7 +291,7 @@ func (r *recording) countAttempts(ctx context.Context) error {
 		for role, start := range r.start {
 			if was := started.Start(role).SHA256; was != start.SHA256 {
 				return fmt.Errorf("%s: the weights are not those that the run started from (its SHA-256 was %s): restore the original, or start a new run",
-					rundir.Start(r.dir, role), was)
+					rundir.Start(r.Dir, role), was)
 			}
 		}
 		last = started
@@ -317,7 +307,7 @@ func (r *recording) countAttempts(ctx context.Context) error {
 func (r *recording) loadProblems(ctx context.Context) ([]events.Problem, curriculum.Evaluation, error) {
 	options := problems.LoadOptions{
 		OnBadRow: r.settings.Data.OnBadRow,
-		Report:   func(bad *problems.BadRowError) { r.logger.Warn("row skipped", "error", bad) },
+		Report:   func(bad *problems.BadRowError) { r.Logger.Warn("row skipped", "error", bad) },
 	}
 	set, _, err := problems.ReadAll(ctx, r.settings.Data.Problems, options)
 	if err != nil {
@@ -411,7 +401,7 @@ func (r *recording) checkTruths(ctx context.Context) error {
 		return fmt.Errorf("problem set %s: %w; `codea1 problems check %s` shows all of them", set, err, commandline.Word(set))
 	}
 	if warning != "" {
-		r.logger.Warn(warning, "set", set)
+		r.Logger.Warn(warning, "set", set)
 	}
 	return nil
 }
@@ -420,7 +410,7 @@ func (r *recording) checkTruths(ctx context.Context) error {
 func (r *recording) posable(p *problems.Problem) events.Problem {
 	posable, omitted := p.Posable(true)
 	if omitted > 0 {
-		r.logger.Warn("golden tests left out: too large for an event", "problem", p.ID, "tests", omitted)
+		r.Logger.Warn("golden tests left out: too large for an event", "problem", p.ID, "tests", omitted)
 	}
 	return posable
 }

@@ -11,7 +11,6 @@ import (
 	"codea1/events/rundir"
 	"codea1/events/settings"
 	"codea1/gpuworker"
-	"codea1/gpuworker/torch"
 	"codea1/replay/fork"
 )
 
@@ -31,26 +30,15 @@ func (r *retrainer) Retrain(ctx context.Context, job fork.RetrainJob) error {
 
 // part continues from the checkpoint of the part before, like the trainer of a
 // fork.
-func (r *retrainer) part(ctx context.Context, job *fork.RetrainJob, part *fork.RetrainPart) (err error) {
+func (r *retrainer) part(ctx context.Context, job *fork.RetrainJob, part *fork.RetrainPart) error {
 	s, err := retrainSettings(job.RunDir, part.Start.Config)
 	if err != nil {
 		return err
 	}
-	start := rundir.Start(job.RunDir, job.Role)
-	learner, err := openEngine(ctx, &s.Engine, start, false, torch.Demand{}, r.logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, learner.Close()) }()
-	trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
-		Bus: job.Bus, Learner: learner, Run: job.Run, Role: job.Role, Shared: part.Start.Models.Shared(), Source: "retrain",
-		Checkpoints: job.Work, Initial: start,
-		Steps: part.Last, Hyper: s.hyperparameters(job.Role, part.Start.Problems), KeepLast: 1, Logger: r.logger,
-	})
-	if err != nil {
-		return err
-	}
-	return trainer.Run(ctx)
+	return s.modelConfig().Retrain(ctx, gpuworker.TrainerConfig{
+		Bus: job.Bus, Run: job.Run, Role: job.Role, Shared: part.Start.Models.Shared(),
+		Checkpoints: job.Work, Initial: rundir.Start(job.RunDir, job.Role), Steps: part.Last,
+	}, s.steps(part.Start.Problems), r.logger)
 }
 
 // retrainSettings returns the settings of a run.started, with those of this machine

@@ -16,7 +16,9 @@ import (
 	"codea1/events"
 	"codea1/events/commandline"
 	"codea1/events/connect"
+	"codea1/events/machine"
 	"codea1/events/natsbus"
+	"codea1/events/process"
 	"codea1/events/progress"
 	"codea1/events/rundir"
 	"codea1/events/services"
@@ -38,25 +40,25 @@ type trainingRun struct {
 // that a wrong one costs no time and leaves no run directory behind. config is the
 // configuration of a new run.
 func openTraining(ctx context.Context, flags *TrainCommand, config string, logger *slog.Logger) (t *trainingRun, err error) {
-	t = &trainingRun{views: dashboard.NewFollower(), tracking: &flags.Tracking, recording: newRecording(&runner{
-		settings: &flags.RunSettings, instance: "0", alone: flags.Bus.URL == connect.Embedded,
-		leaseTTL: defaultLeaseTTL, metrics: newMetrics(), logger: logger,
-	})}
+	t = &trainingRun{views: dashboard.NewFollower(), tracking: &flags.Tracking, recording: newRecording(&runner{Process: &process.Process{
+		Instance: "0", Alone: flags.Bus.URL == connect.Embedded, LeaseTTL: process.DefaultLeaseTTL, Metrics: process.NewMetrics(), Logger: logger,
+	}})}
+	t.configure(&flags.RunSettings)
 	t.budget = flags.Budget
 	defer func() {
 		if err == nil {
 			return
 		}
 		canceled := services.Canceled(ctx, err)
-		err = errors.Join(err, t.close())
-		if t.dir == "" || flags.begun != nil {
+		err = errors.Join(err, t.Close())
+		if t.Dir == "" || flags.begun != nil {
 			return
 		}
 		// The run has not begun: the next try may use the same name.
 		if canceled {
 			err = errors.New("stopped before the run began; its directory is removed")
 		}
-		err = errors.Join(err, os.RemoveAll(t.dir))
+		err = errors.Join(err, os.RemoveAll(t.Dir))
 	}()
 	if _, err := flags.Reward.Recipe(); err != nil {
 		return t, err
@@ -67,16 +69,16 @@ func openTraining(ctx context.Context, flags *TrainCommand, config string, logge
 	if err := t.openBus(ctx, flags); err != nil {
 		return t, err
 	}
-	if t.dir, err = flags.directory(config, logger); err != nil {
+	if t.Dir, err = flags.directory(config, logger); err != nil {
 		return t, err
 	}
-	t.run = filepath.Base(t.dir)
-	if t.alone {
-		if t.server, t.bus, err = flags.Bus.OpenEmbedded(ctx, t.run, rundir.NATS(t.dir), flags.Port, logger); err != nil {
+	t.Run = filepath.Base(t.Dir)
+	if t.Alone {
+		if t.server, t.Bus, err = flags.Bus.OpenEmbedded(ctx, t.Run, rundir.NATS(t.Dir), flags.Port, logger); err != nil {
 			return t, err
 		}
-		t.onClose(func() error { t.server.Shutdown(); return nil })
-		t.onClose(t.bus.Close)
+		t.OnClose(func() error { t.server.Shutdown(); return nil })
+		t.OnClose(t.Bus.Close)
 	}
 	if err := t.open(ctx); err != nil {
 		return t, err
@@ -90,21 +92,21 @@ func openTraining(ctx context.Context, flags *TrainCommand, config string, logge
 	if err := t.checkJudges(ctx); err != nil {
 		return t, err
 	}
-	return t, t.openSharedEngines(ctx)
+	return t, t.models.OpenShared(ctx)
 }
 
 // openBus connects to an external bus, or checks that the embedded server can listen
 // on its port.
 func (t *trainingRun) openBus(ctx context.Context, flags *TrainCommand) (err error) {
-	if t.alone {
+	if t.Alone {
 		return natsbus.CheckPort(flags.Port)
 	}
 	if err := flags.Bus.CheckReachable(ctx); err != nil {
 		return err
 	}
 	name := filepath.Base(cmp.Or(flags.Resume, flags.Name, "train"))
-	if t.bus, err = flags.Bus.Open(ctx, "codea1-"+name, t.logger.With("part", "bus")); err == nil {
-		t.onClose(t.bus.Close)
+	if t.Bus, err = flags.Bus.Open(ctx, "codea1-"+name, t.Logger.With("part", "bus")); err == nil {
+		t.OnClose(t.Bus.Close)
 	}
 	return err
 }
@@ -114,7 +116,7 @@ func (t *trainingRun) openPage(ctx context.Context, flags *dashboard.Flags) (err
 	if flags.Off {
 		return nil
 	}
-	t.page, err = listenPage(ctx, flags.Address, t.views, t.settings.RunsDir, t.runner)
+	t.page, err = listenPage(ctx, flags.Address, t.views, t.settings.RunsDir, t.Process)
 	return err
 }
 
@@ -131,7 +133,7 @@ func (t *trainingRun) train(ctx context.Context, config string, out, status io.W
 
 	recording, stopRecording := services.NewGroup(context.WithoutCancel(ctx))
 	defer func() { _ = stopRecording() }()
-	if _, err := t.lease(ctx, recording, events.StageRecorder); err != nil {
+	if _, err := t.Lease(ctx, recording, events.StageRecorder); err != nil {
 		return err
 	}
 	if err := t.begin(ctx, recording, config); err != nil {
@@ -177,15 +179,15 @@ func (t *trainingRun) train(ctx context.Context, config string, out, status io.W
 // startViews starts the progress bar and the page, and prints their addresses.
 func (t *trainingRun) startViews(g *services.Group, status io.Writer) {
 	t.views.SetBudget(t.budget)
-	t.views.SetPlace(machine(), rundir.Report(t.dir))
-	g.Go(func(ctx context.Context) error { return t.views.Follow(ctx, t.bus, t.run, events.Start) })
+	t.views.SetPlace(machine.Describe(), rundir.Report(t.Dir))
+	g.Go(func(ctx context.Context) error { return t.views.Follow(ctx, t.Bus, t.Run, events.Start) })
 	if t.page != nil {
 		g.Go(t.page.Serve)
 	}
-	fmt.Fprintf(status, "run   %s\n", t.dir)
+	fmt.Fprintf(status, "run   %s\n", t.Dir)
 	if t.server != nil {
 		// Every user of a machine can read a command line, but not the environment.
-		fmt.Fprintf(status, "tap   NATS_URL=%s nats sub 'codea1.%s.>'\n", t.server.URL(natsbus.TapUser), t.run)
+		fmt.Fprintf(status, "tap   NATS_URL=%s nats sub 'codea1.%s.>'\n", t.server.URL(natsbus.TapUser), t.Run)
 	}
 	if t.page != nil {
 		fmt.Fprintf(status, "page  %s\n", t.page.URL())
@@ -202,7 +204,7 @@ func (t *trainingRun) startTracking(g *services.Group) (await func(ctx context.C
 	written := make(chan struct{})
 	g.Go(func(ctx context.Context) error {
 		defer close(written)
-		t.tracking.Follow(ctx, t.bus, t.run, track.Dir(t.dir), t.attempt, t.logger)
+		t.tracking.Follow(ctx, t.Bus, t.Run, track.Dir(t.Dir), t.attempt, t.Logger)
 		return nil
 	})
 	return func(ctx context.Context) {
@@ -234,13 +236,13 @@ func (t *trainingRun) startWorkers(ctx context.Context, g *services.Group) error
 func (t *trainingRun) conclude(out io.Writer, reason string) (err error) {
 	var table string
 	t.views.View(func(s *dashboard.State) {
-		table = dashboard.Table(s, t.dir)
-		err = dashboard.SaveReport(rundir.Report(t.dir), s)
+		table = dashboard.Table(s, t.Dir)
+		err = dashboard.SaveReport(rundir.Report(t.Dir), s)
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%sReport                      %s\n", table, rundir.Report(t.dir))
+	fmt.Fprintf(out, "\n%sReport                      %s\n", table, rundir.Report(t.Dir))
 	if reason == events.RunStopped {
 		fmt.Fprintf(out, "\nResume with:  codea1 train --resume %s\n", commandline.Word(t.again()))
 	}
@@ -249,8 +251,8 @@ func (t *trainingRun) conclude(out io.Writer, reason string) (err error) {
 
 // again returns the argument of --resume that finds the run from this directory.
 func (t *trainingRun) again() string {
-	if dir, err := rundir.Find(rundir.Default, t.run); err == nil && dir == t.dir {
-		return t.run
+	if dir, err := rundir.Find(rundir.Default, t.Run); err == nil && dir == t.Dir {
+		return t.Run
 	}
-	return t.dir
+	return t.Dir
 }

@@ -13,6 +13,7 @@ import (
 	"codea1/events"
 	"codea1/events/natsbus"
 	"codea1/events/natsbus/natstest"
+	"codea1/events/process"
 	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/stage"
@@ -98,7 +99,7 @@ func benchmarkScale(b *testing.B, replicas int) {
 // metrics.
 func (p *pipeline) startReplica(b *testing.B, g *services.Group, bus *natsbus.Bus, n int) {
 	config := stage.Config{
-		Bus: bus, Run: pipelineRun, Instance: fmt.Sprint(n), AckWait: 10 * pipelineAckWait, HeartbeatEvery: heartbeatEvery, Concurrency: 1,
+		Bus: bus, Run: pipelineRun, Instance: fmt.Sprint(n), AckWait: 10 * pipelineAckWait, HeartbeatEvery: process.HeartbeatEvery, Concurrency: 1,
 	}
 	switch n % 4 {
 	case 0, 1:

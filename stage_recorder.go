@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"codea1/events"
+	"codea1/events/process"
 	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/settings"
@@ -19,7 +20,7 @@ import (
 
 // RecorderStage begins a run or resumes it.
 type RecorderStage struct {
-	ProcessFlags
+	process.Flags
 	ConfigFlag
 	RunSettings
 }
@@ -58,7 +59,7 @@ func (*RecorderStage) base(ctx *kong.Context, begun *begunRun) (*Settings, error
 
 // Validate checks the flags of the process and the settings of the run.
 func (c *RecorderStage) Validate(ctx *kong.Context) error {
-	if err := errors.Join(c.ProcessFlags.Validate(), c.validate(givenBy(ctx))); err != nil || c.RunName == "" {
+	if err := errors.Join(c.Flags.Validate(), c.validate(givenBy(ctx))); err != nil || c.RunName == "" {
 		return err
 	}
 	_, _, err := c.settle(ctx)
@@ -92,24 +93,25 @@ func (c *RecorderStage) settle(ctx *kong.Context) (run *RunSettings, begun *begu
 // until it is completed or ctx ends. The attempt does not end with the recorder:
 // the other stages continue, and the next recorder catches up.
 func (c *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
-	r, err := c.newRunner(c.RunsDir, logger)
+	p, err := c.New(c.RunsDir, logger)
 	if err != nil {
 		return err
 	}
-	if r.bus, err = joinBus(ctx, &c.Bus, c.RunName, flags, logger); err != nil {
+	r := &runner{Process: p}
+	if r.Bus, err = c.Join(ctx, &c.Bus, flags.Selected().Name, logger); err != nil {
 		return services.UnlessCanceled(ctx, err)
 	}
-	r.onClose(r.bus.Close)
+	r.OnClose(r.Bus.Close)
 	g, stop := services.NewGroup(context.WithoutCancel(ctx)) // the log takes all messages that were read
-	defer func() { err = errors.Join(err, stop(), r.close()) }()
-	if err := c.openProbe(ctx, r, g); err != nil {
+	defer func() { err = errors.Join(err, stop(), r.Close()) }()
+	if err := c.OpenProbe(ctx, p, g); err != nil {
 		return err
 	}
-	if _, err := r.lease(ctx, g, events.StageRecorder); err != nil {
+	if _, err := r.Lease(ctx, g, events.StageRecorder); err != nil {
 		return services.UnlessCanceled(ctx, err)
 	}
-	logger.Info("the recorder starts", "run", c.RunName, "dir", r.dir, "instance", r.instance)
-	config, err := c.configure(r, flags)
+	logger.Info("the recorder starts", "run", c.RunName, "dir", r.Dir, "instance", r.Instance)
+	config, err := c.begin(r, flags)
 	if err != nil {
 		return err
 	}
@@ -136,23 +138,24 @@ func (c *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 	return recording.finish(closing, g, recording.reason())
 }
 
-// configure sets the runner's settings, creates the run directory unless it
+// begin sets the runner's settings, creates the run directory unless it
 // exists, and returns the configuration for run.started.
-func (c *RecorderStage) configure(r *runner, flags *kong.Context) (config string, err error) {
-	var begun *begunRun
-	if r.settings, begun, err = c.settle(flags); err != nil {
+func (c *RecorderStage) begin(r *runner, flags *kong.Context) (config string, err error) {
+	settled, begun, err := c.settle(flags)
+	if err != nil {
 		return "", err
 	}
+	r.configure(settled)
 	config, err = configText(r.settings, &r.settings.Bus)
 	if err != nil {
 		return "", err
 	}
 	if begun != nil {
-		return config, begun.repair(r.logger)
+		return config, begun.repair(r.Logger)
 	}
-	if _, err := os.Stat(r.dir); err == nil {
-		return "", fmt.Errorf("%s is no run: it has no config.yaml; choose another --run or --runs-dir", r.dir)
+	if _, err := os.Stat(r.Dir); err == nil {
+		return "", fmt.Errorf("%s is no run: it has no config.yaml; choose another --run or --runs-dir", r.Dir)
 	}
-	_, err = rundir.Create(r.settings.RunsDir, r.run, config, time.Now())
+	_, err = rundir.Create(r.settings.RunsDir, r.Run, config, time.Now())
 	return config, err
 }

@@ -12,8 +12,8 @@ import (
 	"codea1/consumers/execution/judging"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
-	"codea1/events/attempt"
 	"codea1/events/connect"
+	"codea1/events/process"
 	"codea1/events/services"
 	"codea1/events/settings"
 	"codea1/gpuworker"
@@ -21,7 +21,7 @@ import (
 
 // WorkerStage is a stage that takes the settings of the run from run.started.
 type WorkerStage struct {
-	ProcessFlags
+	process.Flags
 	RunsDir string        `yaml:"runs-dir" help:"Directory that holds the run directories; rollouts and trainers share it with the recorder." default:"runs" placeholder:"DIR"`
 	Bus     connect.Flags `embed:"" yaml:",inline" group:"Message bus"`
 }
@@ -51,58 +51,36 @@ type ModelStage struct {
 
 // Run runs the stage until the run is completed or ctx ends. When the run is
 // resumed with another configuration, the stage starts again.
-func (w *WorkerStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) (err error) {
-	bus, err := joinBus(ctx, &w.Bus, w.RunName, flags, logger)
-	if err != nil {
-		return services.UnlessCanceled(ctx, err)
-	}
-	defer func() { err = errors.Join(err, bus.Close()) }()
-	if err := attempt.AwaitRun(ctx, bus, w.RunName, logger); err != nil {
-		return services.UnlessCanceled(ctx, err)
-	}
-	g, stop := services.NewGroup(ctx)
-	defer func() { err = errors.Join(err, stop()) }()
-	attempts := attempt.NewFollower(w.RunName)
-	g.Go(func(ctx context.Context) error { return attempts.Run(ctx, bus) })
-	for {
-		started, completed, err := attempts.Present(g.Context())
-		if err != nil {
-			return services.UnlessCanceled(g.Context(), err)
-		}
-		if completed {
-			logger.Info("the run is completed", "run", w.RunName)
-			return nil
-		}
-		if err := w.work(g.Context(), flags, started, attempts, bus, logger); !errors.Is(err, attempt.ErrConfigurationChanged) {
-			return err
-		}
-	}
+func (w *WorkerStage) Run(ctx context.Context, flags *kong.Context, logger *slog.Logger) error {
+	return w.Work(ctx, &w.Bus, flags.Selected().Name, logger, func(ctx context.Context, a *process.Attempt) error {
+		return w.work(ctx, flags, a, logger)
+	})
 }
 
-// work runs the stage with the settings of an attempt until the run is completed
-// (nil), is resumed with another configuration (ErrConfigurationChanged), or ctx
-// ends (nil).
-func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, started *events.RunStarted, attempts *attempt.Follower, bus events.Broker, logger *slog.Logger) (err error) {
-	r, err := w.newRunner(w.RunsDir, logger)
+// work runs the stage with the settings of an attempt until the attempt or ctx ends.
+func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, a *process.Attempt, logger *slog.Logger) (err error) {
+	p, err := w.New(w.RunsDir, logger)
 	if err != nil {
 		return err
 	}
-	r.bus = bus
-	defer func() { err = errors.Join(err, r.close()) }()
-	if r.settings, err = workerSettings(flags, flags.Selected().Target.Addr().Interface(), started, logger); err != nil {
+	p.Bus = a.Bus
+	defer func() { err = errors.Join(err, p.Close()) }()
+	own, err := workerSettings(flags, flags.Selected().Target.Addr().Interface(), a.Started, logger)
+	if err != nil {
 		return err
 	}
-	r.problems = started.Problems
+	r := &runner{Process: p, problems: a.Started.Problems}
+	r.configure(own)
 	name := flags.Selected().Name
 	if !slices.ContainsFunc(r.settings.stages(), func(s events.Stage) bool { return s.Name == name }) {
 		logger.Warn("the run has no such stage: its reward trains no separate Test LLM, the role is frozen, its reward needs no judge, or it has no --shadow", "stage", name, "run", w.RunName,
 			"reward", r.settings.Reward.Reward, "frozen", r.settings.Models.Frozen)
 		return nil
 	}
-	if err := r.fetchStart(ctx, name, started); err != nil {
+	if err := r.models.FetchStart(ctx, name, a.Started); err != nil {
 		return services.UnlessCanceled(ctx, err)
 	}
-	err = r.settings.checkModels(r.settings.stageModels(name, r.dir), func(role events.Role, demand string) {
+	err = r.models.CheckFit(r.models.StageUses(name, r.Dir), func(role events.Role, demand string) {
 		logger.Info("the model", "role", role, "demand", demand)
 	})
 	if err != nil {
@@ -110,12 +88,12 @@ func (w *WorkerStage) work(ctx context.Context, flags *kong.Context, started *ev
 	}
 	g, stop := services.NewGroup(ctx)
 	defer func() { err = errors.Join(err, stop()) }()
-	if err := w.openProbe(ctx, r, g); err != nil {
+	if err := w.OpenProbe(ctx, p, g); err != nil {
 		return err
 	}
-	logger.Info("the stage starts", "stage", name, "run", w.RunName, "attempt", started.Attempt, "instance", r.instance)
+	logger.Info("the stage starts", "stage", name, "run", w.RunName, "attempt", a.Started.Attempt, "instance", r.Instance)
 	g.Go(func(ctx context.Context) error { return stages[name].start(ctx, r, g) })
-	return services.UnlessCanceled(g.Context(), attempts.Wait(g.Context(), started))
+	return a.Wait(g.Context())
 }
 
 // workerSettings returns the settings in a run.started, with those above them

@@ -12,10 +12,9 @@ import (
 	"codea1/consumers/rewards"
 	"codea1/events"
 	"codea1/events/outbox"
-	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/stage"
-	"codea1/gpuworker"
+	"codea1/gpuworker/models"
 )
 
 // stageProcess is a stage as a process.
@@ -43,11 +42,6 @@ var stages = map[string]stageProcess{
 }
 
 const (
-	// rolloutBatch is the number of groups that one call of an engine samples.
-	rolloutBatch = 32
-	// rolloutsAtOnce keeps an engine busy, which samples one batch at a time:
-	// meanwhile the outbox stores and the bus takes another one.
-	rolloutsAtOnce = 2
 	// rewardsBatch is the number of groups that are rewarded between two requests
 	// to the bus.
 	rewardsBatch = 8
@@ -55,43 +49,17 @@ const (
 	judgedAtOnce = 4
 )
 
-// startRollout returns the start of the stage that samples from a role's model,
-// and of the follower that loads each new version of the model.
+// startRollout returns the start of the stage that samples from a role's model.
 func startRollout(role events.Role) func(context.Context, *runner, *services.Group) error {
 	return func(ctx context.Context, r *runner, g *services.Group) error {
-		own := r.settings.models().Policy(role) // its model samples
-		policy, err := r.openPolicy(ctx, g, role)
-		if err != nil {
-			return err
-		}
-		name := events.RolloutStage(role).Name
-		sampled, err := r.openOutbox(name)
-		if err != nil {
-			return err
-		}
-		template := func() (*gpuworker.Prompt, error) { return r.settings.Sampling.Prompt(role) }
-		if own != role {
-			template = r.settings.Sampling.BlindPrompt
-		}
-		prompt, err := template()
-		if err != nil {
-			return err
-		}
-		rollout, err := gpuworker.NewRollout(gpuworker.RolloutConfig{
-			Role: role, Policy: policy, Source: r.source(name), Prompt: prompt,
-			TopP: r.settings.Sampling.TopP, TopK: r.settings.Sampling.TopK, Logger: r.logger.With("role", role),
-		})
-		if err != nil {
-			return err
-		}
-		config := stage.Config{
-			Name: name, TextsOnly: true, Handler: outbox.Handler(sampled, rollout.Makes(), rollout.Handle),
-			Concurrency: rolloutsAtOnce, Batch: rolloutBatch, Linger: 5 * time.Millisecond,
-		}
-		if r.settings.onServer(role) {
-			config = batchForServer(config, r.settings.Engine.ServerRequests)
-		}
-		return r.startWorker(g, config)
+		return r.models.StartRollout(ctx, g, role)
+	}
+}
+
+// startTrainer returns the start of the one trainer of a role's model.
+func startTrainer(role events.Role) func(context.Context, *runner, *services.Group) error {
+	return func(ctx context.Context, r *runner, g *services.Group) error {
+		return r.models.StartTrainer(ctx, g, role, r.settings.steps(r.problems))
 	}
 }
 
@@ -100,26 +68,26 @@ func startJudge(ctx context.Context, r *runner, g *services.Group) error {
 	if err := r.openPool(ctx); err != nil {
 		return err
 	}
-	judged, err := r.openOutbox(events.StageJudge)
+	judged, err := r.OpenOutbox(events.StageJudge)
 	if err != nil {
 		return err
 	}
-	config := judging.Config{Judges: r.settings.judges(), Pool: r.pool, Source: r.source(events.StageJudge), Now: time.Now}
+	config := judging.Config{Judges: r.settings.judges(), Pool: r.pool, Source: r.Source(events.StageJudge), Now: time.Now}
 	if r.settings.asksJudge() {
-		model, err := openJudge(r.settings, r.logger.With("stage", events.StageJudge))
+		model, err := openJudge(r.settings, r.Logger.With("stage", events.StageJudge))
 		if err != nil {
 			return err
 		}
-		r.onClose(model.Close)
+		r.OnClose(model.Close)
 		config.Model = judgeModel{model}
 	}
 	handler, err := judging.New(ctx, config)
 	if err != nil {
 		return err
 	}
-	return r.startWorker(g, stage.Config{
+	return r.StartWorker(g, stage.Config{
 		Name: events.StageJudge, TextsOnly: true, Concurrency: judgedAtOnce,
-		HandleTimeout: unlimited, // an outage of the judge's server has no limit, as one of the bus
+		HandleTimeout: models.Unlimited, // an outage of the judge's server has no limit, as one of the bus
 		Handler:       outbox.Handler(judged, events.TypeCodeJudged, stage.Each(handler.Handle)),
 	})
 }
@@ -133,12 +101,12 @@ func startExecution(ctx context.Context, r *runner, g *services.Group) error {
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	executed, err := r.openOutbox(events.StageExecution)
+	executed, err := r.OpenOutbox(events.StageExecution)
 	if err != nil {
 		return err
 	}
-	handler := &execution.Handler{Executor: execution.New(r.pool), Source: r.source(events.StageExecution), Now: time.Now}
-	return r.startWorker(g, stage.Config{
+	handler := &execution.Handler{Executor: execution.New(r.pool), Source: r.Source(events.StageExecution), Now: time.Now}
+	return r.StartWorker(g, stage.Config{
 		Name: events.StageExecution, TextsOnly: true,
 		Concurrency: workers + 1, // one group waits for disk and bus
 		Handler:     outbox.Handler(executed, events.TypeCodeExecuted, stage.Each(handler.Handle)),
@@ -151,8 +119,8 @@ func startRewards(_ context.Context, r *runner, g *services.Group) error {
 	if err != nil {
 		return err
 	}
-	handler := &rewards.Handler{Recipe: recipe, Source: r.source(events.StageRewards), Now: time.Now}
-	return r.startWorker(g, stage.Config{Name: events.StageRewards, Handler: stage.Each(handler.Handle), Batch: rewardsBatch})
+	handler := &rewards.Handler{Recipe: recipe, Source: r.Source(events.StageRewards), Now: time.Now}
+	return r.StartWorker(g, stage.Config{Name: events.StageRewards, Handler: stage.Each(handler.Handle), Batch: rewardsBatch})
 }
 
 // startShadow starts the stage that rewards groups under other recipes, too.
@@ -165,50 +133,12 @@ func startShadow(_ context.Context, r *runner, g *services.Group) error {
 	if err != nil {
 		return err
 	}
-	handler := &rewards.Shadow{Recipe: recipe, Recipes: others, Source: r.source(events.StageShadow), Now: time.Now}
-	return r.startWorker(g, stage.Config{Name: events.StageShadow, Handler: stage.Each(handler.Handle), KeepGroups: true})
+	handler := &rewards.Shadow{Recipe: recipe, Recipes: others, Source: r.Source(events.StageShadow), Now: time.Now}
+	return r.StartWorker(g, stage.Config{Name: events.StageShadow, Handler: stage.Each(handler.Handle), KeepGroups: true})
 }
 
 // startEvaluation starts the stage that scores held-out problems.
 func startEvaluation(_ context.Context, r *runner, g *services.Group) error {
-	handler := &evaluation.Handler{Source: r.source(events.StageEvaluation), Now: time.Now, Trivial: literal.TrivialInput}
-	return r.startWorker(g, stage.Config{Name: events.StageEvaluation, Handler: stage.Each(handler.Handle)})
-}
-
-// startTrainer returns the start of the one trainer of a role's model.
-func startTrainer(role events.Role) func(context.Context, *runner, *services.Group) error {
-	return func(ctx context.Context, r *runner, g *services.Group) error {
-		name := events.TrainerStage(role).Name
-		lease, err := r.lease(ctx, g, name)
-		if err != nil {
-			return err
-		}
-		learner, err := r.openEngine(ctx, role, modelUse{role: role, trains: true})
-		if err != nil {
-			return err
-		}
-		remote, err := r.remote(role)
-		if err != nil {
-			return err
-		}
-		if remote != nil {
-			remote.Confirm = lease.Confirm
-		}
-		meter, err := r.meter(name)
-		if err != nil {
-			return err
-		}
-		trainer, err := gpuworker.NewTrainer(gpuworker.TrainerConfig{
-			Bus: r.bus, Learner: gpuworker.Leased(learner, lease), Run: r.run, Role: role, Shared: r.settings.models().Shared(), Source: r.source(name),
-			Checkpoints: rundir.Checkpoints(r.dir, role), Initial: rundir.Start(r.dir, role), Steps: r.settings.steps(r.problems),
-			Hyper: r.settings.hyperparameters(role, r.problems), KeepLast: r.settings.Models.KeepCheckpoints, KeepEvery: r.settings.Models.KeepEvery,
-			Remote: remote, Turns: r.turns, Second: role == events.RoleTest, Meter: meter, Logger: r.logger.With("role", role),
-		})
-		if err != nil {
-			return err
-		}
-		g.Go(meter.Run)
-		r.serve(g, name, trainer.Run)
-		return nil
-	}
+	handler := &evaluation.Handler{Source: r.Source(events.StageEvaluation), Now: time.Now, Trivial: literal.TrivialInput}
+	return r.StartWorker(g, stage.Config{Name: events.StageEvaluation, Handler: stage.Each(handler.Handle)})
 }

@@ -17,7 +17,6 @@ import (
 	"codea1/events/rundir"
 	"codea1/events/services"
 	"codea1/events/settings"
-	"codea1/gpuworker"
 )
 
 // TrainCommand is `codea1 train`: every stage of a run in one process.
@@ -105,12 +104,7 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 		run = t.begun.dir
 	}
 	say := func(role events.Role, demand string) { fmt.Fprintf(flags.Stderr, "%s  %s\n", role, demand) }
-	if t.Engine.Engine == gpuworker.EngineTorch {
-		err = t.sayTorch(say)
-	} else {
-		err = t.checkModels(t.modelUses(run), say)
-	}
-	if err != nil {
+	if err := t.modelConfig().CheckTraining(run, say); err != nil {
 		return err
 	}
 	r, err := openTraining(ctx, t, config, logger)
@@ -125,7 +119,7 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 	if errors.Is(err, events.ErrPosition) {
 		err = fmt.Errorf("%w\nthe bus has lost events that the log has: codea1 replay restore-bus %s publishes them on a new one", err, commandline.Word(r.again()))
 	}
-	return errors.Join(err, r.close())
+	return errors.Join(err, r.Close())
 }
 
 // directory returns the directory of the run to resume, or makes that of a new

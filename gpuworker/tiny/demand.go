@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/machine"
 	"codea1/gpuworker/tiny/kernel"
 	"codea1/gpuworker/tiny/qwen2"
 )
@@ -118,17 +119,9 @@ func speed() float64 {
 // String describes the demand of a model that is sampled from and, unless the run has
 // no steps, trained.
 func (d Demand) String() string {
-	text := fmt.Sprintf("%.1f million parameters, about %s of memory", float64(d.Parameters)/1e6, Bytes(d.Sampling+d.Training))
+	text := fmt.Sprintf("%.1f million parameters, about %s of memory", float64(d.Parameters)/1e6, machine.Bytes(d.Sampling+d.Training))
 	if step := d.Step.Round(max(time.Second, d.Step/100).Truncate(time.Second)); step > 0 {
 		text += fmt.Sprintf(", up to %s of computing per step", step)
 	}
 	return text
-}
-
-// Bytes writes a number of bytes in MiB or GiB.
-func Bytes(n uint64) string {
-	if n < 10<<30 {
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%d GiB", n>>30)
 }

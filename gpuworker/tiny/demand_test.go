@@ -122,11 +122,6 @@ func TestDemandOfLargeModels(t *testing.T) {
 			t.Errorf("%s: %v, and %v before, %v", what, large, small, err)
 		}
 	}
-	for n, want := range map[uint64]string{0: "0 MiB", 900 << 20: "900 MiB", 9 << 30: "9216 MiB", 12 << 30: "12 GiB"} {
-		if got := Bytes(n); got != want {
-			t.Errorf("%d bytes: %s, want %s", n, got, want)
-		}
-	}
 	for name, text := range map[string]string{"none": "", "no JSON": "{", "other": `{"model_type":"llama"}`, "huge": strings.Replace(string(config), "151936", "99999999", 1)} {
 		path := filepath.Join(dir, configFile)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"codea1/gpuworker/tiny"
+	"codea1/events/machine"
 )
 
 // Work is the work of an engine on its model.
@@ -44,7 +44,7 @@ func (d Demand) Add(other Demand) Demand {
 // String describes the demand.
 func (d Demand) String() string {
 	return fmt.Sprintf("%.1f million parameters, at least %s of GPU memory, and %s for the keys and values of all completions; on the CPU %s",
-		float64(d.Parameters)/1e6, tiny.Bytes(d.OnGPU), tiny.Bytes(d.Cache), tiny.Bytes(d.OnCPU))
+		float64(d.Parameters)/1e6, machine.Bytes(d.OnGPU), machine.Bytes(d.Cache), machine.Bytes(d.OnCPU))
 }
 
 const (

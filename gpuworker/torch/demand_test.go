@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"codea1/gpuworker/tiny"
+	"codea1/events/machine"
 )
 
 // The numbers of parameters are those that the models are published with. The memory
@@ -94,7 +94,7 @@ func TestModelThatDoesNotFit(t *testing.T) {
 	if want := fmt.Sprintf(" parameters=%d ", demand.Parameters); !strings.Contains(log.String(), want) {
 		t.Errorf("no %q in %s", want, log.String())
 	}
-	if available, known := tiny.AvailableMemory(os.DirFS("/")); !known || available > 1<<50 {
+	if available, known := machine.AvailableMemory(os.DirFS("/")); !known || available > 1<<50 {
 		t.Skipf("%d bytes are available, known: %v", available, known)
 	}
 	demand.OnCPU = 1 << 60

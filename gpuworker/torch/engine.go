@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"codea1/events/machine"
 	"codea1/gpuworker"
-	"codea1/gpuworker/tiny"
 )
 
 // Engine is one policy of a run in a Python child. It is the sampler and the
@@ -89,7 +89,7 @@ func (e *Engine) start(ctx context.Context) error {
 		fields["vllm_tensor_parallel"], fields["vllm_data_parallel"] = v.TensorParallel, v.DataParallel
 	}
 	if e.started == 0 && e.options.Needs != (Demand{}) {
-		available, known := tiny.AvailableMemory(os.DirFS("/"))
+		available, known := machine.AvailableMemory(os.DirFS("/"))
 		if !known {
 			available = math.MaxInt64
 		}

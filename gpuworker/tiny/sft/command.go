@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"codea1/events/machine"
 	"codea1/events/progress"
 	"codea1/gpuworker/tiny"
 	"codea1/gpuworker/tiny/qwen2"
@@ -160,9 +161,9 @@ func (c *Command) engine(rows []row) (*tiny.Engine, error) {
 
 // fits returns an error if this machine has too little memory to train a model.
 func fits(d tiny.Demand) error {
-	if available, known := tiny.AvailableMemory(os.DirFS("/")); known && d.Training > available {
+	if available, known := machine.AvailableMemory(os.DirFS("/")); known && d.Training > available {
 		return fmt.Errorf("training %.1f million parameters takes about %s of memory, but this machine has %s available: take a smaller model",
-			float64(d.Parameters)/1e6, tiny.Bytes(d.Training), tiny.Bytes(available))
+			float64(d.Parameters)/1e6, machine.Bytes(d.Training), machine.Bytes(available))
 	}
 	return nil
 }

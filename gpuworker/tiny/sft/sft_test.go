@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"codea1/events/machine"
 	"codea1/gpuworker"
 	"codea1/gpuworker/tiny"
 )
@@ -155,7 +156,7 @@ func TestErrors(t *testing.T) {
 
 // A model that needs more memory than the machine has is refused before it is made.
 func TestModelDoesNotFit(t *testing.T) {
-	if available, known := tiny.AvailableMemory(os.DirFS("/")); !known || available > 40<<30 {
+	if available, known := machine.AvailableMemory(os.DirFS("/")); !known || available > 40<<30 {
 		t.Skipf("%d bytes are available, known: %v", available, known)
 	}
 	c := command(t, `{"prompt":"a","response":"b"}`)

@@ -1,4 +1,4 @@
-package tiny
+package machine
 
 import (
 	"os"
@@ -36,5 +36,13 @@ func TestAvailableMemory(t *testing.T) {
 	}
 	if got, known := AvailableMemory(os.DirFS("/")); runtime.GOOS == "linux" && (!known || got < 1<<20) {
 		t.Errorf("of this machine: %d, %v", got, known)
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0 MiB", 900 << 20: "900 MiB", 9 << 30: "9216 MiB", 12 << 30: "12 GiB"} {
+		if got := Bytes(n); got != want {
+			t.Errorf("%d bytes: %s, want %s", n, got, want)
+		}
 	}
 }
