@@ -2,8 +2,9 @@
 
 Both sample the same requests from a random Qwen2.5-Coder-1.5B shape in one run: prompts of 512 tokens, 8 completions each, with the
 log-prob of each token. The trainer then computes the log-probs of the completions of both. The part alone is vLLM's LLM.generate with
-the same arguments, the part worker a child of the product with its frames. All parts take about 8 minutes.
-Usage: python benchmarks/samplers.py [--parts PARTS] [--repetitions N] [--out FILE]
+the same arguments. In the part paired, it and a child of the product, with its frames, sample the same loads in turn. All parts take
+about 8 minutes.
+Usage: python benchmarks/samplers.py [--parts PARTS] [--repetitions N] [--tensor-parallel N] [--data-parallel N] [--out FILE]
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import statistics
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,9 @@ from codea1_torch.model import Model
 from codea1_torch.sampling import Completion, Params, Request
 from codea1_torch.vllm_sampling import VllmOptions, VllmSampler, engine_arguments, sampling_arguments
 
-PARTS = ("alone", "vllm", "handover", "builtin", "worker")
+PARTS = ("alone", "vllm", "handover", "builtin", "paired")
 Rows = list[list[Completion]]
+Sample = Callable[[list[Request], Params], int]  # returns the number of tokens
 
 
 def requests(n: int, seed: int, limits: int | None = None) -> list[Request]:
@@ -53,11 +56,11 @@ def requests(n: int, seed: int, limits: int | None = None) -> list[Request]:
 LOADS = (("256 of 256", 256, 256, None), ("1,024 of 256", 1024, 256, None), ("2,048 of 30 to 1,024, 1,024 at a time", 2048, 1024, 1024))
 
 
-def rates(sample: Callable[[list[Request], Params], int], repetitions: int, limits: bool = True) -> dict[str, float]:
+def rates(sample: Sample, repetitions: int) -> dict[str, float]:
     """Return the median rate of each load, and the only one of the longest load."""
     sample(requests(64, 0), Params(1.0, 1.0, 0, 64))
     found = {}
-    for name, n, tokens, longest in LOADS if limits else LOADS[:2]:
+    for name, n, tokens, longest in LOADS:
         seen = []
         for i in range(1 if longest else repetitions):
             load = requests(n, 1 + i, longest)
@@ -75,7 +78,7 @@ def open_engine(directory: Path, vllm: VllmOptions | None) -> Engine:
     return engine
 
 
-def through(engine: Engine) -> Callable[[list[Request], Params], int]:
+def through(engine: Engine) -> Sample:
     def sample(load: list[Request], params: Params) -> int:
         rows = engine.sample(load, params, lambda: False, lambda done: None)
         return sum(len(c.tokens) for row in rows for c in row)
@@ -159,8 +162,9 @@ def handover(engine: Engine, directory: Path) -> dict[str, Any]:
     return found
 
 
-def worker(directory: Path, repetitions: int) -> dict[str, float]:
-    """Return the rates through a child of the product, with its frames."""
+@contextmanager
+def worker(directory: Path) -> Iterator[Sample]:
+    """Give the sampling of a child of the product, with its frames."""
     with tempfile.TemporaryDirectory() as name:
         parent = protocol.Parent(protocol.__file__, str(Path(name, "times")))
         vllm = {"sampler": "vllm", "vllm_memory": 0.3, "vllm_tensor_parallel": 1, "vllm_data_parallel": 1}
@@ -179,13 +183,14 @@ def worker(directory: Path, repetitions: int) -> dict[str, float]:
             return len(answer["log_probs"]) // 4
 
         try:
-            return rates(sample, repetitions, limits=False)
+            yield sample
         finally:
             parent.close()
 
 
-def alone(directory: Path, repetitions: int) -> dict[str, float]:
-    """Return the rates of vLLM's own LLM.generate."""
+@contextmanager
+def alone(directory: Path) -> Iterator[Sample]:
+    """Give vLLM's own LLM.generate."""
     from vllm import LLM, SamplingParams
 
     arguments = engine_arguments(directory, "bfloat16", VllmOptions(), False)
@@ -203,9 +208,37 @@ def alone(directory: Path, repetitions: int) -> dict[str, float]:
         return sum(len(output.outputs[0].token_ids) for output in outputs)
 
     try:
-        return rates(sample, repetitions)
+        yield sample
     finally:
         llm.llm_engine.engine_core.shutdown()
+
+
+def alone_rates(directory: Path, repetitions: int) -> dict[str, float]:
+    """Return the rates of vLLM alone."""
+    with alone(directory) as sample:
+        return rates(sample, repetitions)
+
+
+def paired(directory: Path, repetitions: int) -> dict[str, Any]:
+    """Return the rates of a child and of vLLM alone, which sample the same loads in turn, and the median of their ratios."""
+    found: dict[str, Any] = {}
+    with alone(directory) as own, worker(directory) as ours:
+        both = {"alone": own, "worker": ours}
+        for sample in both.values():
+            sample(requests(64, 0), Params(1.0, 1.0, 0, 64))
+        for name, n, tokens, _ in LOADS[:2]:
+            seen: dict[str, list[float]] = {"alone": [], "worker": []}
+            for i in range(repetitions + 1):  # the first is not counted
+                load = requests(n, 1 + i)
+                for who in sorted(both, reverse=i % 2 == 0):
+                    began = time.perf_counter()
+                    total = both[who](load, Params(1.0, 1.0, 0, tokens))
+                    seen[who].append(total / (time.perf_counter() - began))
+            ratios = [b / a for a, b in zip(seen["alone"][1:], seen["worker"][1:], strict=True)]
+            found[name] = {who: [round(rate) for rate in rates[1:]] for who, rates in seen.items()}
+            found[name]["worker over alone, median"] = round(statistics.median(ratios), 3)
+            print(f"  {name}: {found[name]}", flush=True)
+    return found
 
 
 def main() -> None:
@@ -213,6 +246,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default=",".join(PARTS), help="with commas between them")
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--tensor-parallel", type=int, default=1, help="GPUs of each replica of vLLM, in the part vllm")
+    parser.add_argument("--data-parallel", type=int, default=1, help="replicas of vLLM, in the part vllm")
     parser.add_argument("--out", type=Path, help="JSON file")
     flags = parser.parse_args()
     found: dict[str, object] = {"device": shapes.device_name("cuda")}
@@ -223,7 +258,8 @@ def main() -> None:
         state: dict[str, Engine] = {}
 
         def vllm() -> object:
-            state["vllm"] = engine = open_engine(directory, VllmOptions())
+            parallel = VllmOptions(tensor_parallel=flags.tensor_parallel, data_parallel=flags.data_parallel)
+            state["vllm"] = engine = open_engine(directory, parallel)
             load = requests(64, 9)
             began = time.perf_counter()
             rows = engine.sample(load, Params(1.0, 1.0, 0, 256), lambda: False, lambda done: None)
@@ -258,8 +294,8 @@ def main() -> None:
             "vllm": vllm,
             "handover": lambda: handover(state["vllm"], Path(name)),
             "builtin": builtin,
-            "worker": lambda: worker(directory, flags.repetitions),
-            "alone": lambda: alone(directory, flags.repetitions),
+            "alone": lambda: alone_rates(directory, flags.repetitions),
+            "paired": lambda: paired(directory, flags.repetitions),
         }
         for part in flags.parts.split(","):
             print(f"{part}:", flush=True)
