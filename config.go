@@ -223,32 +223,8 @@ func (s *RunSettings) stages() []events.Stage {
 	return stages
 }
 
-// models returns the models of the run. A reward that trains no Test LLM needs none,
-// and self-play is one model in both roles. Only a run with two models may freeze one.
-func (s *RunSettings) models() events.Models {
-	if len(s.judges()) > 0 {
-		return s.rewardedModels().WithJudge()
-	}
-	return s.rewardedModels()
-}
-
-// rewardedModels returns the models of the run without its judge.
-func (s *RunSettings) rewardedModels() events.Models {
-	recipe, err := s.Reward.Recipe()
-	switch {
-	case err != nil: // validate reports it
-		return events.ModelsBoth
-	case !recipe.Rules().TrainsTest:
-		return events.ModelsCode
-	case recipe.Name() == rewards.NameSelfPlay:
-		return events.ModelsShared
-	case s.Models.Frozen == string(events.RoleCode):
-		return events.ModelsFrozenCode
-	case s.Models.Frozen == string(events.RoleTest):
-		return events.ModelsFrozenTest
-	}
-	return events.ModelsBoth
-}
+// models returns the models of the run.
+func (s *RunSettings) models() events.Models { return s.Reward.Models(events.Role(s.Models.Frozen)) }
 
 func (s *RunSettings) evaluation() evaluation.Config {
 	suites, onAnswers := s.Evaluation.EvalSuites, s.Evaluation.EvalAnswerSuites
@@ -288,7 +264,7 @@ func (s *RunSettings) validate(source func(key string) string) error {
 	if err := s.modelConfig().Validate(); err != nil {
 		return err
 	}
-	if err := s.checkJudge(); err != nil {
+	if err := s.Judge.Check(s.Reward.Judges()); err != nil {
 		return err
 	}
 	if s.Bus.URL != connect.Embedded {

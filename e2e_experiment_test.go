@@ -221,7 +221,7 @@ func TestExperimentSurvivesKills(t *testing.T) {
 // figuresOf returns the figures of a run below a directory, without its times.
 func figuresOf(t *testing.T, dir, run string) map[string]float64 {
 	t.Helper()
-	record, err := (&experimentHost{}).Read(t.Context(), filepath.Join(dir, rundir.Default, run))
+	record, err := experiment.ReadRecord(t.Context(), &experimentHost{}, filepath.Join(dir, rundir.Default, run))
 	if err != nil {
 		t.Fatal(err)
 	}

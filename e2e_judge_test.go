@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"codea1/consumers/execution/judging"
 	"codea1/events"
 )
 
@@ -116,8 +117,8 @@ func TestRefusedJudges(t *testing.T) {
 		}
 	}
 	s := &mustParse(t, "--reward", "golden", "--measure-for", "secure").RunSettings
-	if s.models() != events.ModelsJudged || !slices.Equal(s.judges(), []events.Judge{events.JudgeFindings}) || s.asksJudge() {
-		t.Errorf("%s, %v", s.models(), s.judges())
+	if s.models() != events.ModelsJudged || !slices.Equal(s.Reward.Judges(), []events.Judge{events.JudgeFindings}) || judging.Asks(s.Reward.Judges()) {
+		t.Errorf("%s, %v", s.models(), s.Reward.Judges())
 	}
 	for args, want := range map[string]events.Models{
 		"--measure-for secure": events.ModelsJudgedBoth, "--reward secure-a1": events.ModelsJudgedBoth, "--reward selfplay --shadow secure": events.ModelsJudgedShared,

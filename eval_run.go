@@ -388,16 +388,9 @@ func (evalSets) Read(ctx context.Context, name string) (rows []*evalplus.Problem
 // gather reads the log of an evaluation.
 func gather(ctx context.Context, dir string) (*evaluation.Gathered, error) {
 	g := new(evaluation.Gathered)
-	log, err := eventlog.Open(rundir.Log(dir), eventlog.Options{ReadOnly: true})
-	if errors.Is(err, eventlog.ErrNoLog) {
-		return g, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	err = eventlog.Decoded(ctx, log, evaluation.GatherTypes, func(_ *eventlog.Record, e *events.Event) error {
+	_, err := eventlog.VisitRun(ctx, dir, evaluation.GatherTypes, func(_ *eventlog.Record, e *events.Event) error {
 		g.Add(e)
 		return nil
 	})
-	return g, errors.Join(err, log.Close())
+	return g, err
 }

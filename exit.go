@@ -7,6 +7,7 @@ import (
 
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
+	"codea1/events/doctor"
 	"codea1/producers/problems"
 	"codea1/replay/command"
 	"codea1/replay/eventlog"
@@ -53,7 +54,7 @@ func isNegative(name string, err error) bool {
 	case "sandbox check":
 		return errors.Is(err, sandbox.ErrNotIsolated)
 	case "doctor":
-		return errors.Is(err, errMissing)
+		return errors.Is(err, doctor.ErrMissing)
 	}
 	return false
 }

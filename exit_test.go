@@ -14,6 +14,7 @@ import (
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/experiment"
 	"codea1/events/commandline"
+	"codea1/events/doctor"
 	"codea1/producers/problems"
 	"codea1/replay/command"
 	"codea1/replay/eventlog"
@@ -42,7 +43,7 @@ func TestExitCodes(t *testing.T) {
 		{live, "problems check <set>", wrapped(problems.ErrCheckFailed), exitNegative},
 		{live, "sandbox check", wrapped(sandbox.ErrNotIsolated), exitNegative},
 		{live, "train", wrapped(sandbox.ErrNotIsolated), exitFailed},
-		{live, "doctor", wrapped(errMissing), exitNegative},
+		{live, "doctor", wrapped(doctor.ErrMissing), exitNegative},
 		{interrupted, "train", nil, exitInterrupted},
 		{interrupted, "replay verify <run>", context.Canceled, exitInterrupted},
 		{interrupted, "stage execution", nil, 0},

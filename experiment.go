@@ -7,11 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"codea1/consumers/dashboard"
 	"codea1/consumers/evaluation"
 	"codea1/consumers/experiment"
 	"codea1/events"
-	"codea1/events/rundir"
 	"codea1/events/settings"
 	"codea1/gpuworker"
 	"codea1/producers/curriculum"
@@ -119,68 +117,16 @@ func (h *experimentHost) Identity(ctx context.Context, config string) (*experime
 	return id, nil
 }
 
-// Read implements experiment.Host.
-func (h *experimentHost) Read(ctx context.Context, dir string) (*experiment.Record, error) {
-	log, err := eventlog.Open(rundir.Log(dir), eventlog.Options{ReadOnly: true})
-	if errors.Is(err, eventlog.ErrNoLog) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	r, err := readRun(ctx, log)
-	return r, errors.Join(err, log.Close())
-}
-
-// resultTypes are the events that the results of a run follow from.
-var resultTypes = []events.Type{
-	events.TypeRunStarted, events.TypeRunFinished, events.TypeGroupRewarded, events.TypeGroupDropped, events.TypePolicyUpdated,
-	events.TypeEvalScored, events.TypeCodeSampled, events.TypeTestsSampled,
-}
-
-func readRun(ctx context.Context, log *eventlog.Log) (*experiment.Record, error) {
-	r := &experiment.Record{State: dashboard.NewState()}
-	for record, err := range log.Read(ctx, eventlog.ReadOptions{Types: resultTypes}) {
-		if err != nil {
-			return nil, err
+// Visit implements experiment.Host.
+func (h *experimentHost) Visit(ctx context.Context, dir string, types []events.Type, visit func(e *events.Event, compacted int64)) (bool, error) {
+	return eventlog.VisitRun(ctx, dir, types, func(record *eventlog.Record, e *events.Event) error {
+		tokens := 0
+		for _, n := range record.Tokens {
+			tokens += n
 		}
-		e, err := record.Decode()
-		if eventlog.IsUnreadable(err) {
-			continue // logs of earlier builds may have such an event
-		}
-		if err != nil {
-			return nil, err
-		}
-		r.Tokens += sampledTokens(&record, e.Payload)
-		if started, ok := e.Payload.(*events.RunStarted); ok {
-			r.Elapsed += r.Last.Sub(r.Started)
-			r.Inputs = experiment.Inputs{Problems: started.ProblemsSHA256, Heldout: started.HeldoutSHA256, Code: started.Code.SHA256, Test: started.Test.SHA256}
-		}
-		r.Apply(e)
-	}
-	r.Elapsed += r.Last.Sub(r.Started)
-	return r, nil
-}
-
-// sampledTokens returns the tokens of the completions of an event.
-func sampledTokens(record *eventlog.Record, payload events.Payload) int64 {
-	n := 0
-	for _, tokens := range record.Tokens { // of a compacted event
-		n += tokens
-	}
-	switch p := payload.(type) {
-	case *events.CodeSampled:
-		for i := range p.Answers {
-			n += len(p.Answers[i].Tokens)
-		}
-	case *events.TestsSampled:
-		for i := range p.Suites {
-			for j := range p.Suites[i] {
-				n += len(p.Suites[i][j].Tokens)
-			}
-		}
-	}
-	return int64(n)
+		visit(e, int64(tokens))
+		return nil
+	})
 }
 
 // Cost implements experiment.Host.
@@ -208,7 +154,7 @@ func (h *experimentHost) Cost(ctx context.Context, config string) (experiment.Co
 	if err != nil {
 		return experiment.Cost{}, err
 	}
-	c.Tokens += evals * int64(evaluations(&s.Curriculum, c.Steps))
+	c.Tokens += evals * int64(s.Curriculum.Evaluations(c.Steps))
 	if s.Engine.Engine == gpuworker.EngineTiny && step > 0 {
 		perStep, err := s.modelConfig().StepTime()
 		if err != nil {
@@ -217,18 +163,6 @@ func (h *experimentHost) Cost(ctx context.Context, config string) (experiment.Co
 		c.Time = time.Duration(float64(perStep) * float64(c.Tokens) / float64(step))
 	}
 	return c, nil
-}
-
-// evaluations returns the evaluations of a run: before and after training, and in
-// between.
-func evaluations(f *curriculum.Flags, steps int) int {
-	switch {
-	case steps == 0:
-		return 1
-	case f.EvalEvery == 0:
-		return 2
-	}
-	return 2 + (steps-1)/f.EvalEvery
 }
 
 // evaluation returns the most tokens of one evaluation.
@@ -248,15 +182,7 @@ func (h *experimentHost) evaluation(ctx context.Context, s *Settings) (int64, er
 	if err != nil {
 		return 0, err
 	}
-	tokens := 0
-	for i := range groups {
-		p := &groups[i].Plan
-		tokens += p.Answers * p.Suites * p.TestTokens
-		if len(groups[i].Given) == 0 {
-			tokens += p.Answers * p.CodeTokens
-		}
-	}
-	return int64(tokens), nil
+	return evaluation.MostTokens(groups), nil
 }
 
 // count reads a problem set, once.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"codea1/consumers/dashboard"
 	"codea1/events"
 	"codea1/events/connect"
 	"codea1/events/rundir"
@@ -97,6 +98,18 @@ func (h *host) Bus(dir string) (*connect.Flags, error) {
 		return nil, errors.Join(err, errNoSettings)
 	}
 	return &begun.Bus, nil
+}
+
+// HasLog implements show.Host.
+func (h *host) HasLog(dir string) bool { return eventlog.Exists(rundir.Log(dir)) }
+
+// OpenLog implements show.Host.
+func (h *host) OpenLog(dir string, logger *slog.Logger) (dashboard.Bus, func() error, error) {
+	log, err := eventlog.Open(rundir.Log(dir), eventlog.Options{ReadOnly: true, Logger: logger})
+	if err != nil {
+		return nil, nil, err
+	}
+	return eventlog.LogBus{Log: log}, log.Close, nil
 }
 
 // Events implements track.Host. It reads as the command tap does.

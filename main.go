@@ -23,6 +23,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/lmittmann/tint"
 
+	"codea1/consumers/dashboard/show"
 	"codea1/consumers/dashboard/track"
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution/grading"
@@ -35,6 +36,7 @@ import (
 	"codea1/events/deadletter"
 	"codea1/events/progress"
 	"codea1/events/settings"
+	"codea1/gpuworker"
 	"codea1/gpuworker/tiny/sft"
 	"codea1/producers/problems"
 	"codea1/replay/command"
@@ -67,7 +69,7 @@ type CLI struct {
 	Experiment experiment.Command        `cmd:"" help:"Train configurations with several seeds, and compare them: a table with intervals, and a page."`
 	Mistakes   command.Mistakes          `cmd:"" help:"Read the Mistake Book of a run."`
 	Replay     command.Command           `cmd:"" help:"Query, check and score again the event log of a run."`
-	Dashboard  DashboardCommand          `cmd:"" help:"Show a run on a page: one in progress, or a finished one from its log."`
+	Dashboard  show.Command              `cmd:"" help:"Show a run on a page: one in progress, or a finished one from its log."`
 	Tap        tap.Command               `cmd:"" help:"Follow the events of a run, or print those of a finished one."`
 	Track      track.Command             `cmd:"" help:"Write the figures of a run for TensorBoard, W&B, MLflow or as CSV, during the run or afterwards."`
 	Shadow     command.ShadowCommand     `cmd:"" help:"Reward the groups of a run under other recipes, while it trains or afterwards, and report the differences."`
@@ -138,6 +140,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	checker, closeChecker := newChecker(ctx, logger)
 	command.BindTo(checker, (*problems.Checker)(nil))
 	command.BindTo(checker, (*problems.Tracer)(nil))
+	command.BindTo(problemSets{}, (*gpuworker.Problems)(nil))
+	command.BindTo(&host{logger}, (*show.Host)(nil))
 	err = errors.Join(command.Run(), closeChecker(), stopProfile())
 	if output.err != nil && !errors.Is(err, output.err) {
 		err = errors.Join(err, output.err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"codea1/consumers/dashboard"
+	"codea1/consumers/dashboard/show"
 	"codea1/consumers/dashboard/track"
 	"codea1/events"
 	"codea1/events/commandline"
@@ -116,7 +117,7 @@ func (t *trainingRun) openPage(ctx context.Context, flags *dashboard.Flags) (err
 	if flags.Off {
 		return nil
 	}
-	t.page, err = listenPage(ctx, flags.Address, t.views, t.settings.RunsDir, t.Process)
+	t.page, err = show.Listen(ctx, flags.Address, t.views, show.OtherRuns{Host: &host{t.Logger}, RunsDir: t.settings.RunsDir}, t.Process)
 	return err
 }
 

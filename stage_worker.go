@@ -12,7 +12,6 @@ import (
 	"codea1/consumers/execution/judging"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
-	"codea1/events/connect"
 	"codea1/events/process"
 	"codea1/events/services"
 	"codea1/events/settings"
@@ -21,9 +20,7 @@ import (
 
 // WorkerStage is a stage that takes the settings of the run from run.started.
 type WorkerStage struct {
-	process.Flags
-	RunsDir string        `yaml:"runs-dir" help:"Directory that holds the run directories; rollouts and trainers share it with the recorder." default:"runs" placeholder:"DIR"`
-	Bus     connect.Flags `embed:"" yaml:",inline" group:"Message bus"`
+	process.StageFlags `yaml:",inline"`
 }
 
 // ExecutionStage is the execution stage, with the settings of this machine's

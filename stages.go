@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"codea1/consumers/dashboard/show"
 	"codea1/consumers/evaluation"
 	"codea1/consumers/execution"
 	"codea1/consumers/execution/judging"
@@ -38,7 +39,7 @@ var stages = map[string]stageProcess{
 	events.StageShadow:      {start: startShadow},
 	events.StageTrainerCode: {start: startTrainer(events.RoleCode), command: ModelStage{}},
 	events.StageTrainerTest: {start: startTrainer(events.RoleTest), command: ModelStage{}},
-	events.StageDashboard:   {command: DashboardStage{}},
+	events.StageDashboard:   {command: show.Stage{}},
 }
 
 const (
@@ -72,8 +73,8 @@ func startJudge(ctx context.Context, r *runner, g *services.Group) error {
 	if err != nil {
 		return err
 	}
-	config := judging.Config{Judges: r.settings.judges(), Pool: r.pool, Source: r.Source(events.StageJudge), Now: time.Now}
-	if r.settings.asksJudge() {
+	config := judging.Config{Judges: r.settings.Reward.Judges(), Pool: r.pool, Source: r.Source(events.StageJudge), Now: time.Now}
+	if judging.Asks(r.settings.Reward.Judges()) {
 		model, err := openJudge(r.settings, r.Logger.With("stage", events.StageJudge))
 		if err != nil {
 			return err

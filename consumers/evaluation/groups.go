@@ -73,3 +73,16 @@ func Groups(tag string, items []Item, config Config) ([]events.ProblemPosed, err
 	}
 	return groups, nil
 }
+
+// MostTokens returns the most tokens that the groups of an evaluation sample.
+func MostTokens(groups []events.ProblemPosed) int64 {
+	tokens := 0
+	for i := range groups {
+		p := &groups[i].Plan
+		tokens += p.Answers * p.Suites * p.TestTokens
+		if len(groups[i].Given) == 0 {
+			tokens += p.Answers * p.CodeTokens
+		}
+	}
+	return int64(tokens)
+}

@@ -30,8 +30,10 @@ type Host interface {
 	Differences(dir, config string) (string, error)
 	// Identity returns the settings and inputs that decide the results of a run, besides its seed.
 	Identity(ctx context.Context, config string) (*Identity, error)
-	// Read returns what the log of a run says; nil without a log.
-	Read(ctx context.Context, dir string) (*Record, error)
+	// Visit calls visit for the events of the types in the log of a run. compacted are the
+	// tokens of an event whose tokens were removed from the log. It returns false without
+	// a log.
+	Visit(ctx context.Context, dir string, types []events.Type, visit func(e *events.Event, compacted int64)) (found bool, err error)
 	// Cost returns the cost of a whole run.
 	Cost(ctx context.Context, config string) (Cost, error)
 }
@@ -100,7 +102,7 @@ func (r *Run) read(ctx context.Context, host Host) (*Record, error) {
 			return r.recorded, err
 		}
 	}
-	record, err := host.Read(ctx, r.dir)
+	record, err := ReadRecord(ctx, host, r.dir)
 	if r.recorded != nil && (err != nil || !record.completed()) {
 		return r.recorded, nil
 	}
@@ -174,7 +176,7 @@ func (r *Run) complete(ctx context.Context, host Host, say func(format string, a
 		if err := r.check(host); err != nil {
 			return nil, err
 		}
-		record, err := host.Read(ctx, r.dir)
+		record, err := ReadRecord(ctx, host, r.dir)
 		if err != nil || record.completed() {
 			return record, err
 		}

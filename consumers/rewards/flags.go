@@ -110,3 +110,41 @@ func (n *Name) UnmarshalText(nameOrFile []byte) error {
 	*n = Name(recipe.Name())
 	return nil
 }
+
+// Judges returns the judges that the rewards of the run need; none if Needs fails.
+func (f *Flags) Judges() []events.Judge {
+	needs, err := f.Needs()
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(needs.Judges))), func(j events.Judge) bool { return j == "" })
+}
+
+// Models returns the models of a run with these rewards. A reward that trains no Test LLM
+// needs none, and self-play is one model in both roles. Only a run with two models may
+// freeze one. It is events.ModelsBoth if there is no such recipe.
+func (f *Flags) Models(frozen events.Role) events.Models {
+	models := f.trained(frozen)
+	if len(f.Judges()) > 0 {
+		return models.WithJudge()
+	}
+	return models
+}
+
+// trained returns the models of a run without its judge.
+func (f *Flags) trained(frozen events.Role) events.Models {
+	recipe, err := f.Recipe()
+	switch {
+	case err != nil:
+		return events.ModelsBoth
+	case !recipe.Rules().TrainsTest:
+		return events.ModelsCode
+	case recipe.Name() == NameSelfPlay:
+		return events.ModelsShared
+	case frozen == events.RoleCode:
+		return events.ModelsFrozenCode
+	case frozen == events.RoleTest:
+		return events.ModelsFrozenTest
+	}
+	return events.ModelsBoth
+}

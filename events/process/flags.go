@@ -26,6 +26,13 @@ type Flags struct {
 	LeaseTTL     time.Duration `help:"How long a recorder or trainer must have been silent before another one takes over." default:"10s" min:"100ms"`
 }
 
+// StageFlags are the flags of a stage that takes the settings of the run from run.started.
+type StageFlags struct {
+	Flags
+	RunsDir string        `yaml:"runs-dir" help:"Directory that holds the run directories; rollouts and trainers share it with the recorder." default:"runs" placeholder:"DIR"`
+	Bus     connect.Flags `embed:"" yaml:",inline" group:"Message bus"`
+}
+
 // Validate checks the flags that no other package checks.
 func (f *Flags) Validate() error {
 	if f.RunName == "" {

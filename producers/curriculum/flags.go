@@ -47,6 +47,18 @@ func (f *Flags) PlannedSteps(problems int) int {
 	return f.Epochs * (problems / f.ProblemsPerStep)
 }
 
+// Evaluations returns the evaluations of a run: before and after training, and in
+// between.
+func (f *Flags) Evaluations(steps int) int {
+	switch {
+	case steps == 0:
+		return 1
+	case f.EvalEvery == 0:
+		return 2
+	}
+	return 2 + (steps-1)/f.EvalEvery
+}
+
 // validate checks the settings against the number of training problems.
 func (f *Flags) validate(problems int) error {
 	err := settings.Check(f, func(key string) string { return "curriculum: --" + key })

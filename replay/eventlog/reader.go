@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/rundir"
 	"codea1/replay/mistakes"
 	"codea1/replay/state"
 )
@@ -106,4 +108,17 @@ func StepOf(m *events.Message) (int, bool) {
 // RootID returns the ID of an event without a cause.
 func RootID(run, group string, t events.Type) string {
 	return events.New(run, group, "replay", time.Time{}, events.NewPayload(t)).ID
+}
+
+// VisitRun is Decoded for the log in a run directory. It reports whether there is one.
+func VisitRun(ctx context.Context, dir string, types []events.Type, visit func(*Record, *events.Event) error) (found bool, err error) {
+	log, err := Open(rundir.Log(dir), Options{ReadOnly: true})
+	if errors.Is(err, ErrNoLog) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	err = Decoded(ctx, log, types, visit)
+	return true, errors.Join(err, log.Close())
 }
