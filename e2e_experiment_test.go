@@ -19,9 +19,9 @@ import (
 	"codea1/events/rundir"
 )
 
-// experimentFile writes the file of an experiment with the settings of train. arms
-// has a line per configuration.
-func experimentFile(t *testing.T, path string, seeds string, arms ...string) {
+// experimentFile writes the file of an experiment with the settings of train. tests is the
+// number of tests of its evaluation; arms has a line per configuration.
+func experimentFile(t *testing.T, path string, seeds string, tests int, arms ...string) {
 	t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, "seeds: [%s]\nsettings:\n", seeds)
@@ -30,30 +30,37 @@ func experimentFile(t *testing.T, path string, seeds string, arms ...string) {
 		fmt.Fprintf(&b, "  %s: %s\n", key, value)
 	}
 	fmt.Fprintf(&b, "arms:\n  %s\n", strings.Join(arms, "\n  "))
+	heldout, err := filepath.Abs("testdata/heldout.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&b, "evaluate:\n  mul: {benchmark: %s, role: test, tests: %d}\n", heldout, tests)
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// savedBy returns, for each run of an experiment that has a log, the versions that
-// it has saved.
+// savedBy returns, for each run and evaluation of an experiment that has a log, the
+// versions that it has saved.
 func savedBy(dir string) map[string]string {
 	all := map[string]string{}
 	runs, _ := filepath.Glob(filepath.Join(dir, "runs", "*", "log", "LOCK"))
-	for _, path := range runs {
+	evaluations, _ := filepath.Glob(filepath.Join(dir, "evaluations", "*", "*", "*", "log", "LOCK"))
+	for _, path := range append(runs, evaluations...) {
 		run := filepath.Dir(filepath.Dir(path))
 		versions, _ := filepath.Glob(filepath.Join(run, "checkpoints", "*", "v*"))
-		all[filepath.Base(run)] = strings.Join(versions, " ")
+		all[run] = strings.Join(versions, " ")
 	}
 	return all
 }
 
-// writer returns the training that writes the log of a run; 0 for none. It takes no
-// lock, which could keep a training from its start.
-func writer(dir, run string) int {
-	text, _ := os.ReadFile(filepath.Join(rundir.Log(filepath.Join(dir, "runs", run)), "LOCK"))
+// writer returns the training or evaluation that writes the log of a run; 0 for none. It
+// takes no lock, which could keep a training from its start.
+func writer(run string) int {
+	text, _ := os.ReadFile(filepath.Join(rundir.Log(run), "LOCK"))
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); pid > 0 && err == nil && strings.Contains(string(line), "train") {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if pid > 0 && err == nil && (strings.Contains(string(line), "train") || strings.Contains(string(line), "eval")) {
 		return pid
 	}
 	return 0
@@ -66,7 +73,7 @@ func disturb(t *testing.T, dir string, kills int, args ...string) (table string)
 	experiment := filepath.Join(dir, "experiments", "matrix")
 	t.Cleanup(func() { // an orphan of a killed experiment
 		for run := range savedBy(experiment) {
-			if pid := writer(experiment, run); pid > 0 {
+			if pid := writer(run); pid > 0 {
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
@@ -85,7 +92,7 @@ func disturb(t *testing.T, dir string, kills int, args ...string) (table string)
 			now := savedBy(experiment)
 			for name := range now {
 				last, known := before[name]
-				if pid = writer(experiment, name); pid > 0 && (!known || last != now[name]) {
+				if pid = writer(name); pid > 0 && (!known || last != now[name]) {
 					run, before = name, now
 					return true
 				}
@@ -135,11 +142,11 @@ func TestExperimentSurvivesKills(t *testing.T) {
 	kills, seeds := 1, "1"
 	arms := []string{"r: {steps: " + strconv.Itoa(sharedSteps) + "}"}
 	if thorough() {
-		kills, seeds = 5, "1, 2"
-		arms = append(arms, "golden: {preset: golden, steps: 3}")
+		kills, seeds = 12, "1, 2"
+		arms = append(arms, "golden: {preset: golden, steps: 3}", "static: {preset: golden, steps: 3, tests-of: r, tests-of-step: 2-3}")
 	}
 	dir := t.TempDir()
-	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, arms...)
+	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, 2, arms...)
 	table := disturb(t, dir, kills, "experiment", "matrix.yaml", "--parallel", "2")
 	at := filepath.Join(dir, "experiments", "matrix")
 	events := func() map[string]int {
@@ -150,6 +157,11 @@ func TestExperimentSurvivesKills(t *testing.T) {
 		}
 		return logged
 	}
+	for _, want := range []string{"EVALUATION MUL: ", "pass@2", "Mul"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no %s:\n%s", want, table)
+		}
+	}
 	runs := events()
 	if want := len(arms) * len(strings.Split(seeds, ",")); len(runs) != want {
 		t.Fatalf("%d runs, want %d: %v", len(runs), want, runs)
@@ -157,7 +169,7 @@ func TestExperimentSurvivesKills(t *testing.T) {
 
 	if thorough() {
 		quiet := t.TempDir()
-		experimentFile(t, filepath.Join(quiet, "matrix.yaml"), seeds, arms...)
+		experimentFile(t, filepath.Join(quiet, "matrix.yaml"), seeds, 2, arms...)
 		if diff := cmp.Diff(start(t, quiet, "experiment", "matrix.yaml").trains(t), table); diff != "" {
 			t.Errorf("-undisturbed +disturbed:\n%s", diff)
 		}
@@ -188,16 +200,20 @@ func TestExperimentSurvivesKills(t *testing.T) {
 	if out := must(t, dir, "experiment", "matrix.yaml", "--dry-run"); !strings.Contains(out, fmt.Sprintf("\n%d of %d runs are completed.", len(runs), len(runs))) {
 		t.Error(out)
 	}
+	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, 1, arms...)
+	if why := refused(t, dir, "experiment", "matrix.yaml"); why != "run r-s1: its evaluation mul has begun, but tests was 2 and is 1: undo the change, or give the evaluation another name" {
+		t.Error(why)
+	}
 	begun := arms[0]
 	arms[0] = "r: {steps: 4, alpha: 0.25, sandboxes: 2}"
-	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, arms...)
+	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, 2, arms...)
 	if why := refused(t, dir, "experiment", "matrix.yaml"); !strings.HasPrefix(why, "run r-s1: steps is 4, but the run has begun with 3; alpha is 0.25, but the run has begun with 0.5: ") {
 		t.Error(why)
 	}
 
 	// Recorded runs count without their directories.
 	arms[0] = begun
-	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, arms...)
+	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, 2, arms...)
 	must(t, dir, "experiment", "matrix.yaml", "--results", "--record")
 	if err := os.RemoveAll(at); err != nil {
 		t.Fatal(err)
@@ -211,8 +227,12 @@ func TestExperimentSurvivesKills(t *testing.T) {
 	if runs := savedBy(at); len(runs) > 0 {
 		t.Errorf("recorded runs were trained again: %v", runs)
 	}
+	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, 1, arms...)
+	if why := refused(t, dir, "experiment", "matrix.yaml"); why != "matrix.json has, of the run r-s1, the evaluation mul, but tests was 2 and is 1: undo the change, give the evaluation another name, or take it out of the file" {
+		t.Error(why)
+	}
 	arms[0] = "r: {steps: " + strconv.Itoa(sharedSteps) + ", alpha: 0.25, sandboxes: 2}"
-	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, arms...)
+	experimentFile(t, filepath.Join(dir, "matrix.yaml"), seeds, 2, arms...)
 	if why := refused(t, dir, "experiment", "matrix.yaml"); why != "matrix.json has the run r-s1, but alpha was 0.5 and is 0.25: undo the change, give the configuration another name, or take the run out of the file" {
 		t.Error(why)
 	}

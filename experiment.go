@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"codea1/consumers/evaluation"
 	"codea1/consumers/experiment"
@@ -127,6 +130,27 @@ func (h *experimentHost) Visit(ctx context.Context, dir string, types []events.T
 		visit(e, int64(tokens))
 		return nil
 	})
+}
+
+// HasTest implements experiment.Host.
+func (h *experimentHost) HasTest(config string) (bool, error) {
+	s, err := readSettings("of the experiment", []byte(config), "")
+	return err == nil && !s.models().WithoutTest(), err
+}
+
+// CheckEvaluation implements experiment.Host.
+func (h *experimentHost) CheckEvaluation(args []string) error {
+	parser, err := newParser(new(CLI), kong.Writers(io.Discard, io.Discard))
+	if err == nil {
+		_, err = parser.Parse(args)
+	}
+	return err
+}
+
+// Content implements experiment.Host.
+func (h *experimentHost) Content(ctx context.Context, set string) (string, error) {
+	c, err := h.count(ctx, set, problems.FailOnBadRows)
+	return c.sha256, err
 }
 
 // Cost implements experiment.Host.

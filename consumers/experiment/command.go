@@ -63,6 +63,9 @@ func (c *Command) Run(ctx context.Context, out io.Writer, flags *kong.Context) e
 		_, err := io.WriteString(out, Example)
 		return err
 	}
+	if err := assign(ctx, c.matrix, c.runs, c.Host); err != nil {
+		return err
+	}
 	if err := c.adopt(ctx, flags.Stderr); err != nil {
 		return err
 	}
@@ -102,16 +105,25 @@ func (c *Command) adopt(ctx context.Context, progress io.Writer) error {
 	}
 	c.identities = map[*Arm]*Identity{}
 	for _, r := range c.runs {
-		if c.identities[r.Arm] == nil {
-			if c.identities[r.Arm], err = c.Host.Identity(ctx, r.config); err != nil {
-				return fmt.Errorf("run %s: %w", r.Name, err)
-			}
+		if c.identities[r.Arm] != nil {
+			continue
 		}
+		id, err := c.Host.Identity(ctx, r.arm)
+		if err != nil {
+			return fmt.Errorf("run %s: %w", r.Name, err)
+		}
+		if r.source != nil {
+			id = id.withSource(&r.Arm.Tests, c.identities[r.source.Arm])
+		}
+		c.identities[r.Arm] = id
 	}
 	if recorded == nil {
 		return nil
 	}
 	unusable, err := adopt(c.runs, c.identities, path, recorded)
+	if err == nil {
+		err = needSources(c.runs)
+	}
 	if err != nil || unusable == 0 {
 		return err
 	}

@@ -22,17 +22,18 @@ type Cost struct {
 // A completed run tells the time per token: of its own arm or, if that has none, of
 // all. Without a completed run it is worked out from the settings.
 func printCost(ctx context.Context, out io.Writer, runs []*Run, host Host, parallel int) error {
-	recorded := 0
+	recorded, evaluations, lost := 0, 0, 0
 	records, costs := make([]*Record, len(runs)), map[*Arm]Cost{} // the seed changes no cost
 	elapsed, tokens := map[string]time.Duration{}, map[string]int64{}
 	var arms []string
 	for i, r := range runs {
-		err := r.check(host)
-		if err == nil {
-			records[i], err = r.read(ctx, host)
+		if err := r.check(host); err != nil {
+			return err
 		}
+		var err error
+		records[i], err = r.read(ctx, host)
 		if _, known := costs[r.Arm]; err == nil && !known {
-			costs[r.Arm], err = host.Cost(ctx, r.config)
+			costs[r.Arm], err = host.Cost(ctx, r.arm)
 		}
 		if err != nil {
 			return fmt.Errorf("run %s: %w", r.Name, err)
@@ -54,13 +55,17 @@ func printCost(ctx context.Context, out io.Writer, runs []*Run, host Host, paral
 	for i, r := range runs {
 		record, cost := records[i], costs[r.Arm]
 		state, share, need, took := "to begin", 1.0, "up to "+english.Sprint(cost.Tokens), "unknown"
+		if r.again && record.recorded != nil {
+			state, record = "to train again", nil
+		}
 		if record.completed() {
 			completed++
-			state := "completed"
+			state, left := "completed", &evaluations
 			if record.recorded != nil {
-				state = "recorded"
+				state, left = "recorded", &lost
 				recorded++
 			}
+			*left += r.evaluationsLeft()
 			fmt.Fprintf(&b, "%-*s  %-20s %9d %19s  %s\n", width, r.Name, state, record.trained(), english.Sprint(record.Tokens), rounded(record.Elapsed))
 			continue
 		}
@@ -89,6 +94,12 @@ func printCost(ctx context.Context, out io.Writer, runs []*Run, host Host, paral
 		fmt.Fprintf(&b, ", %d of them recorded", recorded)
 	}
 	fmt.Fprintf(&b, ". The %d others sample at most %s tokens.\n", len(runs)-completed, english.Sprint(tokensLeft))
+	if evaluations > 0 {
+		fmt.Fprintf(&b, "%d evaluations of completed runs are left.\n", evaluations)
+	}
+	if lost > 0 {
+		fmt.Fprintf(&b, "%d evaluations are not made, because the checkpoints of recorded runs are not here.\n", lost)
+	}
 	switch {
 	case completed == len(runs):
 	case !known:

@@ -15,6 +15,11 @@
 // recorded.go). A run in it counts as completed without its directory, so the evidence
 // of an experiment can grow over several machines.
 //
+// A completed run can be evaluated (evaluated.go), by `codea1 eval` in a child process.
+// The file with an evaluation's figures begins with its configuration, so that one that
+// was killed is continued as it began. A run may also write the golden tests of another
+// (static.go).
+//
 // The package does not know the settings or the log of a run. Package main does, as
 // its Host.
 //

@@ -27,6 +27,9 @@ const (
 	maxRuns      = 1000
 	// presetKey names presets, like the flag of train.
 	presetKey = "preset"
+	// testsOfKey and testsOfStepKey name the runs that an arm has its tests from.
+	testsOfKey     = "tests-of"
+	testsOfStepKey = "tests-of-step"
 )
 
 // Matrix is the content of a file: every arm is run with every seed.
@@ -36,6 +39,18 @@ type Matrix struct {
 	Baseline string // the arm that the others are compared with
 	Seeds    []uint64
 	Arms     []Arm
+
+	Evaluations []Evaluation
+}
+
+// arm returns the arm with a name; nil if there is none.
+func (m *Matrix) arm(name string) *Arm {
+	for i := range m.Arms {
+		if m.Arms[i].Name == name {
+			return &m.Arms[i]
+		}
+	}
+	return nil
 }
 
 // Arm is a configuration.
@@ -43,6 +58,7 @@ type Arm struct {
 	Name     string
 	Preset   string // empty for the default
 	Settings []Setting
+	Tests    Tests
 	place    string
 }
 
@@ -60,19 +76,28 @@ func (a *Arm) Wrong(err error) error { return fmt.Errorf("%s: %w", a.place, err)
 
 // ReadFile reads the file of an experiment.
 func ReadFile(path string) (*Matrix, error) {
+	text, err := readFile(path, maxFileBytes)
+	if err != nil {
+		return nil, err
+	}
+	return parse(path, text)
+}
+
+// readFile reads a file of limited size.
+func readFile(path string, most int64) ([]byte, error) {
 	file, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > maxFileBytes {
-		return nil, fmt.Errorf("%s: more than %d bytes", path, maxFileBytes)
+	if int64(len(text)) > most {
+		return nil, fmt.Errorf("%s: more than %d bytes", path, most)
 	}
-	return parse(path, text)
+	return text, nil
 }
 
 // parser reads the nodes of a file. It reads no anchors, so that a small file is a
@@ -119,8 +144,10 @@ func parse(path string, text []byte) (*Matrix, error) {
 			common = append(common, value)
 		case "arms":
 			arms = value
+		case "evaluate":
+			m.Evaluations, err = p.evaluations(value)
 		default:
-			err = p.wrong(key, key.Value, "unknown field; want about, seeds, baseline, settings or arms")
+			err = p.wrong(key, key.Value, "unknown field; want about, seeds, baseline, settings, arms or evaluate")
 		}
 		return err
 	})
@@ -160,6 +187,9 @@ func (p *parser) finish(m *Matrix, arms, baseline *yaml.Node) error {
 			if err := events.ValidName(runName(a.Name, seed)); err != nil {
 				return a.Wrong(err)
 			}
+		}
+		if err := m.checkTests(a, names); err != nil {
+			return err
 		}
 	}
 	if baseline == nil {
@@ -265,9 +295,14 @@ func (p *parser) arm(name *yaml.Node, layers []*yaml.Node) ([]Arm, error) {
 				if node.Kind == yaml.SequenceNode {
 					a.Name += "-" + token(value)
 				}
-				if key == presetKey {
+				switch key {
+				case presetKey:
 					a.Preset = value
-				} else {
+				case testsOfKey:
+					a.Tests.Of, a.Tests.place = value, p.place(choice, place(key))
+				case testsOfStepKey:
+					a.Tests.Step, a.Tests.stepPlace = value, p.place(choice, place(key))
+				default:
 					a.Settings = append(slices.Clone(a.Settings), Setting{key, value, p.place(choice, place(key))})
 				}
 				more = append(more, a)

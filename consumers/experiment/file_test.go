@@ -19,6 +19,9 @@ settings: { steps: 4, alpha: 0.1, preset: tiny }
 arms:
   a:
   sweep: { alpha: [0.5, 1], preset: ["paper,nobook"], steps: 9 }
+  static: { tests-of: a, tests-of-step: 3-4 }
+evaluate:
+  mul: { benchmark: mine.jsonl, role: test, tests: 2 }
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -32,9 +35,11 @@ arms:
 			{Name: "a", Preset: "tiny", Settings: []Setting{{Key: "steps", Value: "4"}, {Key: "alpha", Value: "0.1"}}},
 			{Name: "sweep-0_5-paper_nobook", Preset: "paper,nobook", Settings: sweep("0.5")},
 			{Name: "sweep-1-paper_nobook", Preset: "paper,nobook", Settings: sweep("1")},
+			{Name: "static", Preset: "tiny", Settings: []Setting{{Key: "steps", Value: "4"}, {Key: "alpha", Value: "0.1"}}, Tests: Tests{Of: "a", Step: "3-4"}},
 		},
+		Evaluations: []Evaluation{{Name: "mul", Benchmark: "mine.jsonl", Settings: []Setting{{Key: "role", Value: "test"}, {Key: "tests", Value: "2"}}}},
 	}
-	if diff := cmp.Diff(want, m, cmpopts.IgnoreUnexported(Arm{}, Setting{})); diff != "" {
+	if diff := cmp.Diff(want, m, cmpopts.IgnoreUnexported(Arm{}, Setting{}, Tests{}, Evaluation{})); diff != "" {
 		t.Errorf("-want +have:\n%s", diff)
 	}
 	if err := m.Arms[2].Settings[1].Wrong(os.ErrInvalid); err.Error() != "dir/first.yaml:8: arms.sweep.alpha: invalid argument" {
@@ -54,7 +59,7 @@ func TestErrorsNameFileLineAndField(t *testing.T) {
 		"seeds: [1, 1]\narms: {a: }":                            "f.yaml:1: seeds: 1 occurs twice",
 		"seeds: [[1]]\narms: {a: }":                             "f.yaml:1: seeds: want one value",
 		"seeds: [1]\nseeds: [2]\narms: {a: }":                   "f.yaml:2: the file: seeds is set twice",
-		"seeds: [1]\narm: {a: }":                                "f.yaml:2: arm: unknown field; want about, seeds, baseline, settings or arms",
+		"seeds: [1]\narm: {a: }":                                "f.yaml:2: arm: unknown field; want about, seeds, baseline, settings, arms or evaluate",
 		"seeds: [1]\narms:":                                     "f.yaml:2: arms: want at least one",
 		"seeds: [1]\narms: [a]":                                 "f.yaml:2: arms: want `key: value` lines",
 		"seeds: [1]\narms:\n  a: 3":                             "f.yaml:3: arms.a: want `key: value` lines",
@@ -72,10 +77,20 @@ func TestErrorsNameFileLineAndField(t *testing.T) {
 		"seeds: [" + strings.Repeat("1,", 3) + "]\narms: {a: }": "f.yaml:1: seeds: 1 occurs twice",
 		"seeds: [1, 2]\narms:\n  a: {" + lists(9) + "}":         "f.yaml:3: arms: more than 1000 runs",
 		"a: [": "f.yaml: ",
-		"seeds: [1]\narms: {a: }\n---\nseeds: [2]\n":             "f.yaml:3: a second document; want one",
-		"seeds: [1]\narms: {a: }\n---\n[":                        "f.yaml: ",
-		"seeds: [1]\narms:\n  " + strings.Repeat("a", 300) + ":": "f.yaml:3: arms.aaa",
-		"seeds: [1]\n? [a]\n: 2\narms: {a: }":                    "f.yaml:2: the file: want a name before the colon",
+		"seeds: [1]\narms:\n  a: {tests-of: b}\n  b:":                        `f.yaml:3: arms.a.tests-of: there is no configuration "b" above this one`,
+		"seeds: [1]\narms:\n  a: {tests-of: a}":                              `f.yaml:3: arms.a.tests-of: there is no configuration "a" above this one`,
+		"seeds: [1]\narms:\n  a:\n  b: {tests-of: a}\n  c: {tests-of: b}":    "f.yaml:5: arms.c.tests-of: b has its tests from a: name that one",
+		"seeds: [1]\narms:\n  a: {tests-of-step: 3}":                         "f.yaml:3: arms.a.tests-of-step: tests-of-step needs tests-of",
+		"seeds: [1]\narms:\n  a:\n  b: {tests-of: a, tests-of-step: last}":   `f.yaml:4: arms.b.tests-of-step: "last" is neither a step nor a range`,
+		"seeds: [1]\narms: {a: }\nevaluate: {m: {role: test}}":               "f.yaml:3: evaluate.m: want the field benchmark",
+		"seeds: [1]\narms: {a: }\nevaluate: {m: {benchmark: b, seed: 3}}":    "f.yaml:3: evaluate.m.seed: unknown setting; want benchmark, role, ",
+		"seeds: [1]\narms: {a: }\nevaluate: {m: {benchmark: b, tests: [1]}}": "f.yaml:3: evaluate.m.tests: want one value",
+		"seeds: [1]\narms: {a: }\nevaluate: {m/n: {benchmark: b}}":           "f.yaml:3: evaluate.m/n: ",
+		"seeds: [1]\narms: {a: }\nevaluate: [m]":                             "f.yaml:3: evaluate: want `key: value` lines",
+		"seeds: [1]\narms: {a: }\n---\nseeds: [2]\n":                         "f.yaml:3: a second document; want one",
+		"seeds: [1]\narms: {a: }\n---\n[":                                    "f.yaml: ",
+		"seeds: [1]\narms:\n  " + strings.Repeat("a", 300) + ":":             "f.yaml:3: arms.aaa",
+		"seeds: [1]\n? [a]\n: 2\narms: {a: }":                                "f.yaml:2: the file: want a name before the colon",
 	} {
 		m, err := parse("f.yaml", []byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

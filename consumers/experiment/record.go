@@ -18,6 +18,7 @@ func ReadRecord(ctx context.Context, host Host, dir string) (*Record, error) {
 	r := &Record{State: dashboard.NewState()}
 	found, err := host.Visit(ctx, dir, recordTypes, func(e *events.Event, compacted int64) {
 		r.Tokens += compacted + sampledTokens(e.Payload)
+		r.Kept += keptTests(e.Payload)
 		if started, ok := e.Payload.(*events.RunStarted); ok {
 			r.Elapsed += r.Last.Sub(r.Started)
 			r.Inputs = Inputs{Problems: started.ProblemsSHA256, Heldout: started.HeldoutSHA256, Code: started.Code.SHA256, Test: started.Test.SHA256}
@@ -43,6 +44,19 @@ func sampledTokens(payload events.Payload) int64 {
 		for i := range p.Suites {
 			for j := range p.Suites[i] {
 				n += len(p.Suites[i][j].Tokens)
+			}
+		}
+	}
+	return int64(n)
+}
+
+// keptTests returns the kept tests of a rewarded group.
+func keptTests(payload events.Payload) int64 {
+	n := 0
+	if g, ok := payload.(*events.GroupRewarded); ok {
+		for _, suites := range g.Test {
+			for i := range suites {
+				n += suites[i].Valid
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 
 	"codea1/consumers/dashboard"
 	"codea1/consumers/evaluation"
-	"codea1/events/files"
 	"codea1/events/rundir"
 )
 
@@ -28,7 +26,7 @@ const Semantics = 1
 type Identity struct {
 	Settings map[string]string // that decide the results, but the seed
 	Defaults map[string]string // of the settings
-	Problems string            // SHA-256 of the training problems
+	Problems string            // SHA-256 of the training problems; empty if a run of the experiment writes them
 	Heldout  string            // SHA-256 of the held-out problems; empty without any
 }
 
@@ -51,20 +49,12 @@ func recordFile(file string) string {
 
 // readResults reads a file with recorded runs; nil if there is none.
 func readResults(path string) (*Results, error) {
-	file, err := files.Open(path)
+	text, err := readFile(path, maxRecordBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(file, maxRecordBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxRecordBytes {
-		return nil, fmt.Errorf("%s: more than %d bytes", path, maxRecordBytes)
 	}
 	r := new(Results)
 	if err := json.Unmarshal(text, r); err != nil {
@@ -99,6 +89,9 @@ func adopt(runs []*Run, identities map[*Arm]*Identity, path string, r *Results) 
 			if run.recorded, err = recorded.record(r.Evaluated); err != nil {
 				return 0, fmt.Errorf("%s: run %s: %w", path, recorded.Name, err)
 			}
+			if err := run.adoptEvaluations(recorded.Evaluations); err != nil {
+				return 0, fmt.Errorf("%s has, of the run %s, %w", path, recorded.Name, err)
+			}
 		}
 	}
 	return unusable, nil
@@ -129,7 +122,7 @@ func (id *Identity) differences(arm *ArmResult, run *RunResult) string {
 			all = append(all, fmt.Sprintf("%s was %s and is %s", key, was, now))
 		}
 	}
-	if in := run.Inputs; in.Problems != id.Problems || in.Heldout != id.Heldout {
+	if in := run.Inputs; id.Problems != "" && in.Problems != id.Problems || in.Heldout != id.Heldout {
 		all = append(all, "the content of its problem sets was another")
 	}
 	return strings.Join(all, "; ")
@@ -137,7 +130,7 @@ func (id *Identity) differences(arm *ArmResult, run *RunResult) string {
 
 // record returns a recorded run as if it was read from its log.
 func (run *RunResult) record(problems []string) (*Record, error) {
-	r := &Record{Tokens: run.Tokens, Elapsed: time.Duration(run.Seconds * float64(time.Second)), Inputs: run.Inputs, recorded: run}
+	r := &Record{Tokens: run.Tokens, Kept: run.Kept, Elapsed: time.Duration(run.Seconds * float64(time.Second)), Inputs: run.Inputs, recorded: run}
 	for _, e := range []struct {
 		name string
 		from *evaluation.Recorded

@@ -39,6 +39,8 @@ type ArmResult struct {
 
 	Configuration map[string]string `json:"configuration,omitempty"` // all settings that decide the results, but the seed
 
+	Evaluations []EvaluationFigures `json:"evaluations,omitempty"`
+
 	states []*dashboard.State
 }
 
@@ -49,6 +51,7 @@ type RunResult struct {
 	Steps   int                `json:"steps"`
 	Tokens  int64              `json:"rollout_tokens"`
 	Seconds float64            `json:"seconds"`
+	Kept    int64              `json:"kept_tests,omitempty"` // of the suites that were trained on; absent: none, or not recorded
 	Figures map[string]float64 `json:"figures"`
 
 	Semantics int                  `json:"semantics,omitempty"`
@@ -56,6 +59,8 @@ type RunResult struct {
 	Inputs    Inputs               `json:"inputs,omitzero"`
 	Before    *evaluation.Recorded `json:"before,omitempty"` // training
 	After     *evaluation.Recorded `json:"after,omitempty"`
+
+	Evaluations []Evaluated `json:"evaluations,omitempty"`
 }
 
 // Figure is a figure of an arm: the mean over seeds with its 95% interval, and the
@@ -150,12 +155,13 @@ func newResults(m *Matrix, runs []*Run, records []*Record, identities map[*Arm]*
 			before[name] = f
 		}
 	}
-	r.Arms = append(r.Arms, ArmResult{Name: beforeTraining, Figures: before})
+	r.Arms = append(r.Arms, ArmResult{Name: beforeTraining, Figures: before, Evaluations: m.evaluated(slices.Concat(slices.Collect(maps.Values(results))...), true)})
 	for i := range m.Arms {
 		arm := &m.Arms[i]
 		out := ArmResult{
 			Name: arm.Name, Preset: arm.Preset, Settings: map[string]string{},
 			Figures: m.compare(after[arm.Name], after[m.Baseline]), Runs: results[arm.Name], states: states[arm.Name],
+			Evaluations: m.evaluated(results[arm.Name], false),
 		}
 		for _, s := range arm.Settings {
 			out.Settings[s.Key] = s.Value
@@ -196,7 +202,7 @@ func evaluated(records []*Record) []string {
 func (r *Results) result(run *Run, record *Record) RunResult {
 	one := RunResult{
 		Name: run.Name, Seed: run.Seed, Steps: record.trained(), Tokens: record.Tokens, Seconds: record.Elapsed.Seconds(), Figures: map[string]float64{},
-		Semantics: Semantics, Inputs: record.Inputs,
+		Semantics: Semantics, Inputs: record.Inputs, Kept: record.Kept, Evaluations: run.evaluations(),
 	}
 	if record.recorded != nil {
 		one.Build = record.recorded.Build
@@ -304,6 +310,11 @@ func (r *Results) tables() []dashboard.OverlayTable {
 	}
 	if len(tables) > 0 {
 		tables[0].Note = "Intervals of avg@k resample seeds and problems, the others seeds; one seed gives none over seeds. Differences are paired by seed and problem."
+	}
+	for i := range r.matrix.Evaluations {
+		if t := r.evaluationTable(&r.matrix.Evaluations[i]); len(t.Rows) > 0 {
+			tables = append(tables, t)
+		}
 	}
 	return tables
 }
@@ -418,10 +429,14 @@ func (r *Results) page() *dashboard.Overlay {
 
 // runs returns the table of the completed runs.
 func (r *Results) runs() dashboard.OverlayTable {
-	t := dashboard.OverlayTable{Caption: "Runs", Head: []string{"run", "seed", "steps", "rollout tokens", "seconds"}}
+	t := dashboard.OverlayTable{Caption: "Runs", Head: []string{"run", "seed", "steps", "rollout tokens", "seconds", "kept tests", "per second"}}
 	for i := range r.Arms {
 		for _, run := range r.Arms[i].Runs {
-			t.Rows = append(t.Rows, []string{run.Name, strconv.FormatUint(run.Seed, 10), strconv.Itoa(run.Steps), english.Sprint(run.Tokens), fmt.Sprintf("%.0f", run.Seconds)})
+			kept, rate := "", ""
+			if run.Kept > 0 {
+				kept, rate = english.Sprint(run.Kept), fmt.Sprintf("%.0f", float64(run.Kept)/run.Seconds)
+			}
+			t.Rows = append(t.Rows, []string{run.Name, strconv.FormatUint(run.Seed, 10), strconv.Itoa(run.Steps), english.Sprint(run.Tokens), fmt.Sprintf("%.0f", run.Seconds), kept, rate})
 		}
 	}
 	return t
@@ -434,6 +449,9 @@ func (r *Results) configurations() dashboard.OverlayTable {
 		var all []string
 		for _, s := range arm.Settings {
 			all = append(all, s.Key+": "+s.Value)
+		}
+		if of := arm.Tests; of.Of != "" {
+			all = append(all, strings.TrimSpace(testsOfKey+": "+of.Of+" "+of.Step))
 		}
 		t.Rows = append(t.Rows, []string{arm.Name, arm.Preset, strings.Join(all, ", ")})
 	}

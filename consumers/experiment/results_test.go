@@ -132,3 +132,49 @@ func TestPageEscapes(t *testing.T) {
 		t.Error("a setting is not escaped")
 	}
 }
+
+// The figures of an evaluation are means over the runs that have it, which the table
+// counts. Those before training are a row of their own.
+func TestEvaluationTables(t *testing.T) {
+	r := results(t)
+	r.matrix.Evaluations = []Evaluation{
+		{Name: "mul", Benchmark: "b.jsonl", Settings: []Setting{{Key: "tests", Value: "3"}, {Key: "role", Value: "test"}}}, {Name: "none", Benchmark: "b.jsonl"},
+	}
+	runs := []RunResult{
+		{Seed: 1, Evaluations: []Evaluated{{Name: "mul", Before: []Value{{"Mul", 0.125}}, After: []Value{{"pass@3", 0.25}, {"Mul", 0.5}}}}},
+		{Seed: 2, Evaluations: []Evaluated{{Name: "mul", After: []Value{{"pass@3", 0.75}, {"Mul", 0.5}, {"lines", 1}}}}},
+		{Seed: 3},
+	}
+	r.matrix.Seeds = []uint64{1, 2, 3}
+	r.Arms = []ArmResult{{Name: "first", Evaluations: r.matrix.evaluated(runs, true)}, {Name: "a", Evaluations: r.matrix.evaluated(runs, false)}, {Name: "open"}}
+	tables := r.tables()
+	want := []dashboard.OverlayTable{{
+		Caption: "Evaluation mul: b.jsonl, role test, tests 3",
+		Head:    []string{"configuration", "runs", "Mul (95% interval)", "pass@3 (95% interval)", "lines (95% interval)"},
+		Rows: [][]string{
+			{"first", "1", "12.5%", "-", "-"},
+			{"a", "2", "50.0% (50.0 - 50.0%)", "50.0% (25.0 - 75.0%)", "100.0%"},
+		},
+	}}
+	if diff := cmp.Diff(want, tables); diff != "" {
+		t.Errorf("-want +have:\n%s", diff)
+	}
+}
+
+// codea1 eval prints a line for each suite of tests.
+func TestFiguresOfAnEvaluation(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"k":5,"suites":4,"pass":40,"perfect":1,"mut":50,"mul":20,"branch":10,"measured":2}`:                                            "[{pass@5 0.4} {mut@5 0.5} {Mul 0.2} {suites that pass whole 0.25} {branches 0.1}]",
+		`{"tests":"all","answers":8,"avg":0.25,"pass":[{"k":1,"value":0.25},{"k":8,"value":0.5}],"majority":0.75,"chosen":0}`:            "[{avg@8 0.25} {majority 0.75} {chosen 0} {pass@8 0.5}]",
+		`{"tests":"base","answers":1,"avg":1,"majority":1}` + "\n" + `{"tests":"base+plus","answers":1,"avg":0.5,"majority":0.5}` + "\n": "[{base avg@1 1} {base majority 1} {base+plus avg@1 0.5} {base+plus majority 0.5}]",
+	} {
+		if have, err := values([]byte(text)); err != nil || fmt.Sprint(have) != want {
+			t.Errorf("%s: have %v, %v; want %s", text, have, err, want)
+		}
+	}
+	for _, text := range []string{"", "no figures", "{"} {
+		if have, err := values([]byte(text)); err == nil {
+			t.Errorf("%q: have %v", text, have)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -36,6 +37,12 @@ type Host interface {
 	Visit(ctx context.Context, dir string, types []events.Type, visit func(e *events.Event, compacted int64)) (found bool, err error)
 	// Cost returns the cost of a whole run.
 	Cost(ctx context.Context, config string) (Cost, error)
+	// HasTest reports whether a run with a configuration has a Test LLM.
+	HasTest(config string) (bool, error)
+	// CheckEvaluation checks a command line of `codea1 eval`.
+	CheckEvaluation(args []string) error
+	// Content returns the SHA-256 of the content of a problem set.
+	Content(ctx context.Context, set string) (string, error)
 }
 
 // Record is the outcome of a run, from its log or from a file with recorded runs.
@@ -43,6 +50,7 @@ type Record struct {
 	*dashboard.State               // nil for a recorded run
 	Tokens           int64         // sampled by both models
 	Elapsed          time.Duration // of all attempts
+	Kept             int64         // tests of the suites that were trained on
 	Inputs           Inputs
 
 	recorded      *RunResult
@@ -90,6 +98,11 @@ type Run struct {
 	output string // file with the output of its trainings
 	config string // its configuration
 	file   string // with config
+	arm    string // configuration of its arm: config, but for the problems of a run with a source
+
+	source *Run    // the run that wrote its golden tests; nil: the problem set has them
+	again  bool    // a recorded run is trained again, for its log
+	tasks  []*task // its evaluations
 
 	recorded *Record // from the file beside that of the experiment; nil for none
 }
@@ -120,11 +133,30 @@ func plan(m *Matrix, dir string, host Host) ([]*Run, error) {
 			if err != nil {
 				return nil, err
 			}
-			runs = append(runs, &Run{
-				Arm: arm, Seed: seed, Name: name, config: config,
+			r := &Run{
+				Arm: arm, Seed: seed, Name: name, config: config, arm: config,
 				dir: filepath.Join(dir, rundir.Default, name), output: filepath.Join(dir, "output", name+".txt"),
 				file: filepath.Join(dir, "configurations", name+".yaml"),
-			})
+			}
+			if arm.Tests.Of != "" {
+				problems, err := filepath.Abs(r.problems()) // the same from every working directory
+				if err != nil {
+					return nil, err
+				}
+				own := *arm
+				own.Settings = append(slices.Clone(arm.Settings), Setting{"problems", problems, arm.Tests.place})
+				if r.config, err = host.Configure(&own, seed); err != nil {
+					return nil, err
+				}
+			}
+			runs = append(runs, r)
+		}
+	}
+	link(runs)
+	for i := range m.Evaluations {
+		e := &m.Evaluations[i]
+		if err := host.CheckEvaluation(e.args(runs[0].dir, runs[0].Seed)); err != nil {
+			return nil, e.Wrong(err)
 		}
 	}
 	return runs, nil
@@ -141,6 +173,9 @@ func (r *Run) begun() (bool, error) {
 
 // check returns an error if the run has begun with other settings.
 func (r *Run) check(host Host) error {
+	if err := r.readEvaluations(); err != nil {
+		return fmt.Errorf("run %s: %w", r.Name, err)
+	}
 	begun, err := r.begun()
 	if err != nil || !begun {
 		return err
@@ -159,18 +194,30 @@ func (r *Run) check(host Host) error {
 // without progress.
 const maxDeaths = 3
 
-// complete trains a run until it is completed. Another process may train it
-// already; complete waits for it. A training that failed or was killed, for example
-// because memory ran out, is resumed.
+// complete trains a run until it is completed, and evaluates it. Another process may
+// do so already; complete waits for it. A training that failed or was killed, for
+// example because memory ran out, is resumed. A recorded run is only evaluated if its
+// directory is here.
 func (r *Run) complete(ctx context.Context, host Host, say func(format string, args ...any)) (*Record, error) {
 	if record, err := r.read(ctx, host); err == nil && record.completed() && r.recorded != nil {
-		return record, nil
+		if here := record.recorded == nil; !here && !r.again || here && r.evaluationsLeft() == 0 {
+			return record, nil
+		}
 	}
 	output, err := r.lock(ctx, say)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = output.Close() }() // the trainings have written it
+	record, err := r.finish(ctx, host, output, say)
+	if err == nil {
+		err = r.evaluate(ctx, output, say)
+	}
+	return record, err
+}
+
+// finish trains the run until it is completed.
+func (r *Run) finish(ctx context.Context, host Host, output *os.File, say func(format string, args ...any)) (*Record, error) {
 	var ended error
 	for deaths, known := 0, int64(-1); ; {
 		if err := r.check(host); err != nil {
@@ -179,6 +226,11 @@ func (r *Run) complete(ctx context.Context, host Host, say func(format string, a
 		record, err := ReadRecord(ctx, host, r.dir)
 		if err != nil || record.completed() {
 			return record, err
+		}
+		if r.source != nil {
+			if err := r.export(ctx, host, output, say); err != nil {
+				return nil, err
+			}
 		}
 		progress := int64(0)
 		if record != nil { // every attempt has its start in the log
@@ -196,9 +248,7 @@ func (r *Run) complete(ctx context.Context, host Host, say func(format string, a
 			say("resumes after step %d of %d", record.Trained(), record.Steps)
 		}
 		ended = r.train(ctx, output)
-		var exit *exec.ExitError
-		again := ended == nil || errors.As(ended, &exit) && (exit.ExitCode() == failed || exit.ExitCode() == killed)
-		if ctx.Err() != nil || !again {
+		if ctx.Err() != nil || !again(ended) {
 			return nil, cmp.Or(ctx.Err(), r.why(output, ended))
 		}
 	}
@@ -225,6 +275,12 @@ const (
 	failed = 1
 	killed = -1
 )
+
+// again reports whether a child process that ended without its result is tried again.
+func again(ended error) bool {
+	var exit *exec.ExitError
+	return ended == nil || errors.As(ended, &exit) && (exit.ExitCode() == failed || exit.ExitCode() == killed)
+}
 
 // pollLock is the time between two tries to lock an output file.
 const pollLock = 200 * time.Millisecond
@@ -262,10 +318,6 @@ func (r *Run) lock(ctx context.Context, say func(format string, args ...any)) (*
 
 // train runs `codea1 train` until it ends.
 func (r *Run) train(ctx context.Context, output *os.File) error {
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	args := []string{"train", "--no-dashboard", "--budget", "0s"}
 	begun, err := r.begun()
 	switch {
@@ -282,11 +334,25 @@ func (r *Run) train(ctx context.Context, output *os.File) error {
 		}
 		args = append(args, "--config", r.file, "--runs-dir", filepath.Dir(r.dir), "--name", r.Name)
 	}
+	command, err := child(ctx, args, output)
+	if err != nil {
+		return err
+	}
+	return command.Run()
+}
+
+// child returns a command of this program. Its output goes to a file, whose lock it has
+// until it ends.
+func child(ctx context.Context, args []string, output *os.File) (*exec.Cmd, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
 	command := exec.CommandContext(ctx, program, args...)
 	command.Args[0] = os.Args[0]
 	command.Stdout, command.Stderr = output, output
 	// A Ctrl-C in the terminal must reach it once: through the experiment.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	return command.Run()
+	return command, nil
 }
