@@ -29,7 +29,17 @@ func (r *runner) checkJudges(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return model.Close()
+	defer model.Close()
+	verdict := slices.Contains(r.settings.judges(), events.JudgeVerdict)
+	switch err := judging.Check(ctx, judgeModel{model.Once()}, verdict); {
+	case errors.Is(err, openai.ErrBusy):
+		r.Logger.Warn("the judge's server is busy or starting", "server", r.settings.Judge.JudgeServer, "error", err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("the judge model %s at %s does not judge `x = 1`: start its server, or correct --judge-server and --judge-model: %w",
+			r.settings.Judge.JudgeModel, r.settings.Judge.JudgeServer, err)
+	}
+	return nil
 }
 
 // openJudge returns the judge model. It sends nothing.

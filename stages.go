@@ -73,7 +73,7 @@ func startJudge(ctx context.Context, r *runner, g *services.Group) error {
 	if err != nil {
 		return err
 	}
-	config := judging.Config{Judges: r.settings.Reward.Judges(), Pool: r.pool, Source: r.Source(events.StageJudge), Now: time.Now}
+	config := judging.Config{Judges: r.settings.Reward.Judges(), Pool: r.pool, Source: r.Source(events.StageJudge), Now: time.Now, Logger: r.Logger.With("stage", events.StageJudge, "server", r.settings.Judge.JudgeServer)}
 	if judging.Asks(r.settings.Reward.Judges()) {
 		model, err := openJudge(r.settings, r.Logger.With("stage", events.StageJudge))
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 type client struct {
 	Options
 	http *http.Client
+	once bool // the first failure is returned
 
 	mu     sync.Mutex
 	until  time.Time // before which no request may be sent: the server asked for it
@@ -72,6 +73,12 @@ func (c *client) ask(ctx context.Context, q *question) error {
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if c.once && f.busy {
+			return fmt.Errorf("%w: %w", ErrBusy, f.err)
+		}
+		if c.once {
+			return f.err
 		}
 		if f.verdict == suspect {
 			suspects++

@@ -16,6 +16,8 @@ var (
 	ErrRefused = errors.New("the model server refuses the request")
 	// ErrProtocol is returned if an answer of the server cannot be used.
 	ErrProtocol = errors.New("the model server sent an answer that cannot be used")
+	// ErrBusy is returned by a Sampler of Once if the server is busy or starting.
+	ErrBusy = errors.New("the model server is busy or starting")
 	// ErrNoWeights is returned by LoadWeights.
 	ErrNoWeights = errors.New("OpenAI's interface has no request that replaces weights")
 )

@@ -32,6 +32,12 @@ func New(options Options) (*Sampler, error) {
 	return &Sampler{client: client, slots: make(chan struct{}, options.Requests)}, nil
 }
 
+// Once returns a Sampler that does not repeat a failed request: for a check before a run
+// begins. It has the connections of s.
+func (s *Sampler) Once() *Sampler {
+	return &Sampler{client: &client{Options: s.client.Options, http: s.client.http, once: true}, slots: s.slots}
+}
+
 // Probe asks for one token, once. It returns an error if the server cannot be reached,
 // refuses the key or the model, or lacks a feature that the options ask for. A server that is
 // busy or starting is accepted: Sample waits for it.

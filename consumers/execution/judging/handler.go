@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ import (
 )
 
 // Model is a judge on a server. Its methods wait for an outage of the server. An error
-// that wraps ErrUnjudged concerns only this code.
+// that wraps ErrUnjudged concerns this code, or all: steady finds out.
 type Model interface {
 	// Name returns the name and the version of the model.
 	Name() string
@@ -38,12 +39,14 @@ type Config struct {
 	Model  Model            // nil without JudgeScore and JudgeVerdict
 	Source string           // the replica, as in the envelope
 	Now    func() time.Time // stamps events; never an input of a judgement
+	Logger *slog.Logger     // default: discard
 }
 
 // Handler is the judge stage: it adds judgements to the answers of a group.
 type Handler struct {
 	config  Config
 	scanner scanner
+	model   *steady
 	engine  string
 	cache   cache
 }
@@ -51,7 +54,10 @@ type Handler struct {
 // New returns a Handler. It fails with ErrNoBandit if the run needs bandit and the Python
 // of the sandbox does not have it.
 func New(ctx context.Context, config Config) (*Handler, error) {
-	h := &Handler{config: config, scanner: scanner{config.Pool}, cache: cache{known: make(map[key]judgement)}}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	h := &Handler{config: config, scanner: scanner{config.Pool}, model: newSteady(config.Model, config.Logger), cache: cache{known: make(map[key]judgement)}}
 	var engines []string
 	if slices.Contains(config.Judges, events.JudgeFindings) {
 		version, err := h.scanner.version(ctx)
@@ -209,12 +215,15 @@ func (h *Handler) askModel(ctx context.Context, kind events.Judge, question stri
 		if j.failure != "" || kind == events.JudgeScore && !j.parses {
 			continue
 		}
-		asking.Go(func() (err error) {
-			if kind == events.JudgeScore {
-				j.score, err = h.config.Model.Score(ctx, question, code)
-			} else {
-				j.safe, err = h.config.Model.Safe(ctx, question, code)
-			}
+		asking.Go(func() error {
+			err := h.model.ask(ctx, question, code, func(ctx context.Context, question, code string) (err error) {
+				if kind == events.JudgeScore {
+					j.score, err = h.config.Model.Score(ctx, question, code)
+				} else {
+					j.safe, err = h.config.Model.Safe(ctx, question, code)
+				}
+				return err
+			})
 			if errors.Is(err, ErrUnjudged) {
 				*j = judgement{scanned: scanned{failure: sandbox.Clip(err.Error())}}
 				return nil
