@@ -10,6 +10,8 @@ import (
 type Checkpoint struct {
 	URI    string `msgpack:"uri"`    // location, for example file:///runs/r1/checkpoints/code/v000012
 	SHA256 string `msgpack:"sha256"` // of model.safetensors, hex; of weights in shards, of their lines in SHA256SUMS
+
+	FilesSHA256 string `msgpack:"files_sha256,omitempty"` // of the lines in SHA256SUMS of all files except trainer.json, hex; left out: by an earlier build, or the model has no files
 }
 
 // Dir returns the directory that the URI names: a path on this machine.
@@ -31,6 +33,9 @@ func (c *Checkpoint) validate(field string) error {
 	}
 	if !isHex(c.SHA256, 64) {
 		return invalid(field+".sha256", "want 64 hex digits, have %q", clip(c.SHA256))
+	}
+	if c.FilesSHA256 != "" && !isHex(c.FilesSHA256, 64) {
+		return invalid(field+".files_sha256", "want 64 hex digits, have %q", clip(c.FilesSHA256))
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func sampleCompletion(text string) Completion {
 
 // samples holds one payload of every type with every field set.
 func samples() []Payload {
-	checkpoint := Checkpoint{URI: "file:///runs/r1/checkpoints/code/v000012", SHA256: strings.Repeat("0f", 32)}
+	checkpoint := Checkpoint{URI: "file:///runs/r1/checkpoints/code/v000012", SHA256: strings.Repeat("0f", 32), FilesSHA256: strings.Repeat("a5", 32)}
 	posed := samplePosed()
 	judged := &Judged{
 		Judges: "findings,score", Engine: "bandit 1.9.4, reward-model", Lines: 2,

@@ -148,6 +148,14 @@ func (t *Trainer) restore(ctx context.Context) error {
 		}
 		t.optimizerSteps, t.position = record.OptimizerSteps, events.Position(record.Position)
 	}
+	if record != nil {
+		// The last process may have ended before it published the event. The bus
+		// ignores a repeated event, and refuses files other than the ones that it names
+		// before the engine reads them.
+		if err := t.publish(ctx, record); err != nil {
+			return err
+		}
+	}
 	t.collector = newCollector(t.config.Role, t.config.Hyper.GroupsPerStep, t.version)
 	t.collector.shared = t.config.Shared
 	t.updated()
@@ -160,12 +168,7 @@ func (t *Trainer) restore(ctx context.Context) error {
 		}
 	}
 	t.config.Logger.Info("trainer ready", "version", t.version, "checkpoint", dir)
-	if record == nil {
-		return nil
-	}
-	// The last process may have ended before it published the event. The bus
-	// ignores a repeated event.
-	return t.publish(ctx, record)
+	return nil
 }
 
 // collect reads one message and applies it to the collector.
@@ -325,7 +328,12 @@ func (t *Trainer) publish(ctx context.Context, record *checkpoint.Record) error 
 	var foreign *events.ForeignEventError
 	if errors.As(err, &foreign) {
 		// A version that was trained again has other times and the same weights.
-		if stored, decodeErr := foreign.Stored.Payload(); decodeErr == nil && stored.(*events.PolicyUpdated).Checkpoint.SHA256 == record.WeightsSHA256 {
+		stored, decodeErr := foreign.Stored.Payload()
+		if decodeErr == nil && stored.(*events.PolicyUpdated).Checkpoint.SHA256 == record.WeightsSHA256 {
+			if named := stored.(*events.PolicyUpdated).Checkpoint.FilesSHA256; named != "" && named != record.FilesSHA256 {
+				return fmt.Errorf("version %d in %s has the weights that policy.updated names, and not the files beside them (files_sha256 %.12s..., want %.12s...): someone changed a file, or wrote another copy to the checkpoint store; delete that copy, and start the trainer again",
+					record.Version, t.store.Dir(record.Version), record.FilesSHA256, named)
+			}
 			return nil
 		}
 		return fmt.Errorf("version %d has other weights than the ones that the workers use: %w", record.Version, err)

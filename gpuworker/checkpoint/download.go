@@ -17,6 +17,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/gofrs/flock"
 
+	"codea1/events"
 	"codea1/events/files"
 )
 
@@ -60,12 +61,13 @@ func (r *Remote) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = l.Close() }, nil
 }
 
-// find downloads the copy of a version with these weights, by their SHA-256.
-func (r *Remote) find(ctx context.Context, version int, weights string, skip func(string) bool) (string, error) {
+// find downloads the copy of a version that an event names.
+func (r *Remote) find(ctx context.Context, version int, named events.Checkpoint, skip func(string) bool) (string, error) {
 	all, err := r.copies(ctx)
 	if err != nil {
 		return "", err
 	}
+	var changed error
 	for _, c := range all {
 		if c.version != version || !c.complete {
 			continue
@@ -74,11 +76,28 @@ func (r *Remote) find(ctx context.Context, version int, weights string, skip fun
 		if err != nil {
 			return "", err
 		}
-		if weightsSum(listed) == weights {
+		switch {
+		case weightsSum(listed) != named.SHA256:
+		case named.FilesSHA256 == "" || filesSum(listed) == named.FilesSHA256:
 			return r.download(ctx, c.name, skip)
+		default:
+			changed = r.foreignFiles(c.name, listed)
 		}
 	}
-	return "", fmt.Errorf("the checkpoint store has no version %d of the %s model with weights %.12s...: %w", version, r.Role, weights, fs.ErrNotExist)
+	if changed != nil {
+		return "", changed
+	}
+	return "", fmt.Errorf("the checkpoint store has no version %d of the %s model with weights %.12s...: %w", version, r.Role, named.SHA256, fs.ErrNotExist)
+}
+
+// foreignFiles returns the error about a copy with the weights that an event names beside
+// other files than those that it names.
+func (r *Remote) foreignFiles(name string, listed map[string]string) error {
+	beside := slices.DeleteFunc(slices.Sorted(maps.Keys(listed)), func(file string) bool { return isWeights(file) || file == trainerFile })
+	dir := path.Join(r.dir(), name)
+	return &Error{Dir: dir, File: sumsFile,
+		Reason: "of the checkpoint store has the weights that the log names, and not the files beside them: one of " + strings.Join(beside, ", ") + " is missing, was added or has another content",
+		Remedy: "delete " + dir + " in the store, look for the login that wrote it, and start the recorder (version 0) or the trainer again, which uploads its newest version"}
 }
 
 // sums returns the SHA256SUMS of a copy.

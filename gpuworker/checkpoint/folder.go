@@ -90,7 +90,7 @@ func (f Folder) Open() ([]int, error) {
 
 // Write creates the checkpoint of r.Version: save fills the directory with the
 // engine's files, Write adds trainer.json and SHA256SUMS, flushes all of it to
-// disk and renames the directory. It sets r.WeightsSHA256.
+// disk and renames the directory. It sets r.WeightsSHA256 and r.FilesSHA256.
 func (f Folder) Write(ctx context.Context, r *Record, save func(dir string) error) error {
 	return create(f.temporary(r.Version), f.Dir(r.Version), os.Rename, func(dir string) error {
 		if err := save(dir); err != nil {

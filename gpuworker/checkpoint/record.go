@@ -24,6 +24,7 @@ type Record struct {
 	Dropped        []string    `json:"dropped"`  // groups of the step that are not consumed
 	Metrics        Metrics     `json:"metrics"`
 	WeightsSHA256  string      `json:"weights_sha256"`
+	FilesSHA256    string      `json:"files_sha256,omitempty"` // left out by earlier builds
 	Source         string      `json:"source"`
 	Time           time.Time   `json:"time"`
 }
@@ -58,6 +59,6 @@ func (r *Record) Event(dir string) (*events.Event, error) {
 	return events.New(r.Run, group, r.Source, r.Time, &events.PolicyUpdated{
 		Role: r.Role, Version: r.Version, Step: r.Step, Groups: r.Groups, Dropped: r.Dropped,
 		Metrics:    events.PolicyMetrics(r.Metrics),
-		Checkpoint: events.Checkpoint{URI: uri, SHA256: r.WeightsSHA256},
+		Checkpoint: events.Checkpoint{URI: uri, SHA256: r.WeightsSHA256, FilesSHA256: r.FilesSHA256},
 	}), nil
 }

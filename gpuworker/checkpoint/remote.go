@@ -137,17 +137,7 @@ func (r *Remote) Upload(ctx context.Context, version int, dir string) error {
 
 // initialSums returns SHA256SUMS for the directory of version 0.
 func initialSums(ctx context.Context, dir string) ([]byte, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, e := range entries {
-		if e.Type().IsRegular() {
-			names = append(names, e.Name())
-		}
-	}
-	sums, err := fileSums(ctx, dir, names)
+	sums, err := sumsIn(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -214,9 +204,9 @@ func (r *Remote) Restore(ctx context.Context, folder Folder) error {
 	return replace(partial, folder.Dir(newest))
 }
 
-// FetchInitial makes dir the directory of version 0 with these weights, by their
-// SHA-256, unless dir exists.
-func (r *Remote) FetchInitial(ctx context.Context, weights, dir string) error {
+// FetchInitial makes dir the directory of version 0 that run.started names, unless dir
+// exists.
+func (r *Remote) FetchInitial(ctx context.Context, named events.Checkpoint, dir string) error {
 	unlock, err := r.lock(ctx)
 	if err != nil {
 		return err
@@ -225,7 +215,7 @@ func (r *Remote) FetchInitial(ctx context.Context, weights, dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
-	partial, err := r.find(ctx, 0, weights, nil)
+	partial, err := r.find(ctx, 0, named, nil)
 	if err != nil {
 		return fmt.Errorf("version 0 of the %s model: %w; the recorder uploads it when it starts with --checkpoint-store", r.Role, err)
 	}
@@ -251,7 +241,7 @@ func (r *Remote) Fetch(ctx context.Context, version int, named events.Checkpoint
 	if !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &damaged) {
 		return dir, err
 	}
-	partial, err := r.find(ctx, version, named.SHA256, trainerOnly)
+	partial, err := r.find(ctx, version, named, trainerOnly)
 	if err != nil {
 		return "", err
 	}

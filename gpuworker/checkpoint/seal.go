@@ -23,7 +23,7 @@ const (
 )
 
 // seal adds trainer.json and SHA256SUMS, in the format of sha256sum, to a
-// directory and flushes it to disk. It sets r.WeightsSHA256. The engine may have
+// directory and flushes it to disk. It sets r.WeightsSHA256 and r.FilesSHA256. The engine may have
 // left a SHA256SUMS with the sums that it computed while it wrote.
 func seal(ctx context.Context, r *Record, dir string) error {
 	known, err := engineSums(dir)
@@ -57,7 +57,7 @@ func seal(ctx context.Context, r *Record, dir string) error {
 		return err
 	}
 	maps.Copy(sums, known)
-	r.WeightsSHA256 = weightsSum(sums)
+	r.WeightsSHA256, r.FilesSHA256 = weightsSum(sums), filesSum(sums)
 	if r.WeightsSHA256 == "" {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, weightsFile), fs.ErrNotExist)
 	}
@@ -148,7 +148,7 @@ func parseSums(dir string, text []byte) (map[string]string, error) {
 // trainer.json.
 func (f Folder) Read(ctx context.Context, version int) (*Record, error) {
 	dir := f.Dir(version)
-	weights, err := verify(ctx, dir)
+	listed, err := verify(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -167,35 +167,38 @@ func (f Folder) Read(ctx context.Context, version int) (*Record, error) {
 		return nil, fmt.Errorf("checkpoint %s: %s belongs to run %q, role %q, version %d; want run %q, role %q, version %d",
 			dir, trainerFile, r.Run, r.Role, r.Version, f.Run, f.Role, version)
 	}
-	if r.WeightsSHA256 != weights {
+	if r.FilesSHA256 != "" && r.FilesSHA256 != filesSum(listed) {
+		return nil, corrupt(dir, trainerFile, "names other files than "+sumsFile)
+	}
+	if weights := weightsSum(listed); r.WeightsSHA256 != weights {
 		return nil, corrupt(dir, trainerFile, fmt.Sprintf("says that the weights have SHA-256 %.12s..., but %s says %.12s...", r.WeightsSHA256, sumsFile, weights))
 	}
 	return &r, nil
 }
 
-// verify compares the files of a version with SHA256SUMS and returns the sum of its
-// weights. It refuses tensors that are not listed, because an engine may load them.
-func verify(ctx context.Context, dir string) (weights string, err error) {
+// verify compares the files of a version with SHA256SUMS and returns their sums. It
+// refuses tensors that are not listed, because an engine may load them.
+func verify(ctx context.Context, dir string) (listed map[string]string, err error) {
 	raw, err := readLimited(filepath.Join(dir, sumsFile), maxSumsBytes)
 	if err != nil {
-		return "", corrupt(dir, sumsFile, "cannot be read: "+err.Error())
+		return nil, corrupt(dir, sumsFile, "cannot be read: "+err.Error())
 	}
-	listed, err := parseSums(dir, raw)
+	listed, err = parseSums(dir, raw)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, e := range entries {
 		if (e.Name() == weightsIndex || strings.HasSuffix(e.Name(), tensorsSuffix)) && listed[e.Name()] == "" {
-			return "", corrupt(dir, e.Name(), "is not listed in "+sumsFile)
+			return nil, corrupt(dir, e.Name(), "is not listed in "+sumsFile)
 		}
 	}
 	for name, sum := range map[string]string{weightsFile: weightsSum(listed), trainerFile: listed[trainerFile]} {
 		if sum == "" {
-			return "", corrupt(dir, sumsFile, "does not list "+name)
+			return nil, corrupt(dir, sumsFile, "does not list "+name)
 		}
 	}
 	names := slices.Sorted(maps.Keys(listed))
@@ -203,19 +206,19 @@ func verify(ctx context.Context, dir string) (weights string, err error) {
 	var unreadable *fs.PathError
 	switch {
 	case ctx.Err() != nil:
-		return "", ctx.Err()
+		return nil, ctx.Err()
 	case errors.As(err, &unreadable):
 		name, _ := filepath.Rel(dir, unreadable.Path)
-		return "", corrupt(dir, name, "cannot be read: "+err.Error())
+		return nil, corrupt(dir, name, "cannot be read: "+err.Error())
 	case err != nil:
-		return "", err
+		return nil, err
 	}
 	for _, name := range names {
 		if have[name] != listed[name] {
-			return "", corrupt(dir, name, fmt.Sprintf("has SHA-256 %.12s..., but %s says %.12s...", have[name], sumsFile, listed[name]))
+			return nil, corrupt(dir, name, fmt.Sprintf("has SHA-256 %.12s..., but %s says %.12s...", have[name], sumsFile, listed[name]))
 		}
 	}
-	return weightsSum(listed), nil
+	return listed, nil
 }
 
 func corrupt(dir, file, reason string) error {

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -59,15 +60,18 @@ func (f Folder) holds(file string) error {
 }
 
 // Describe returns the file URI of a checkpoint directory and the SHA-256 of
-// its weights, as events name them.
+// its weights and of its files, as events name them.
 func Describe(ctx context.Context, dir string) (events.Checkpoint, error) {
 	uri, err := URI(dir)
 	if err != nil {
 		return events.Checkpoint{}, err
 	}
-	sum, err := weightsIn(ctx, dir, func(string) error { return nil })
+	sums, err := sumsIn(ctx, dir)
+	if err == nil && weightsSum(sums) == "" {
+		err = fmt.Errorf("%s: %w", filepath.Join(dir, weightsFile), fs.ErrNotExist)
+	}
 	if err != nil {
 		return events.Checkpoint{}, fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
-	return events.Checkpoint{URI: uri, SHA256: sum}, nil
+	return events.Checkpoint{URI: uri, SHA256: weightsSum(sums), FilesSHA256: filesSum(sums)}, nil
 }

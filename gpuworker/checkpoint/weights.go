@@ -44,6 +44,38 @@ func weightsSum(sums map[string]string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
+// filesSum returns the sum by which events name the files of a checkpoint, from their
+// sums: the SHA-256 of their lines in SHA256SUMS. trainer.json is left out: it has this
+// sum, and a fork writes it again.
+func filesSum(sums map[string]string) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		if name != trainerFile {
+			_, _ = fmt.Fprintf(h, "%s  %s\n", sums[name], filepath.ToSlash(name)) // never fails
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// sumsIn computes the sums of the files in a directory, except SHA256SUMS.
+func sumsIn(ctx context.Context, dir string) (map[string]string, error) {
+	var names []string
+	err := filepath.WalkDir(dir, func(file string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		name, err := filepath.Rel(dir, file)
+		if name != sumsFile {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return fileSums(ctx, dir, names)
+}
+
 // weightsIn computes the sum of the weights in a directory. check is called with the
 // path of each of their files before it is read.
 func weightsIn(ctx context.Context, dir string, check func(file string) error) (string, error) {

@@ -91,7 +91,7 @@ func (s *Set) FetchStart(ctx context.Context, stage string, started *events.RunS
 		if err := s.checkStore(ctx, remote); err != nil {
 			return err
 		}
-		if err := remote.FetchInitial(ctx, started.Start(role).SHA256, rundir.Start(s.Process.Dir, role)); err != nil {
+		if err := remote.FetchInitial(ctx, *started.Start(role), rundir.Start(s.Process.Dir, role)); err != nil {
 			return err
 		}
 	}

@@ -26,11 +26,15 @@ class BookDelta(TypedDict):
     expect: str
 
 
-class Checkpoint(TypedDict):
-    "Checkpoint names saved weights."
-
+class _Checkpoint(TypedDict):
     sha256: str  # of model.safetensors, hex; of weights in shards, of their lines in SHA256SUMS
     uri: str  # location, for example file:///runs/r1/checkpoints/code/v000012
+
+
+class Checkpoint(_Checkpoint, total=False):
+    "Checkpoint names saved weights."
+
+    files_sha256: str  # of the lines in SHA256SUMS of all files except trainer.json, hex; left out: by an earlier build, or the model has no files
 
 
 class _CodeExecuted(TypedDict):
