@@ -208,6 +208,7 @@ func (c *CLI) logLevel(command string) slog.Level {
 // newParser returns the parser of the command line.
 func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
 	cli.Stage = newStageCommand()
+	cli.DeadLetter.List.Log = command.DeadLetters
 	cli.Experiment.Host = &experimentHost{problems: map[string]problemCounts{}}
 	options = append(options,
 		kong.Name("codea1"),

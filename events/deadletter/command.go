@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -68,13 +71,13 @@ func (f *flags) open(ctx context.Context, logger *slog.Logger) (events.Broker, e
 
 // letterJSON is the JSON form of a dead letter.
 type letterJSON struct {
-	ID         string      `json:"id"`
+	ID         string      `json:"id,omitempty"` // the log has no ID, round and deliveries
 	Stage      string      `json:"stage"`
 	Event      string      `json:"event"`
 	Type       events.Type `json:"type"`
 	Group      string      `json:"group"`
-	Round      int         `json:"round"`
-	Deliveries int         `json:"deliveries"`
+	Round      int         `json:"round,omitempty"`
+	Deliveries int         `json:"deliveries,omitempty"`
 	Reason     string      `json:"reason"`
 	Time       time.Time   `json:"time"`
 }
@@ -89,17 +92,36 @@ func newLetterJSON(l *events.DeadLetter) letterJSON {
 // List is `codea1 deadletter list`.
 type List struct {
 	flags
-	Stage string `help:"List only the dead letters of this stage." placeholder:"NAME"`
+	Stage   string `help:"List only the dead letters of this stage." placeholder:"NAME"`
+	FromLog bool   `help:"Read the log of the run in place of its bus: the events for which a group was dropped. Without --bus, the log is read if the run directory has no bus."`
+
+	// Log returns the dead letters that the log of a run knows; without numbers and IDs.
+	Log func(ctx context.Context, runsDir, run string, logger *slog.Logger) ([]events.DeadLetter, error) `kong:"-"`
+}
+
+// letters returns the dead letters of the bus or of the log.
+func (d *List) letters(ctx context.Context, logger *slog.Logger) (list []events.DeadLetter, err error) {
+	fromLog := d.FromLog
+	if !fromLog && d.Bus.URL == connect.Embedded {
+		if dir, err := rundir.Find(d.RunsDir, d.RunName); err == nil {
+			_, err = os.Stat(rundir.NATS(dir))
+			fromLog = errors.Is(err, fs.ErrNotExist)
+		}
+	}
+	if fromLog {
+		return d.Log(ctx, d.RunsDir, d.RunName, logger)
+	}
+	bus, err := d.open(ctx, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, bus.Close()) }()
+	return bus.DeadLetters(ctx, d.RunName)
 }
 
 // Run lists the dead letters.
-func (d *List) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err error) {
-	bus, err := d.open(ctx, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, bus.Close()) }()
-	list, err := bus.DeadLetters(ctx, d.RunName)
+func (d *List) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
+	list, err := d.letters(ctx, logger)
 	if err != nil {
 		return err
 	}
@@ -120,7 +142,11 @@ func (d *List) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (err
 		if shown++; shown == 1 {
 			fmt.Fprintln(table, "STAGE\tGROUP\tTYPE\tDELIVERIES\tTIME\tREASON\tDEAD LETTER")
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Name, l.Group, l.Type, l.Deliveries, clock(l.Time), summary(l.Reason), l.ID)
+		deliveries, id := strconv.Itoa(l.Deliveries), l.ID
+		if id == "" { // from the log
+			deliveries, id = "-", "-"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, l.Group, l.Type, deliveries, clock(l.Time), summary(l.Reason), id)
 	}
 	if d.JSON {
 		return nil

@@ -119,10 +119,12 @@ func TestDeadLetter(t *testing.T) {
 }
 
 // codea1 runs a command line and returns its output, or its error.
-func codea1(ctx context.Context, t *testing.T, args []string) string {
+func codea1(ctx context.Context, t *testing.T, args []string, log ...func(context.Context, string, string, *slog.Logger) ([]events.DeadLetter, error)) string {
 	t.Helper()
 	var cli struct {
 		DeadLetter deadletter.Command `cmd:"" name:"deadletter"`
+	}
+	for _, cli.DeadLetter.List.Log = range log {
 	}
 	var out bytes.Buffer
 	parser, err := kong.New(&cli, kong.Name("codea1"), kong.Writers(&out, &out), kong.BindTo(ctx, (*context.Context)(nil)),

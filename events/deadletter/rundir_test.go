@@ -2,6 +2,8 @@ package deadletter_test
 
 import (
 	"context"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -59,5 +61,28 @@ func TestDeadLettersOfARunDirectory(t *testing.T) {
 	list("afterwards")
 	if out := codea1(ctx, t, []string{"deadletter", "list", "--run", "day", "--runs-dir", runs}); !strings.Contains(out, "--bus names the bus of a run on another machine") {
 		t.Error(out)
+	}
+}
+
+// The dead letters of a run whose bus is gone come from its log, and those of another one if
+// the user says so.
+func TestDeadLettersOfALog(t *testing.T) {
+	runs := t.TempDir()
+	for dir, part := range map[string]string{"gone": rundir.Log("gone"), "there": rundir.NATS("there")} {
+		if err := os.MkdirAll(filepath.Join(runs, dir, filepath.Base(part)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := func(_ context.Context, dir, run string, _ *slog.Logger) ([]events.DeadLetter, error) {
+		return []events.DeadLetter{
+			{Name: "execution", EventID: "e1", Type: events.TypeTestsSampled, Group: "s000001-q0003", Reason: dir + " " + run},
+			{Name: "rewards", EventID: "e2", Type: events.TypeCodeExecuted, Group: "s000001-q0004", Reason: "other"},
+		}, nil
+	}
+	for _, args := range [][]string{{"--run", "gone"}, {"--run", "there", "--from-log"}, {"--run", "gone", "--json"}} {
+		out := codea1(t.Context(), t, append([]string{"deadletter", "list", "--stage", "execution", "--runs-dir", runs}, args...), log)
+		if !strings.Contains(out, runs+" "+args[1]) || !strings.Contains(out, "s000001-q0003") || strings.Contains(out, "s000001-q0004") || strings.Contains(out, `"round"`) {
+			t.Errorf("%v: %s", args, out)
+		}
 	}
 }
