@@ -21,6 +21,7 @@ import (
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/rewards"
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/connect"
 	"codea1/events/settings"
 	"codea1/events/stage"
@@ -87,11 +88,11 @@ func presetSettings(names string) (*Settings, error) {
 	for name := range strings.SplitSeq(names, ",") {
 		switch {
 		case !slices.Contains(presetNames(), name):
-			return nil, fmt.Errorf("preset %q is unknown; there are: %s", name, strings.Join(presetNames(), ", "))
+			return nil, commandline.Wrong(fmt.Errorf("preset %q is unknown; there are: %s", name, strings.Join(presetNames(), ", ")))
 		case !slices.Contains(basePresets, name):
 			changes = append(changes, name)
 		case base != "":
-			return nil, fmt.Errorf("presets %s and %s exclude each other; leave one out", base, name)
+			return nil, commandline.Wrong(fmt.Errorf("presets %s and %s exclude each other; leave one out", base, name))
 		default:
 			base = name
 		}

@@ -323,7 +323,7 @@ func (c *EvalCommand) checkpoint(ctx context.Context, s *Settings, name string, 
 	case c.Engine.Engine == gpuworker.EngineTorch:
 		return name, nil // on the hub
 	default:
-		return "", fmt.Errorf("checkpoint %s: it is neither %s, nor a run, nor a directory with config.json", name, builtin)
+		return "", commandline.Wrong(fmt.Errorf("checkpoint %s: it is neither %s, nor a run, nor a directory with config.json", name, builtin))
 	}
 	begun, err := openBegun(ctx, run)
 	if err != nil {

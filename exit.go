@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"codea1/consumers/execution/sandbox"
+	"codea1/consumers/rewards"
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/doctor"
 	"codea1/producers/problems"
 	"codea1/replay/command"
@@ -24,7 +26,7 @@ const (
 
 // exitCode returns the exit code of a command that ran. Stages and servers have no
 // other end than a signal: it is no interruption.
-func exitCode(ctx context.Context, line string, err error) int {
+func exitCode(ctx context.Context, line string, args []string, err error) int {
 	name, _, _ := strings.Cut(line+" <", " <")
 	endless := strings.HasPrefix(name, "stage ") || name == "sandbox serve" || name == events.StageDashboard
 	switch {
@@ -34,8 +36,20 @@ func exitCode(ctx context.Context, line string, err error) int {
 		return 0
 	case isNegative(name, err):
 		return exitNegative
+	case commandline.IsWrong(err, args) || namesNothing(err):
+		return exitUsage
 	}
 	return exitFailed
+}
+
+// namesNothing reports whether an error is about a name that is none.
+func namesNothing(err error) bool {
+	for _, none := range []error{problems.ErrNoProblem, problems.ErrUnknownSet, rewards.ErrUnknownRecipe, fork.ErrNotEmpty, events.ErrNoDeadLetter} {
+		if errors.Is(err, none) {
+			return true
+		}
+	}
+	return false
 }
 
 // isNegative reports whether an error is the answer of a check.

@@ -50,13 +50,13 @@ func TestExitCodes(t *testing.T) {
 		{interrupted, "stage execution", errors.New("x"), exitFailed},
 		{interrupted, "sandbox serve", nil, 0},
 	} {
-		if have := exitCode(c.ctx, c.line, c.err); have != c.want {
+		if have := exitCode(c.ctx, c.line, nil, c.err); have != c.want {
 			t.Errorf("%s with %v: exit code %d, want %d", c.line, c.err, have, c.want)
 		}
 	}
 	for line, want := range map[string]int{
 		"": exitUsage, "--help": 0, "tap --help": 0, "--version": 0, "version": 0, "teach": exitUsage, "tap": exitUsage, "train --steps x": exitUsage,
-		"tap --where 1 nowhere": exitFailed, "mistakes list --limit -1 r": exitUsage,
+		"tap --where 1 nowhere": exitUsage, "mistakes list --limit -1 r": exitUsage,
 	} {
 		var out strings.Builder
 		if have := run(live, strings.Fields(line), &out, io.Discard); have != want {

@@ -14,6 +14,7 @@ import (
 
 	"codea1/consumers/dashboard"
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/connect"
 	"codea1/events/rundir"
 	"codea1/events/settings"
@@ -51,19 +52,19 @@ func (h *host) Configure(dir, config string, changes map[string]string) (string,
 	fixed := *s
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		if err := settings.Set(s, name, changes[name]); err != nil {
-			return "", fmt.Errorf("--set: %w", err)
+			return "", commandline.Wrong(fmt.Errorf("--set: %w", err))
 		}
 	}
 	// The fork shares version 0, the groups of an unfinished step and the first
 	// evaluations with its origin. They were made with these settings.
 	if changed := settings.Differences(&fixed, s, func(f *settings.Field) bool { return f.Change == settings.ChangeNever }); len(changed) > 0 {
-		return "", fmt.Errorf("--set %s: the fork shares data that was made with the old value; start a new run", changed[0].Is.Key)
+		return "", commandline.Wrong(fmt.Errorf("--set %s: the fork shares data that was made with the old value; start a new run", changed[0].Is.Key))
 	}
 	if fixed.models() != s.models() {
-		return "", fmt.Errorf("--set reward: the run was started with --reward %s, and the other reward needs other models; start a new run", fixed.Reward.Reward)
+		return "", commandline.Wrong(fmt.Errorf("--set reward: the run was started with --reward %s, and the other reward needs other models; start a new run", fixed.Reward.Reward))
 	}
 	if err := s.validate(func(key string) string { return "--set " + key }); err != nil {
-		return "", err
+		return "", commandline.Wrong(err)
 	}
 	return configText(s, &s.Bus)
 }

@@ -50,10 +50,19 @@ func openJudge(s *RunSettings, logger *slog.Logger) (*openai.Sampler, error) {
 	}
 	model, err := openai.New(openai.Options{URL: j.JudgeServer, Model: j.JudgeModel, KeyFile: j.JudgeKeyFile, CAFile: j.JudgeCAFile, Logger: logger})
 	if err != nil {
-		return nil, errors.New(strings.ReplaceAll(err.Error(), "--server", "--judge-server"))
+		return nil, judgeError{err}
 	}
 	return model, nil
 }
+
+// judgeError is an error about the flags of a model's server that names those of a judge.
+type judgeError struct{ error }
+
+var judgeFlags = strings.NewReplacer("--server-key-file", "--judge-key-file", "--server-ca-file", "--judge-ca-file", "--server", "--judge-server", "--model", "--judge-model")
+
+func (e judgeError) Error() string { return judgeFlags.Replace(e.error.Error()) }
+
+func (e judgeError) Unwrap() error { return e.error }
 
 // judgeModel is a model on a server as a judge.
 type judgeModel struct{ *openai.Sampler }

@@ -146,7 +146,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if output.err != nil && !errors.Is(err, output.err) {
 		err = errors.Join(err, output.err)
 	}
-	code := exitCode(ctx, command.Command(), err)
+	code := exitCode(ctx, command.Command(), args, err)
 	if err != nil {
 		return fail(err, code)
 	}

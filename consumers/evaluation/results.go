@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"codea1/events/commandline"
 	"codea1/events/files"
 	"codea1/events/rundir"
 )
@@ -214,7 +215,7 @@ func ReadResults(path string) ([]Result, error) {
 	}
 	text, err := files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("no results: %w; name the run directory of codea1 eval, or the file of its --out", err)
+		return nil, commandline.Wrong(fmt.Errorf("no results: %w; name the run directory of codea1 eval, or the file of its --out", err))
 	}
 	if err != nil {
 		return nil, err

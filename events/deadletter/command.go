@@ -9,12 +9,14 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/connect"
 	"codea1/events/rundir"
 )
@@ -61,7 +63,7 @@ func (f *flags) open(ctx context.Context, logger *slog.Logger) (events.Broker, e
 	}
 	has, err := bus.HasRun(ctx, f.RunName)
 	if err == nil && !has {
-		err = fmt.Errorf("--run: there is no run %s at %s", f.RunName, connect.PublicURL(f.Bus.URL))
+		err = commandline.Wrong(fmt.Errorf("--run: there is no run %s at %s", f.RunName, connect.PublicURL(f.Bus.URL)))
 	}
 	if err != nil {
 		return nil, errors.Join(err, bus.Close())
@@ -121,6 +123,9 @@ func (d *List) letters(ctx context.Context, logger *slog.Logger) (list []events.
 
 // Run lists the dead letters.
 func (d *List) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
+	if d.Stage != "" && !slices.ContainsFunc(events.Stages, func(s events.Stage) bool { return s.Name == d.Stage }) {
+		return commandline.Wrong(fmt.Errorf("--stage %q is no stage; `codea1 stage --help` lists them", d.Stage))
+	}
 	list, err := d.letters(ctx, logger)
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"codea1/events"
+	"codea1/events/commandline"
 )
 
 // Default is the directory that holds the run directories.
@@ -96,8 +97,8 @@ func Find(runsDir, run string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("run %q: neither %s nor %s holds a run (config.yaml, log or nats); `ls %s` lists the runs there",
-		run, run, filepath.Join(runsDir, run), runsDir)
+	return "", commandline.Wrong(fmt.Errorf("run %q: neither %s nor %s holds a run (config.yaml, log or nats); `ls %s` lists the runs there",
+		run, run, filepath.Join(runsDir, run), runsDir))
 }
 
 // Create creates the directory of a new run with its configuration. Only its owner
@@ -118,7 +119,7 @@ func Create(runsDir, name, config string, now time.Time) (string, error) {
 		return "", err
 	}
 	if _, err := os.Lstat(dir); err == nil {
-		return "", fmt.Errorf("run %s exists already: --resume %s resumes it, --name gives a new run another name", dir, name)
+		return "", commandline.Wrong(fmt.Errorf("run %s exists already: --resume %s resumes it, --name gives a new run another name", dir, name))
 	}
 	partial, err := os.MkdirTemp(filepath.Dir(dir), ".new-") // with DirMode; no run has a name like this
 	if err != nil {

@@ -1,13 +1,16 @@
 package models
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/machine"
 	"codea1/gpuworker"
 	"codea1/gpuworker/tiny"
@@ -49,6 +52,9 @@ func (c *Config) CheckFit(uses []Use, say Say) error {
 	var demands []string
 	for _, use := range uses {
 		flag := fmt.Sprintf("--%s-model", use.Role)
+		if _, err := os.Stat(use.Dir); errors.Is(err, fs.ErrNotExist) {
+			return commandline.Wrong(fmt.Errorf("%s: there is no checkpoint directory %s", flag, use.Dir))
+		}
 		demand, err := tiny.ReadDemand(use.Dir, c.Work(use.Role))
 		if err != nil {
 			return fmt.Errorf("%s: %w", flag, err)

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/replay/eventlog"
 	"codea1/replay/export"
 	"codea1/replay/fork"
@@ -77,8 +78,8 @@ func (a *runArgument) open(options eventlog.Options) (*eventlog.Log, error) {
 			return eventlog.Open(dir, options)
 		}
 	}
-	return nil, fmt.Errorf("run %q: %w in %s or %s; `ls %s` lists the runs there",
-		a.RunDir, eventlog.ErrNoLog, eventlog.Dir(a.RunDir), eventlog.Dir(filepath.Join(a.RunsDir, a.RunDir)), a.RunsDir)
+	return nil, commandline.Wrong(fmt.Errorf("run %q: %w in %s or %s; `ls %s` lists the runs there",
+		a.RunDir, eventlog.ErrNoLog, eventlog.Dir(a.RunDir), eventlog.Dir(filepath.Join(a.RunsDir, a.RunDir)), a.RunsDir))
 }
 
 // bookAt returns the Mistake Book at a position. The book at the end is stored

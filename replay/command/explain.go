@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/replay/eventlog"
 	"codea1/replay/export"
 	"codea1/replay/query"
@@ -22,7 +23,7 @@ type ExplainCommand struct {
 	JSON  bool        `name:"json" help:"Print JSON: of a group, one object per event; of a step, one object."`
 }
 
-var errNothingToExplain = errors.New("name a subject: --group GROUP or --step N")
+var errNothingToExplain = commandline.Wrong(errors.New("name a subject: --group GROUP or --step N"))
 
 // Run prints the lineage of a group or the groups of an update.
 func (c *ExplainCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logger) error {
@@ -40,7 +41,7 @@ func (c *ExplainCommand) Run(ctx context.Context, out io.Writer, logger *slog.Lo
 func (c *ExplainCommand) explainGroup(ctx context.Context, out io.Writer, l *eventlog.Log) error {
 	lineage, err := query.Explain(ctx, l, c.Group)
 	if errors.Is(err, eventlog.ErrNotFound) {
-		return fmt.Errorf("%w; `codea1 replay explain RUN --step N` lists the groups of a step", err)
+		return commandline.Wrong(fmt.Errorf("%w; `codea1 replay explain RUN --step N` lists the groups of a step", err))
 	}
 	if err != nil {
 		return err
@@ -86,5 +87,5 @@ func (c *ExplainCommand) explainStep(ctx context.Context, out io.Writer, l *even
 		_, err = io.WriteString(out, explainStep(u, shares))
 		return err
 	}
-	return fmt.Errorf("step %d of role %s: no such update: %w; `codea1 replay state RUN` shows the newest versions", c.Step, c.Role, eventlog.ErrNotFound)
+	return commandline.Wrong(fmt.Errorf("step %d of role %s: no such update: %w; `codea1 replay state RUN` shows the newest versions", c.Step, c.Role, eventlog.ErrNotFound))
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 
+	"codea1/events/commandline"
 	"codea1/replay/eventlog"
 	"codea1/replay/export"
 )
@@ -26,9 +27,12 @@ func (c *ExportCommand) Run(ctx context.Context, out io.Writer, logger *slog.Log
 		return err
 	}
 	if len(selection.Types) > 0 && c.Table != export.TableEvents {
-		return fmt.Errorf("--type selects events; it does not apply to --table %s", c.Table)
+		return commandline.Wrong(fmt.Errorf("--type selects events; it does not apply to --table %s", c.Table))
 	}
 	return c.read(logger, func(l *eventlog.Log) error {
+		if err := checkGroups(ctx, l, selection.Groups); err != nil {
+			return err
+		}
 		total, _ := l.Last()
 		meter := newMeter("exporting", total)
 		defer meter.finish()

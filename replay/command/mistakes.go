@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"codea1/events/commandline"
 	"codea1/replay/eventlog"
 	"codea1/replay/export"
 	"codea1/replay/mistakes"
@@ -59,7 +60,7 @@ func (c *ListCommand) Run(ctx context.Context, out io.Writer, logger *slog.Logge
 func checkPosed(ctx context.Context, l *eventlog.Log, problemID string) error {
 	err := query.CheckPosed(ctx, l, problemID)
 	if errors.Is(err, query.ErrNotPosed) {
-		return fmt.Errorf("%w; `codea1 mistakes list` lists the problems with tests", err)
+		return commandline.Wrong(fmt.Errorf("%w; `codea1 mistakes list` lists the problems with tests", err))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"codea1/events/commandline"
 	"codea1/replay/eventlog"
 	"codea1/replay/export"
 	"codea1/replay/query"
@@ -26,7 +27,7 @@ type ScanCommand struct {
 	JSON  bool   `name:"json" help:"Print one JSON object per line."`
 }
 
-var errNoPredicate = errors.New("no expression: give --code, --text, --suite or --error")
+var errNoPredicate = commandline.Wrong(errors.New("no expression: give --code, --text, --suite or --error"))
 
 // affectedJSON is a group as --json prints it.
 type affectedJSON struct {
@@ -82,7 +83,7 @@ func (c *ScanCommand) predicate() (query.Predicate, error) {
 		}
 		var err error
 		if *x.into, err = regexp.Compile(x.text); err != nil {
-			return p, fmt.Errorf("--%s: %w", x.flag, err)
+			return p, commandline.Wrong(fmt.Errorf("--%s: %w", x.flag, err))
 		}
 	}
 	return p, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/replay/eventlog"
 )
 
@@ -27,16 +28,16 @@ func Position(ctx context.Context, log eventlog.Reader, text string) (uint64, er
 	case strings.HasPrefix(text, "step:"):
 		step, err := strconv.Atoi(strings.TrimPrefix(text, "step:"))
 		if err != nil || step < 0 {
-			return 0, fmt.Errorf("%q: %w", text, ErrPosition)
+			return 0, commandline.Wrong(fmt.Errorf("%q: %w", text, ErrPosition))
 		}
 		return afterStep(ctx, log, step)
 	}
 	seq, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q: %w", text, ErrPosition)
+		return 0, commandline.Wrong(fmt.Errorf("%q: %w", text, ErrPosition))
 	}
 	if seq > last {
-		return 0, fmt.Errorf("position %d: the log ends at %d: %w", seq, last, eventlog.ErrNotFound)
+		return 0, commandline.Wrong(fmt.Errorf("position %d: the log ends at %d: %w", seq, last, eventlog.ErrNotFound))
 	}
 	return seq, nil
 }
@@ -67,7 +68,7 @@ func afterStep(ctx context.Context, log eventlog.Reader, step int) (uint64, erro
 		for _, role := range roles {
 			last = min(last, newest[role])
 		}
-		return 0, fmt.Errorf("step %d has not been trained by every model, step %d is the newest: %w", step, last, eventlog.ErrNotFound)
+		return 0, commandline.Wrong(fmt.Errorf("step %d has not been trained by every model, step %d is the newest: %w", step, last, eventlog.ErrNotFound))
 	}
 	return max(trained[events.RoleCode], trained[events.RoleTest]), nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"codea1/events"
+	"codea1/events/commandline"
 	"codea1/events/connect"
 )
 
@@ -174,7 +175,7 @@ func parseStart(text string) (start, error) {
 	default:
 		var err error
 		if s.since, err = time.Parse(time.RFC3339, text); err != nil {
-			return s, fmt.Errorf("--from %q: want now, start, a time such as 2026-01-02T15:04:05Z, or a position", text)
+			return s, commandline.Wrong(fmt.Errorf("--from %q: want now, start, a time such as 2026-01-02T15:04:05Z, or a position", text))
 		}
 	}
 	return s, nil
@@ -193,12 +194,12 @@ func joined(types []events.Type) string {
 func (c *Command) checkTypes() error {
 	for _, t := range c.Type {
 		if !slices.Contains(events.Types(), t) {
-			return fmt.Errorf("--type: %w %q; known are %s", events.ErrUnknownType, t, joined(events.Types()))
+			return commandline.Wrong(fmt.Errorf("--type: %w %q; known are %s", events.ErrUnknownType, t, joined(events.Types())))
 		}
 	}
 	for _, r := range c.Role {
 		if err := r.Validate(); err != nil {
-			return fmt.Errorf("--role: %w", err)
+			return commandline.Wrong(fmt.Errorf("--role: %w", err))
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"codea1/events"
+	"codea1/events/commandline"
 )
 
 // filter selects events.
@@ -40,7 +41,7 @@ func (c *Command) filter() (*filter, error) {
 	f.payload = strings.Contains(c.Where, "payload")
 	if f.where, err = expr.Compile(c.Where, expr.Env(factNames), expr.AsBool()); err != nil {
 		reason, _, _ := strings.Cut(err.Error(), "\n") // without the picture of the place
-		return nil, fmt.Errorf("--where: %s; the names are %s", reason, names())
+		return nil, commandline.Wrong(fmt.Errorf("--where: %s; the names are %s", reason, names()))
 	}
 	return f, nil
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"codea1/events/commandline"
 )
 
 const pythonRemedy = "install Python 3.9 or newer, or name one with --python or CODEA1_PYTHON"
@@ -87,7 +89,11 @@ func findPython(ctx context.Context, name string) (interpreter, error) {
 		}
 		reasons = append(reasons, fmt.Sprintf("%q %v", n, err))
 	}
-	return interpreter{}, fmt.Errorf("%w: %s; %s", ErrNoPython, strings.Join(reasons, ", "), pythonRemedy)
+	err := fmt.Errorf("%w: %s; %s", ErrNoPython, strings.Join(reasons, ", "), pythonRemedy)
+	if name != "" {
+		err = commandline.Wrong(err)
+	}
+	return interpreter{}, err
 }
 
 func askPython(ctx context.Context, name string) (interpreter, error) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"codea1/events/commandline"
 	"codea1/events/machine"
 	"codea1/events/progress"
 	"codea1/gpuworker/tiny"
@@ -101,7 +102,7 @@ func (c *Command) Train(ctx context.Context, lines, bar io.Writer) (Report, erro
 
 func (c *Command) check() error {
 	if _, err := os.Lstat(c.Out); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--out %s exists already", c.Out)
+		return commandline.Wrong(fmt.Errorf("--out %s exists already", c.Out))
 	}
 	switch {
 	case c.From != "" && c.Tokenizer != "":
