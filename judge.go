@@ -30,7 +30,7 @@ func (r *runner) checkJudges(ctx context.Context) error {
 		return err
 	}
 	defer model.Close()
-	verdict := slices.Contains(r.settings.judges(), events.JudgeVerdict)
+	verdict := slices.Contains(r.settings.Reward.Judges(), events.JudgeVerdict)
 	switch err := judging.Check(ctx, judgeModel{model.Once()}, verdict); {
 	case errors.Is(err, openai.ErrBusy):
 		r.Logger.Warn("the judge's server is busy or starting", "server", r.settings.Judge.JudgeServer, "error", err)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"codea1/events/process"
 )
 
 // A run whose judge's server is no judge is refused before it begins, with the address and the
@@ -15,7 +17,7 @@ import (
 func TestServersThatAreNoJudge(t *testing.T) {
 	t.Parallel()
 	check := func(reward, url string) error {
-		r := &runner{settings: &mustParse(t, "--reward", reward, "--judge-model", "m", "--judge-server", url).RunSettings, logger: slog.New(slog.DiscardHandler)}
+		r := &runner{Process: &process.Process{Logger: slog.New(slog.DiscardHandler)}, settings: &mustParse(t, "--reward", reward, "--judge-model", "m", "--judge-server", url).RunSettings}
 		return r.checkJudges(t.Context())
 	}
 	for name, answer := range map[string]string{
