@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -139,6 +140,9 @@ func TestWrongNames(t *testing.T) {
 		if code := run(t.Context(), args, io.Discard, &problem); code != exitUsage || !strings.HasPrefix(problem.String(), "codea1: ") {
 			t.Errorf("codea1 %s: exit code %d, want %d: %s", strings.TrimSpace(line), code, exitUsage, problem.String())
 		}
+	}
+	if _, err := os.Stat("track"); err == nil {
+		t.Error("a wrong name leaves the directory track")
 	}
 	var cli CLI
 	parser, err := newParser(&cli)

@@ -67,8 +67,11 @@ func (c *Command) Run(ctx context.Context, out io.Writer, logger *slog.Logger) (
 	dir := c.Out
 	if dir == "" {
 		dir = "track"
-		if run, err := rundir.Find(c.RunsDir, c.RunName); err == nil {
+		switch run, err := rundir.Find(c.RunsDir, c.RunName); {
+		case err == nil:
 			dir = Dir(run)
+		case c.Bus.URL == connect.Embedded:
+			return fmt.Errorf("%w; --bus names the bus of a run on another machine", err)
 		}
 	}
 	t, err := New(tools, dir, cmp.Or(c.WandbPython, "python3"), logger)
