@@ -70,7 +70,9 @@ func TestForkGoesOnAsItsOrigin(t *testing.T) {
 		names = append(names, "after-step")
 	}
 	for _, name := range names {
-		must(t, dir, "train", "--resume", name)
+		if out := must(t, dir, "train", "--resume", name); strings.Contains(out, "in attempt") {
+			t.Errorf("the first attempt of the fork is another one:\n%s", out)
+		}
 		got := read(t, runPath(dir, name), steps)
 		if diff := cmp.Diff(want, got, sameRun); diff != "" {
 			t.Errorf("%s (-origin +fork):\n%s", name, diff)

@@ -67,7 +67,7 @@ var trainingFigures = []struct {
 		}
 		return 1
 	}},
-	{runDesc("training_attempt", "Latest attempt at the run."), prometheus.GaugeValue, func(s *State) int64 { return int64(s.Attempt) }},
+	{runDesc("training_attempt", "Latest attempt at the run, as its events count them: a fork counts on from those of its origin."), prometheus.GaugeValue, func(s *State) int64 { return int64(s.Attempt) }},
 	{runDesc("groups_rewarded_total", "Training groups rewarded."), prometheus.CounterValue, func(s *State) int64 { return s.Rewarded }},
 	{runDesc("quarantined_messages_total", "Messages that are no events of the run."), prometheus.CounterValue, func(s *State) int64 { return s.Quarantined }},
 	{runDesc("mistake_book_tests", "Tests in the Mistake Book."), prometheus.GaugeValue, func(s *State) int64 { return int64(s.Book.Size()) }},

@@ -16,6 +16,7 @@ import (
 type Snapshot struct {
 	Run        string     `json:"run"`
 	Attempt    int        `json:"attempt"`
+	Inherited  int        `json:"inherited_attempts,omitempty"` // of Attempt, those that a fork has from its origin
 	Started    *time.Time `json:"started"`
 	Last       *time.Time `json:"last"`
 	Newest     string     `json:"newest"` // type and group of the newest event
@@ -109,7 +110,7 @@ func (s *State) Snapshot() Snapshot { return s.snapshot(-1) }
 func (s *State) snapshot(since int64) Snapshot {
 	step, point := s.Series.Last()
 	out := Snapshot{
-		Run: s.Run, Attempt: s.Attempt, Started: known(s.Started), Last: known(s.Last), Newest: s.Newest,
+		Run: s.Run, Attempt: s.Attempt, Inherited: s.Inherited, Started: known(s.Started), Last: known(s.Last), Newest: s.Newest,
 		ProblemSet: s.ProblemSet, Problems: s.Problems, Progress: s.Progress(), Reason: s.Finished,
 		SecondsLeft: number(math.NaN()), EventsPerSecond: number(s.PerSecond()), EventCount: s.Total(), Quarantined: s.Quarantined,
 		Events: counts(s.Events), Rewarded: s.Rewarded, Dropped: s.Dropped, Drops: counts(s.Drops),

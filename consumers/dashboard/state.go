@@ -25,6 +25,7 @@ const (
 type State struct {
 	Run        string
 	Attempt    int           // the latest, from 1; 0 before run.started
+	Inherited  int           // attempts that a fork has from its origin, with the event that made it
 	Started    time.Time     // when the latest attempt started
 	Last       time.Time     // the newest event
 	Newest     string        // its type and group
@@ -164,6 +165,9 @@ func (s *State) applyAfter(e *events.Event, before events.Position) {
 
 func (s *State) start(e *events.Event, p *events.RunStarted) {
 	s.Attempt, s.Started, s.Finished = p.Attempt, e.Time, ""
+	if p.Origin != nil {
+		s.Inherited = p.Attempt
+	}
 	s.Steps, s.ProblemSet, s.Problems = p.Steps, p.ProblemSet, p.Problems
 	s.Build, s.Config, s.Models = p.Build, p.Config, p.Models
 	s.examples.plan(p.Steps)

@@ -343,3 +343,26 @@ func TestStagesSumTheirReplicas(t *testing.T) {
 		}
 	}
 }
+
+// The attempts of a fork count from its own first one: those before it, and the event that made
+// the fork, are not its own.
+func TestAttemptsOfAFork(t *testing.T) {
+	s, state := &script{at: noon}, NewState()
+	for _, c := range []struct {
+		attempt int
+		forks   bool
+		want    string
+	}{{1, false, ""}, {2, false, "attempt 2"}, {3, true, ""}, {4, false, ""}, {5, false, "attempt 2"}, {6, true, ""}, {7, false, ""}} {
+		e := s.started(c.attempt, 4)
+		if c.forks {
+			e.Payload.(*events.RunStarted).Origin = &events.Origin{Run: "r0", Events: 9, Chain: strings.Repeat("0", 64)}
+		}
+		state.Apply(e)
+		if line := headline(state); strings.Contains(line, "attempt") != (c.want != "") || !strings.Contains(line, c.want) {
+			t.Errorf("attempt %d in the log: %s", c.attempt, line)
+		}
+	}
+	if snapshot := state.Snapshot(); snapshot.Attempt != 7 || snapshot.Inherited != 6 {
+		t.Errorf("attempt %d, %d of them inherited", snapshot.Attempt, snapshot.Inherited)
+	}
+}

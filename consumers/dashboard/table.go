@@ -49,8 +49,8 @@ func headline(s *State) string {
 	if s.Finished != "" {
 		line += ", " + s.Finished
 	}
-	if s.Attempt > 1 {
-		line += fmt.Sprintf(" in attempt %d", s.Attempt)
+	if own := s.Attempt - s.Inherited; own > 1 {
+		line += fmt.Sprintf(" in attempt %d", own)
 	}
 	if took := s.Last.Sub(s.Started); !s.Started.IsZero() && took > 0 {
 		line += " after " + duration(took)

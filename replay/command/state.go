@@ -78,7 +78,7 @@ func (r *stateJSON) print(out io.Writer, steps int) error {
 	table := newTable(out)
 	fmt.Fprintf(table, "log\t%s, after event %d\n", r.Log, r.Position)
 	c := &r.Cursor
-	fmt.Fprintf(table, "trained\tstep %d of %d (code %d, test %d), attempt %d%s\n", r.Trained, c.Planned, c.Code, c.Test, c.Attempt, ended(c.Finished))
+	fmt.Fprintf(table, "trained\tstep %d of %d (code %d, test %d), attempt %d%s%s\n", r.Trained, c.Planned, c.Code, c.Test, c.Attempt-c.Inherited, ofFork(c), ended(c.Finished))
 	fmt.Fprintf(table, "open\t%s\n", listed(c.Open()))
 	for _, tag := range slices.Sorted(maps.Keys(r.Metrics.Evaluations)) {
 		x := r.Metrics.Evaluations[tag]
@@ -139,4 +139,12 @@ func listed(groups []string) string {
 		return fmt.Sprintf("%d groups: %s and others", len(groups), strings.Join(groups[:most], ", "))
 	}
 	return fmt.Sprintf("%d groups: %s", len(groups), strings.Join(groups, ", "))
+}
+
+// ofFork says how the log numbers the attempts of a fork; nothing for another run.
+func ofFork(c *state.Cursor) string {
+	if c.Inherited == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of the fork (%d in the log, with those of its origin)", c.Attempt)
 }

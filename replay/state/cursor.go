@@ -28,7 +28,11 @@ var statusOf = map[events.Type]Status{
 // Cursor is the position of a run in its curriculum. A curriculum continues from
 // the problems, their order, its configuration and the cursor.
 type Cursor struct {
-	Attempt  int    `json:"attempt"`  // number of run.started events
+	Attempt int `json:"attempt"` // number of run.started events
+	// Inherited is the number of attempts that a fork has from its origin, with the event
+	// that made it.
+	Inherited int `json:"inherited_attempts,omitempty"`
+
 	Planned  int    `json:"planned"`  // steps that the last run.started event plans
 	Finished string `json:"finished"` // reason for the end of the last attempt; empty while it runs
 	Code     int    `json:"code"`     // newest step that the Code LLM has trained
@@ -81,6 +85,9 @@ func (c *Cursor) apply(e *Event) {
 	switch p := e.Payload.(type) {
 	case *events.RunStarted:
 		c.Attempt, c.Planned, c.Finished, c.Models = p.Attempt, p.Steps, "", p.Models
+		if p.Origin != nil {
+			c.Inherited = p.Attempt
+		}
 	case *events.RunFinished:
 		c.Finished = p.Reason
 	case *events.PolicyUpdated:

@@ -13,6 +13,9 @@ const views = {
   run: { id: "about", show: showAbout },
 };
 
+// ownAttempt returns the number of the attempt, without those that a fork has from its origin.
+const ownAttempt = (s) => s.attempt - (s.inherited_attempts ?? 0);
+
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [view, ...rest] = path.split("/");
@@ -64,7 +67,7 @@ function show(s) {
   if (s.phase === "finished") setText("end", `Finished${s.report && !saved ? `; report at ${s.report}` : ""}. Last event: ${s.newest}, ${moment(s.last)}.`);
   const meta = [];
   if (s.problem_set) meta.push(`${whole(s.problems)} problems of ${s.problem_set}`);
-  if (s.attempt > 1) meta.push(`attempt ${s.attempt}`);
+  if (ownAttempt(s) > 1) meta.push(`attempt ${ownAttempt(s)}`);
   meta.push(plural(s.event_count, "event"));
   if (s.quarantined > 0) meta.push(`${whole(s.quarantined)} messages are quarantined: they are no events of the run`);
   byId("meta").replaceChildren(texts(meta.join(" · ")),

@@ -15,7 +15,7 @@ async function readLetters() {
 
 function showAbout(s) {
   const facts = [
-    ["run", s.run || none], ["attempt", whole(s.attempt)], ["started", moment(s.started)], ["newest event", `${s.newest || none}, ${moment(s.last)}`],
+    ["run", s.run || none], ["attempt", s.inherited_attempts ? `${whole(ownAttempt(s))} of the fork, ${whole(s.attempt)} in the log` : whole(s.attempt)], ["started", moment(s.started)], ["newest event", `${s.newest || none}, ${moment(s.last)}`],
     ["steps", `${whole(s.step)} of ${whole(s.steps)}`], ["problems", s.problem_set ? `${whole(s.problems)} of ${s.problem_set}` : none],
     ["build", s.build || none], ["machine of this page", s.machine || none], ["time limit", s.budget > 0 ? duration(s.budget) : "none"], ["report", s.report || none],
     ...s.policies.map((p) => [`checkpoint, ${p.role}`, p.checkpoint]),
