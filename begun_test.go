@@ -16,6 +16,7 @@ import (
 
 	"codea1/events"
 	"codea1/events/rundir"
+	"codea1/events/rundir/saved"
 	"codea1/events/settings"
 	"codea1/replay/eventlog/eventlogtest"
 )
@@ -74,7 +75,7 @@ func edited(t *testing.T, s *Settings, key string) (text, value string) {
 func TestEditedConfiguration(t *testing.T) {
 	t.Parallel()
 	started, text := startedRun(t)
-	begun, err := readSettings("x", []byte(text), "")
+	begun, err := presets.Read("x", []byte(text), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestEditedConfiguration(t *testing.T) {
 		got, err := readBegun(dir, started)
 		if f.Change == settings.ChangeResume || f.Scope == settings.ScopeMachine {
 			accepted++
-			if err != nil || got.damage != nil {
+			if err != nil || got.Damage != nil {
 				t.Errorf("%s, from %s to %s: %v", f.Key, f, value, err)
 				continue
 			}
@@ -118,7 +119,7 @@ func TestDamagedConfiguration(t *testing.T) {
 	t.Parallel()
 	started, text := startedRun(t)
 	whole, err := readBegun(configured(t, text), started)
-	if err != nil || whole.damage != nil {
+	if err != nil || whole.Damage != nil {
 		t.Fatalf("%v, %v", err, whole)
 	}
 	again, damaged, refused := "", 0, 0
@@ -134,10 +135,10 @@ func TestDamagedConfiguration(t *testing.T) {
 			}
 			return
 		}
-		if why := differing(&whole.RunSettings, &got.RunSettings, isFixed, func(key string) string { return key }); why != "" {
+		if why := saved.Differing(&whole.RunSettings, &got.RunSettings, settings.Fixed, func(key string) string { return key }); why != "" {
 			t.Errorf("%s: %s", what, why)
 		}
-		if got.damage == nil {
+		if got.Damage == nil {
 			return // the cut lost nothing of the run
 		}
 		damaged++
@@ -151,7 +152,7 @@ func TestDamagedConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 		repaired, err := readBegun(dir, started)
-		if err != nil || repaired.damage != nil || repaired.Curriculum.Steps != 4 {
+		if err != nil || repaired.Damage != nil || repaired.Curriculum.Steps != 4 {
 			t.Fatalf("after the repair: %v", err)
 		}
 		again = what
@@ -234,7 +235,7 @@ func TestBegunWithoutLog(t *testing.T) {
 		t.Errorf("nothing: %+v, %v", got, err)
 	}
 	for _, text := range []string{"", "# nothing\n", "seed: 1\nste"} {
-		if _, err := openBegun(t.Context(), configured(t, text)); !errors.Is(err, errNoSettings) || !strings.Contains(err.Error(), "replay rebuild") {
+		if _, err := openBegun(t.Context(), configured(t, text)); !errors.Is(err, saved.ErrNoSettings) || !strings.Contains(err.Error(), "replay rebuild") {
 			t.Errorf("%q and no log: %v", text, err)
 		}
 	}
@@ -242,7 +243,7 @@ func TestBegunWithoutLog(t *testing.T) {
 	if err := os.MkdirAll(rundir.NATS(filepath.Join(runs, "r")), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parse("--runs-dir", runs, "--resume", "r"); !errors.Is(err, errNoSettings) || !strings.Contains(err.Error(), "replay rebuild") {
+	if _, err := parse("--runs-dir", runs, "--resume", "r"); !errors.Is(err, saved.ErrNoSettings) || !strings.Contains(err.Error(), "replay rebuild") {
 		t.Errorf("only a bus: %v", err)
 	}
 }
@@ -295,7 +296,7 @@ func TestCommandsCompareWithTheLog(t *testing.T) {
 		t.Fatalf("%s, %v", got, err)
 	}
 	saved, err := openBegun(t.Context(), dir)
-	if err != nil || saved.damage != nil {
+	if err != nil || saved.Damage != nil {
 		t.Fatalf("after the repair: %v, %v", saved, err)
 	}
 	command.RunsDir = saved.RunsDir // of the machine

@@ -1,18 +1,13 @@
 package main
 
 import (
-	"cmp"
+	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"slices"
+	"log/slog"
 	"strings"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"codea1/consumers/dashboard"
 	"codea1/consumers/dashboard/track"
@@ -21,8 +16,8 @@ import (
 	"codea1/consumers/execution/sandbox"
 	"codea1/consumers/rewards"
 	"codea1/events"
-	"codea1/events/commandline"
 	"codea1/events/connect"
+	"codea1/events/rundir/saved"
 	"codea1/events/settings"
 	"codea1/events/stage"
 	"codea1/gpuworker"
@@ -30,6 +25,7 @@ import (
 	"codea1/gpuworker/models"
 	"codea1/producers/curriculum"
 	"codea1/producers/problems"
+	"codea1/replay/eventlog"
 )
 
 // envPrefix begins the name of every environment variable that sets a flag.
@@ -71,97 +67,17 @@ type Settings struct {
 	Tracking  track.Flags     `embed:"" yaml:",inline" group:"Process"`
 }
 
-// presetFile begins the name of a preset's file. The name of the preset follows.
-const presetFile = "preset_"
-
 //go:embed preset_*.yaml
-var presets embed.FS
+var presetFiles embed.FS
 
-// basePresets set the sizes of a run. The other presets are changes to one of them.
-var basePresets = []string{"tiny", "paper"}
-
-// presetSettings returns the defaults, which are the paper's values, overridden by
-// the files of presets. Commas separate their names. The file of the base preset
-// comes first; if names has no base preset, it is that of defaultPreset.
-func presetSettings(names string) (*Settings, error) {
-	base, changes := "", []string{}
-	for name := range strings.SplitSeq(names, ",") {
-		switch {
-		case !slices.Contains(presetNames(), name):
-			return nil, commandline.Wrong(fmt.Errorf("preset %q is unknown; there are: %s", name, strings.Join(presetNames(), ", ")))
-		case !slices.Contains(basePresets, name):
-			changes = append(changes, name)
-		case base != "":
-			return nil, commandline.Wrong(fmt.Errorf("presets %s and %s exclude each other; leave one out", base, name))
-		default:
-			base = name
-		}
-	}
-	s := new(Settings)
-	if err := settings.Defaults(s); err != nil {
-		return nil, err
-	}
-	setBy := map[string]string{}
-	for _, name := range append([]string{cmp.Or(base, defaultPreset)}, changes...) {
-		path := presetFile + name + ".yaml"
-		text, err := presets.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		keys, err := settings.Keys(path, text)
-		if err := errors.Join(err, settings.Read(path, text, s)); err != nil {
-			return nil, err
-		}
-		for _, key := range keys {
-			if other := setBy[key]; other != "" {
-				return nil, fmt.Errorf("presets %s and %s both set --%s; leave one out", other, name, key)
-			}
-			if slices.Contains(changes, name) {
-				setBy[key] = name
-			}
-		}
-	}
-	s.Preset = names
-	return s, nil
-}
-
-func presetNames() []string {
-	files, err := fs.Glob(presets, presetFile+"*.yaml")
-	if err != nil {
-		panic(err) // the pattern is wrong
-	}
-	for i, file := range files {
-		files[i] = strings.TrimSuffix(strings.TrimPrefix(file, presetFile), ".yaml")
-	}
-	return files
-}
-
-// readSettings returns the settings of a preset, overridden by a configuration in
-// YAML. An empty preset means the one that the configuration names.
-func readSettings(name string, text []byte, preset string) (*Settings, error) {
-	if preset == "" {
-		named := &Settings{RunSettings: RunSettings{Preset: defaultPreset}}
-		if err := settings.Read(name, text, named); err != nil {
-			return nil, err
-		}
-		preset = named.Preset
-	}
-	s, err := presetSettings(preset)
-	if err != nil {
-		return nil, err
-	}
-	if err := settings.Read(name, text, s); err != nil {
-		return nil, err
-	}
-	s.Preset = preset
-	return s, nil
-}
+// presets override the defaults, which are the paper's values.
+var presets = settings.Presets[Settings]{Files: presetFiles, Base: []string{"tiny", "paper"}, Default: defaultPreset}
 
 // startedSettings returns the settings in the text of a run.started. Settings
 // with scope machine keep their defaults: a sender on the bus cannot change the
 // programs on this machine or weaken their confinement.
 func startedSettings(config string) (*Settings, error) {
-	s, err := readSettings("in run.started", []byte(config), "")
+	s, err := presets.Read("in run.started", []byte(config), "")
 	if err != nil {
 		return nil, err
 	}
@@ -169,23 +85,8 @@ func startedSettings(config string) (*Settings, error) {
 	if err := settings.Defaults(defaults); err != nil {
 		return nil, err
 	}
-	settings.Copy(s, defaults, isMachine)
+	settings.Copy(s, defaults, settings.OfMachine)
 	return s, nil
-}
-
-func isMachine(f *settings.Field) bool { return f.Scope == settings.ScopeMachine }
-
-func isOfRun(f *settings.Field) bool { return f.Scope == settings.ScopeRun }
-
-// givenBy returns a function for the source of a setting: the flag, the environment
-// variable or the configuration file that sets a key.
-func givenBy(ctx *kong.Context) func(key string) string {
-	return func(key string) string {
-		if _, source, ok := settings.Given(ctx, key); ok {
-			return source
-		}
-		return key + " in " + givenOr(ctx, "config", "the configuration")
-	}
 }
 
 // configText returns settings as a configuration file, without the user and the
@@ -293,33 +194,6 @@ func (s *RunSettings) validate(source func(key string) string) error {
 	return s.modelConfig().ValidateTraining(s.steps(s.Curriculum.ProblemsPerStep))
 }
 
-// ConfigFlag names a configuration file.
-type ConfigFlag struct {
-	Config string `help:"YAML file with any of these flags as keys; codea1 config prints one." placeholder:"FILE" type:"path"`
-}
-
-// configFile returns the path and the text of the configuration file that the
-// command line or the environment names; no path for none.
-func configFile(ctx *kong.Context) (path string, text []byte, err error) {
-	path, _, _ = settings.Given(ctx, "config")
-	if path == "" {
-		return "", nil, nil
-	}
-	if text, err = os.ReadFile(path); err != nil {
-		return "", nil, fmt.Errorf("configuration: %w", err)
-	}
-	return path, text, nil
-}
-
-// givenOr returns the value of a flag on the command line or in the environment,
-// or else a default.
-func givenOr(ctx *kong.Context, flag, otherwise string) string {
-	if value, _, ok := settings.Given(ctx, flag); ok {
-		return value
-	}
-	return otherwise
-}
-
 // ConfigCommand prints a configuration file.
 type ConfigCommand struct {
 	Preset string `help:"Preset whose values are printed, or several, as for train." default:"tiny"`
@@ -327,9 +201,63 @@ type ConfigCommand struct {
 
 // Run prints every key with its comment and the preset's value.
 func (c *ConfigCommand) Run(out io.Writer) error {
-	s, err := presetSettings(c.Preset)
+	s, err := presets.Settings(c.Preset)
 	if err != nil {
 		return err
 	}
 	return settings.Write(out, s)
+}
+
+// begunRun is a run directory with the settings of its run.
+type begunRun struct {
+	*Settings
+	saved.Run
+}
+
+// runKind reads the settings of runs.
+var runKind = saved.Kind[Settings]{
+	File:    func(name string, text []byte) (*Settings, error) { return presets.Read(name, text, "") },
+	Started: startedSettings,
+	OfRun:   func(s *Settings) any { return &s.RunSettings },
+}
+
+// openBegun returns the run in a directory; nil without a configuration and a log.
+// It refuses a configuration of another run than that of the log.
+func openBegun(ctx context.Context, dir string) (*begunRun, error) {
+	started, name, err := eventlog.LastStarted(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	run, err := readBegun(dir, started)
+	if run != nil {
+		run.Name = name
+	}
+	return run, err
+}
+
+// readBegun returns the run in a directory. started is the log's newest
+// run.started; nil for a log without one.
+func readBegun(dir string, started *events.RunStarted) (*begunRun, error) {
+	s, run, err := runKind.Read(dir, started)
+	if run == nil {
+		return nil, err
+	}
+	return &begunRun{s, *run}, err
+}
+
+// checkName refuses to continue a run in a directory with another name.
+func (b *begunRun) checkName() error {
+	if b == nil {
+		return nil
+	}
+	return b.CheckName()
+}
+
+// repair writes a configuration file again that could not be used.
+func (b *begunRun) repair(logger *slog.Logger) error {
+	text, err := configText(b.Settings, &b.Bus)
+	if err != nil {
+		return err
+	}
+	return b.Repair(b.Settings, text, logger)
 }

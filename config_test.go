@@ -106,7 +106,7 @@ func TestLayers(t *testing.T) {
 
 func tinyProblemsPerStep(t *testing.T) int {
 	t.Helper()
-	s, err := presetSettings("tiny")
+	s, err := presets.Settings("tiny")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ var ignoreConfig = cmp.Options{
 
 // The command config prints the settings of a preset, and --config reads them.
 func TestPrintedConfigurationIsTaken(t *testing.T) {
-	for _, name := range presetNames() {
+	for _, name := range presets.Names() {
 		var out, stderr bytes.Buffer
 		if code := run(t.Context(), []string{"config", "--preset", name}, &out, &stderr); code != 0 {
 			t.Fatal(stderr.String())
@@ -356,7 +356,7 @@ func TestNumbersAreFinite(t *testing.T) {
 	parse := parseAgain(t)
 	floats := 0
 	for _, f := range settings.Fields(new(Settings)) {
-		if _, err := readSettings("x", []byte(f.Key+": x"), ""); err == nil || !strings.HasSuffix(err.Error(), "want a number") {
+		if _, err := presets.Read("x", []byte(f.Key+": x"), ""); err == nil || !strings.HasSuffix(err.Error(), "want a number") {
 			continue // no floating-point value
 		}
 		floats++
@@ -393,7 +393,7 @@ func TestLimitsAreBounded(t *testing.T) {
 	}
 	bounded := 0
 	for _, f := range settings.Fields(new(Settings)) {
-		switch _, err := readSettings("x", []byte(f.Key+": x"), ""); {
+		switch _, err := presets.Read("x", []byte(f.Key+": x"), ""); {
 		case err == nil, f.Key == "seed": // a text; a number without a sign
 			continue
 		case strings.HasSuffix(err.Error(), "want a number"), strings.HasSuffix(err.Error(), "want a whole number"):

@@ -11,7 +11,7 @@ func TestRunsOfAllPresetsAreVerifiedAndTrainedAgain(t *testing.T) {
 	t.Parallel()
 	// The paper's values are too large for the embedded engine.
 	small := []string{"--code-tokens", "72", "--test-tokens", "96", "--tests", "3", "--prompt-style", "plain"}
-	for _, preset := range presetNames() {
+	for _, preset := range presets.Names() {
 		t.Run(preset, func(t *testing.T) {
 			if preset != defaultPreset {
 				onlyThorough(t, "the stages of the default preset are the same; golden and selfplay have tests of their own")

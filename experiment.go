@@ -39,7 +39,7 @@ func (h *experimentHost) Configure(arm *experiment.Arm, seed uint64) (string, er
 	if base == "" {
 		base = defaultPreset
 	}
-	s, err := presetSettings(base)
+	s, err := presets.Settings(base)
 	if err != nil {
 		return "", arm.Wrong(err)
 	}
@@ -64,7 +64,7 @@ func (h *experimentHost) Configure(arm *experiment.Arm, seed uint64) (string, er
 	if err := settings.Resolve(now, &s.RunSettings, envPrefix); err != nil {
 		return "", err
 	}
-	if changed := settings.Differences(&s.RunSettings, now, func(f *settings.Field) bool { return !isMachine(f) }); len(changed) > 0 {
+	if changed := settings.Differences(&s.RunSettings, now, func(f *settings.Field) bool { return !settings.OfMachine(f) }); len(changed) > 0 {
 		key := changed[0].Is.Key
 		return "", fmt.Errorf("%s would change the runs of the experiment: unset it, and set %s in the file", settings.Variable(envPrefix, key), key)
 	}
@@ -77,12 +77,12 @@ func (h *experimentHost) Differences(dir, config string) (string, error) {
 	if err != nil || begun == nil {
 		return "", err
 	}
-	now, err := readSettings("of the experiment", []byte(config), "")
+	now, err := presets.Read("of the experiment", []byte(config), "")
 	if err != nil {
 		return "", err
 	}
 	var all []string
-	for _, d := range settings.Differences(&begun.RunSettings, &now.RunSettings, func(f *settings.Field) bool { return !isMachine(f) }) {
+	for _, d := range settings.Differences(&begun.RunSettings, &now.RunSettings, func(f *settings.Field) bool { return !settings.OfMachine(f) }) {
 		all = append(all, fmt.Sprintf("%s is %s, but the run has begun with %s", d.Is.Key, d.Is.Brief(), d.Was.Brief()))
 	}
 	return strings.Join(all, "; "), nil
@@ -90,7 +90,7 @@ func (h *experimentHost) Differences(dir, config string) (string, error) {
 
 // Identity implements experiment.Host.
 func (h *experimentHost) Identity(ctx context.Context, config string) (*experiment.Identity, error) {
-	s, err := readSettings("of the experiment", []byte(config), "")
+	s, err := presets.Read("of the experiment", []byte(config), "")
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (h *experimentHost) Identity(ctx context.Context, config string) (*experime
 	id := &experiment.Identity{Settings: map[string]string{}, Defaults: map[string]string{}}
 	defaults := settings.Fields(base)
 	for i, f := range settings.Fields(&s.RunSettings) {
-		if f.Key != "seed" && !isMachine(&f) {
+		if f.Key != "seed" && !settings.OfMachine(&f) {
 			id.Settings[f.Key], id.Defaults[f.Key] = f.Brief(), defaults[i].Brief()
 		}
 	}
@@ -134,7 +134,7 @@ func (h *experimentHost) Visit(ctx context.Context, dir string, types []events.T
 
 // HasTest implements experiment.Host.
 func (h *experimentHost) HasTest(config string) (bool, error) {
-	s, err := readSettings("of the experiment", []byte(config), "")
+	s, err := presets.Read("of the experiment", []byte(config), "")
 	return err == nil && !s.models().WithoutTest(), err
 }
 
@@ -155,7 +155,7 @@ func (h *experimentHost) Content(ctx context.Context, set string) (string, error
 
 // Cost implements experiment.Host.
 func (h *experimentHost) Cost(ctx context.Context, config string) (experiment.Cost, error) {
-	s, err := readSettings("of the experiment", []byte(config), "")
+	s, err := presets.Read("of the experiment", []byte(config), "")
 	if err != nil {
 		return experiment.Cost{}, err
 	}

@@ -216,7 +216,7 @@ func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
 		kong.Vars{"version": build()},
 		kong.Description("Adversarial reinforcement learning of code and tests as an event-sourced pipeline."),
 		kong.PostBuild(func(k *kong.Kong) error {
-			base, err := presetSettings(defaultPreset)
+			base, err := presets.Settings(defaultPreset)
 			if err != nil {
 				return err
 			}

@@ -41,9 +41,9 @@ type trainingRun struct {
 // that a wrong one costs no time and leaves no run directory behind. config is the
 // configuration of a new run.
 func openTraining(ctx context.Context, flags *TrainCommand, config string, logger *slog.Logger) (t *trainingRun, err error) {
-	t = &trainingRun{views: dashboard.NewFollower(), tracking: &flags.Tracking, recording: newRecording(&runner{Process: &process.Process{
+	t = &trainingRun{views: dashboard.NewFollower(), tracking: &flags.Tracking, recording: &recording{runner: &runner{Process: &process.Process{
 		Instance: "0", Alone: flags.Bus.URL == connect.Embedded, LeaseTTL: process.DefaultLeaseTTL, Metrics: process.NewMetrics(), Logger: logger,
-	}})}
+	}}}}
 	t.configure(&flags.RunSettings)
 	t.budget = flags.Budget
 	defer func() {
@@ -148,11 +148,11 @@ func (t *trainingRun) train(ctx context.Context, config string, out, status io.W
 		return err
 	}
 	select {
-	case <-t.finished:
+	case <-t.Finished():
 	case <-working.Done():
 	case <-recording.Done():
 	}
-	reason := t.reason()
+	reason := t.Reason()
 	err := stopWorking()
 	if recording.Err() != nil {
 		return errors.Join(err, stopRecording())
@@ -166,9 +166,9 @@ func (t *trainingRun) train(ctx context.Context, config string, out, status io.W
 	}
 	closing, cancel := services.Outlive(ending, stopTimeout)
 	defer cancel()
-	err = errors.Join(err, t.finish(closing, recording, reason), stopRecording())
+	err = errors.Join(err, t.Finish(closing, recording, reason), stopRecording())
 	if err == nil {
-		err = t.views.Wait(closing, func(s *dashboard.State) bool { return s.Finished != "" && s.Attempt == t.attempt })
+		err = t.views.Wait(closing, func(s *dashboard.State) bool { return s.Finished != "" && s.Attempt == t.Number })
 		awaitTracking(closing)
 	}
 	if err := errors.Join(err, stopViews()); err != nil {
@@ -205,7 +205,7 @@ func (t *trainingRun) startTracking(g *services.Group) (await func(ctx context.C
 	written := make(chan struct{})
 	g.Go(func(ctx context.Context) error {
 		defer close(written)
-		t.tracking.Follow(ctx, t.Bus, t.Run, track.Dir(t.Dir), t.attempt, t.Logger)
+		t.tracking.Follow(ctx, t.Bus, t.Run, track.Dir(t.Dir), t.Number, t.Logger)
 		return nil
 	})
 	return func(ctx context.Context) {

@@ -14,6 +14,7 @@ import (
 	"codea1/events"
 	"codea1/events/process"
 	"codea1/events/rundir"
+	"codea1/events/rundir/saved"
 	"codea1/events/services"
 	"codea1/events/settings"
 )
@@ -21,7 +22,7 @@ import (
 // RecorderStage begins a run or resumes it.
 type RecorderStage struct {
 	process.Flags
-	ConfigFlag
+	settings.ConfigFlag
 	RunSettings
 }
 
@@ -29,7 +30,7 @@ type RecorderStage struct {
 // preset, and the configuration file above them, the defaults of the flags. Kong
 // calls it before the environment and the command line set anything.
 func (c *RecorderStage) BeforeReset(ctx *kong.Context) error {
-	begun, err := openBegun(context.Background(), filepath.Join(givenOr(ctx, "runs-dir", rundir.Default), givenOr(ctx, "run", "")))
+	begun, err := openBegun(context.Background(), filepath.Join(settings.GivenOr(ctx, "runs-dir", rundir.Default), settings.GivenOr(ctx, "run", "")))
 	if err != nil {
 		return err
 	}
@@ -46,12 +47,12 @@ func (c *RecorderStage) BeforeReset(ctx *kong.Context) error {
 
 // base returns the settings below the environment and the command line.
 func (*RecorderStage) base(ctx *kong.Context, begun *begunRun) (*Settings, error) {
-	path, text, err := configFile(ctx)
+	path, text, err := settings.File(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if begun == nil {
-		return readSettings(path, text, givenOr(ctx, "preset", ""))
+		return presets.Read(path, text, settings.GivenOr(ctx, "preset", ""))
 	}
 	base := *begun.Settings
 	return &base, settings.Read(path, text, &base)
@@ -59,7 +60,7 @@ func (*RecorderStage) base(ctx *kong.Context, begun *begunRun) (*Settings, error
 
 // Validate checks the flags of the process and the settings of the run.
 func (c *RecorderStage) Validate(ctx *kong.Context) error {
-	if err := errors.Join(c.Flags.Validate(), c.validate(givenBy(ctx))); err != nil || c.RunName == "" {
+	if err := errors.Join(c.Flags.Validate(), c.validate(settings.SourceOf(ctx))); err != nil || c.RunName == "" {
 		return err
 	}
 	_, _, err := c.settle(ctx)
@@ -84,7 +85,7 @@ func (c *RecorderStage) settle(ctx *kong.Context) (run *RunSettings, begun *begu
 		return given
 	})
 	if begun != nil {
-		err = unchanged(&begun.RunSettings, run, givenBy(ctx))
+		err = saved.Unchanged(&begun.RunSettings, run, settings.SourceOf(ctx))
 	}
 	return run, begun, err
 }
@@ -115,19 +116,19 @@ func (c *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 	if err != nil {
 		return err
 	}
-	recording := newRecording(r)
+	recording := &recording{runner: r}
 	if err := recording.open(ctx); err != nil {
 		return services.UnlessCanceled(ctx, err)
 	}
-	if recording.completed {
+	if recording.Completed {
 		return nil // another recorder completed it while this one waited
 	}
 	if err := recording.begin(ctx, g, config); err != nil {
 		return services.UnlessCanceled(ctx, err)
 	}
 	select {
-	case <-recording.finished:
-		logger.Info("the run is trained", "run", c.RunName, "steps", recording.trained.Load())
+	case <-recording.Finished():
+		logger.Info("the run is trained", "run", c.RunName, "steps", recording.Trained())
 	case <-g.Done():
 		return nil // stop returns the error
 	case <-ctx.Done():
@@ -135,7 +136,7 @@ func (c *RecorderStage) Run(ctx context.Context, flags *kong.Context, logger *sl
 	}
 	closing, cancel := services.Outlive(ctx, stopTimeout)
 	defer cancel()
-	return recording.finish(closing, g, recording.reason())
+	return recording.Finish(closing, g, recording.Reason())
 }
 
 // begin sets the runner's settings, creates the run directory unless it

@@ -15,6 +15,7 @@ import (
 	"codea1/events"
 	"codea1/events/commandline"
 	"codea1/events/rundir"
+	"codea1/events/rundir/saved"
 	"codea1/events/services"
 	"codea1/events/settings"
 )
@@ -23,7 +24,7 @@ import (
 type TrainCommand struct {
 	Resume string `help:"Resume a run, by name or directory." placeholder:"RUN" xor:"run"`
 	Name   string `help:"Name of the new run; the time by default." placeholder:"RUN" xor:"run"`
-	ConfigFlag
+	settings.ConfigFlag
 	Settings
 
 	begun *begunRun // the run to resume; nil for a new one
@@ -33,13 +34,13 @@ type TrainCommand struct {
 // configuration file and the preset, the defaults of the flags. Kong calls it
 // before the environment and the command line set anything.
 func (t *TrainCommand) BeforeReset(ctx *kong.Context) error {
-	path, text, err := configFile(ctx)
+	path, text, err := settings.File(ctx)
 	if err != nil {
 		return err
 	}
-	resume := givenOr(ctx, "resume", "")
+	resume := settings.GivenOr(ctx, "resume", "")
 	if resume == "" {
-		base, err := readSettings(path, text, givenOr(ctx, "preset", ""))
+		base, err := presets.Read(path, text, settings.GivenOr(ctx, "preset", ""))
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func (t *TrainCommand) BeforeReset(ctx *kong.Context) error {
 	if path != "" {
 		return errors.New("--resume takes the configuration of the run: leave out --config")
 	}
-	dir, err := rundir.Find(givenOr(ctx, "runs-dir", ""), resume)
+	dir, err := rundir.Find(settings.GivenOr(ctx, "runs-dir", ""), resume)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (t *TrainCommand) BeforeReset(ctx *kong.Context) error {
 		return err
 	}
 	if t.begun == nil {
-		return fmt.Errorf("run %s: %w: %s", dir, errNoSettings, fromBus)
+		return fmt.Errorf("run %s: %w: %s", dir, saved.ErrNoSettings, saved.FromBus)
 	}
 	if err := t.begun.checkName(); err != nil {
 		return err
@@ -69,15 +70,15 @@ func (t *TrainCommand) BeforeReset(ctx *kong.Context) error {
 // Validate checks the settings and, where a run is resumed, that it stays the
 // same run.
 func (t *TrainCommand) Validate(ctx *kong.Context) error {
-	if err := settings.Check(&t.Settings, givenBy(ctx)); err != nil {
+	if err := settings.Check(&t.Settings, settings.SourceOf(ctx)); err != nil {
 		return err
 	}
 	if t.begun != nil {
-		if err := unchanged(&t.begun.RunSettings, &t.RunSettings, givenBy(ctx)); err != nil {
+		if err := saved.Unchanged(&t.begun.RunSettings, &t.RunSettings, settings.SourceOf(ctx)); err != nil {
 			return err
 		}
 	}
-	return t.validate(givenBy(ctx))
+	return t.validate(settings.SourceOf(ctx))
 }
 
 // gcPercent keeps a training on a laptop well below a gigabyte. Most of the heap
@@ -101,7 +102,7 @@ func (t *TrainCommand) Run(ctx context.Context, flags *kong.Context, out io.Writ
 	}
 	run := ""
 	if t.begun != nil {
-		run = t.begun.dir
+		run = t.begun.Dir
 	}
 	say := func(role events.Role, demand string) { fmt.Fprintf(flags.Stderr, "%s  %s\n", role, demand) }
 	if err := t.modelConfig().CheckTraining(run, say); err != nil {
@@ -128,5 +129,5 @@ func (t *TrainCommand) directory(config string, logger *slog.Logger) (string, er
 	if t.begun == nil {
 		return rundir.Create(t.RunsDir, t.Name, config, time.Now())
 	}
-	return t.begun.dir, t.begun.repair(logger)
+	return t.begun.Dir, t.begun.repair(logger)
 }

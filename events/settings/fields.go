@@ -216,3 +216,12 @@ func (f *Field) kind() string {
 		return fmt.Sprintf("a %T", v)
 	}
 }
+
+// OfMachine says that a setting belongs to a machine.
+func OfMachine(f *Field) bool { return f.Scope == ScopeMachine }
+
+// OfRun says that a stage takes a setting from run.started only.
+func OfRun(f *Field) bool { return f.Scope == ScopeRun }
+
+// Fixed says that a resume cannot change a setting.
+func Fixed(f *Field) bool { return f.Change != ChangeResume }

@@ -99,3 +99,41 @@ func CheckFlags(ctx *kong.Context) error {
 func OnCommandLine(ctx *kong.Context, name string) bool {
 	return slices.ContainsFunc(ctx.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == name && !p.Resolved })
 }
+
+// SourceOf returns a function for the source of a setting: the flag, the environment
+// variable or the configuration file that sets a key.
+func SourceOf(ctx *kong.Context) func(key string) string {
+	return func(key string) string {
+		if _, source, ok := Given(ctx, key); ok {
+			return source
+		}
+		return key + " in " + GivenOr(ctx, "config", "the configuration")
+	}
+}
+
+// ConfigFlag names a configuration file.
+type ConfigFlag struct {
+	Config string `help:"YAML file with any of these flags as keys; codea1 config prints one." placeholder:"FILE" type:"path"`
+}
+
+// File returns the path and the text of the configuration file that the
+// command line or the environment names; no path for none.
+func File(ctx *kong.Context) (path string, text []byte, err error) {
+	path, _, _ = Given(ctx, "config")
+	if path == "" {
+		return "", nil, nil
+	}
+	if text, err = os.ReadFile(path); err != nil {
+		return "", nil, fmt.Errorf("configuration: %w", err)
+	}
+	return path, text, nil
+}
+
+// GivenOr returns the value of a flag on the command line or in the environment,
+// or else a default.
+func GivenOr(ctx *kong.Context, flag, otherwise string) string {
+	if value, _, ok := Given(ctx, flag); ok {
+		return value
+	}
+	return otherwise
+}

@@ -122,3 +122,25 @@ func VisitRun(ctx context.Context, dir string, types []events.Type, visit func(*
 	err = Decoded(ctx, log, types, visit)
 	return true, errors.Join(err, log.Close())
 }
+
+// LastStarted returns the newest run.started in the log of a run directory; nil for
+// none.
+func LastStarted(ctx context.Context, dir string) (started *events.RunStarted, run string, err error) {
+	log, err := Open(rundir.Log(dir), Options{ReadOnly: true})
+	if errors.Is(err, ErrNoLog) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	for record, err := range log.Read(ctx, ReadOptions{Types: []events.Type{events.TypeRunStarted}}) {
+		if err != nil {
+			return nil, "", errors.Join(err, log.Close())
+		}
+		// An event that cannot be decoded says nothing about the run.
+		if e, err := record.Decode(); err == nil {
+			started, run = e.Payload.(*events.RunStarted), e.Run
+		}
+	}
+	return started, run, log.Close()
+}

@@ -17,7 +17,9 @@ import (
 	"codea1/events/commandline"
 	"codea1/events/connect"
 	"codea1/events/rundir"
+	"codea1/events/rundir/saved"
 	"codea1/events/settings"
+	"codea1/gpuworker"
 	"codea1/gpuworker/checkpoint"
 	"codea1/replay/eventlog"
 	"codea1/replay/fork"
@@ -43,11 +45,11 @@ func (h *host) Configure(dir, config string, changes map[string]string) (string,
 		return "", err
 	}
 	switch begun, err := openHosted(dir); {
-	case errors.Is(err, errNoSettings) || begun == nil && err == nil:
+	case errors.Is(err, saved.ErrNoSettings) || begun == nil && err == nil:
 	case err != nil:
 		return "", err
 	default:
-		settings.Copy(s, begun.Settings, isMachine)
+		settings.Copy(s, begun.Settings, settings.OfMachine)
 	}
 	fixed := *s
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
@@ -83,7 +85,7 @@ func openHosted(dir string) (*begunRun, error) {
 // Config implements fork.Host.
 func (h *host) Config(dir string) (string, error) {
 	begun, err := openHosted(dir)
-	if errors.Is(err, errNoSettings) || begun == nil && err == nil {
+	if errors.Is(err, saved.ErrNoSettings) || begun == nil && err == nil {
 		return "", nil
 	}
 	if err != nil {
@@ -96,7 +98,7 @@ func (h *host) Config(dir string) (string, error) {
 func (h *host) Bus(dir string) (*connect.Flags, error) {
 	begun, err := openHosted(dir)
 	if err != nil || begun == nil {
-		return nil, errors.Join(err, errNoSettings)
+		return nil, errors.Join(err, saved.ErrNoSettings)
 	}
 	return &begun.Bus, nil
 }
@@ -191,7 +193,7 @@ func (h *host) PlaceCheckpoint(ctx context.Context, p fork.Placement) error {
 func (h *host) PlaceStart(from, to string) error {
 	begun, err := readBegun(to, nil)
 	if err != nil || begun == nil {
-		return cmp.Or(err, errNoSettings)
+		return cmp.Or(err, saved.ErrNoSettings)
 	}
 	for _, role := range begun.models().Roles() {
 		if begun.modelConfig().OnServer(role) {
@@ -211,4 +213,57 @@ func (h *host) PlaceStart(from, to string) error {
 // RemoveCheckpoint implements fork.Host.
 func (h *host) RemoveCheckpoint(dir string, role events.Role, version int) error {
 	return checkpoint.Folder{Path: rundir.Checkpoints(dir, role)}.Remove(version)
+}
+
+// retrainer implements fork.Retrainer with the trainer of package gpuworker.
+type retrainer struct{ logger *slog.Logger }
+
+// Retrain implements fork.Retrainer. It starts from version 0 in the run directory
+// and trains each part with the configuration of that part.
+func (r *retrainer) Retrain(ctx context.Context, job fork.RetrainJob) error {
+	for i := range job.Parts {
+		if err := r.part(ctx, &job, &job.Parts[i]); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part continues from the checkpoint of the part before, like the trainer of a
+// fork.
+func (r *retrainer) part(ctx context.Context, job *fork.RetrainJob, part *fork.RetrainPart) error {
+	s, err := retrainSettings(job.RunDir, part.Start.Config)
+	if err != nil {
+		return err
+	}
+	return s.modelConfig().Retrain(ctx, gpuworker.TrainerConfig{
+		Bus: job.Bus, Run: job.Run, Role: job.Role, Shared: part.Start.Models.Shared(),
+		Checkpoints: job.Work, Initial: rundir.Start(job.RunDir, job.Role), Steps: part.Last,
+	}, s.steps(part.Start.Problems), r.logger)
+}
+
+// retrainSettings returns the settings of a run.started, with those of this machine
+// from the run directory and the environment.
+func retrainSettings(dir, config string) (*Settings, error) {
+	s, err := startedSettings(config)
+	if err != nil {
+		return nil, err
+	}
+	path := rundir.Config(dir)
+	text, err := os.ReadFile(path)
+	if err == nil {
+		saved, err := presets.Read(path, text, "")
+		if err != nil {
+			return nil, err
+		}
+		settings.Copy(s, saved, settings.OfMachine)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	var now RunSettings
+	if err := settings.Resolve(&now, &s.RunSettings, envPrefix); err != nil {
+		return nil, err
+	}
+	settings.Copy(s, &now, settings.OfMachine)
+	return s, nil
 }
