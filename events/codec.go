@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 
+	"codea1/events/internal/shape"
+
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -262,4 +264,15 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// CheckShape walks msgpack bytes without decoding them. It accepts exactly one map
+// within MaxDepth and MaxItems in which every length fits into the remaining
+// bytes. msgpack's decoder trusts the lengths that it reads: five bytes can make
+// it allocate hundreds of megabytes.
+func CheckShape(raw []byte) error {
+	if err := shape.Check(raw, MaxDepth, MaxItems); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"codea1/events/fenced"
 )
 
 // Completion is one sampled response.
@@ -87,7 +89,7 @@ type CodeSampled struct {
 func (s *CodeSampled) Codes() []string {
 	codes := make([]string, len(s.Answers))
 	for i := range codes {
-		codes[i] = ExtractCode(s.Answers[i].Text)
+		codes[i] = fenced.Code(s.Answers[i].Text)
 	}
 	return codes
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"codea1/events"
+	"codea1/events/fenced"
 )
 
 // RoundPrompt is the template that asks an instruction-tuned model for the first test of a
@@ -38,7 +39,7 @@ func (t *talk) add(asked *SampleRequest, response *events.Completion, open bool,
 	if asked.Messages[len(asked.Messages)-1].Role == assistant {
 		text = pythonBlock + text
 	}
-	test, call := events.FirstTest(text)
+	test, call := fenced.FirstTest(text)
 	if len(test) > events.MaxTextBytes/(2*rounds) { // all tests are one text
 		test, call = "", ""
 	}

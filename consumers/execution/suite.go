@@ -13,13 +13,13 @@ import (
 
 	"codea1/consumers/execution/literal"
 	"codea1/consumers/execution/sandbox"
-	"codea1/events"
+	"codea1/events/fenced"
 )
 
 // SuiteText returns the test code in a Test LLM's response: all its fenced
 // blocks, or the whole text if there are none.
 func SuiteText(response string) string {
-	blocks := events.FencedBlocks(response)
+	blocks := fenced.Blocks(response)
 	if len(blocks) == 0 {
 		return response
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"codea1/events"
+	"codea1/events/fenced"
 	"codea1/replay/eventlog"
 )
 
@@ -158,7 +159,7 @@ func (g *Lineage) AnswerCode(m int) string {
 	case g.Tests != nil:
 		return g.Tests.Codes[m]
 	case g.Code != nil:
-		return events.ExtractCode(g.Code.Answers[m].Text)
+		return fenced.Code(g.Code.Answers[m].Text)
 	}
 	return ""
 }

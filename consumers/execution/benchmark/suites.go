@@ -17,6 +17,7 @@ import (
 	"codea1/consumers/execution/probes"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
+	"codea1/events/fenced"
 	"codea1/events/files"
 	"codea1/events/progress"
 )
@@ -110,7 +111,7 @@ func passing(suite *events.ExecutedSuite, k int) (calls []string) {
 // inRounds returns the first k tests of a suite that was written in rounds. A round
 // without a test has an empty block.
 func inRounds(suite string, k int) (tests []string) {
-	blocks := events.FencedBlocks(suite)
+	blocks := fenced.Blocks(suite)
 	for _, b := range blocks[:min(k, len(blocks))] {
 		if b.Text != "" {
 			tests = append(tests, b.Text)

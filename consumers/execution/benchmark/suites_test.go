@@ -20,6 +20,7 @@ import (
 	"codea1/consumers/execution/probes"
 	"codea1/consumers/execution/sandbox"
 	"codea1/events"
+	"codea1/events/fenced"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pools.Main(m)) }
@@ -79,7 +80,7 @@ func TestJudgeInRounds(t *testing.T) {
 	} {
 		var suite strings.Builder
 		for response := range strings.SplitSeq(c.responses, "|") {
-			test, call := events.FirstTest(response)
+			test, call := fenced.FirstTest(response)
 			suite.WriteString("```python\n" + test + call + "```\n")
 		}
 		group := Group{

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"codea1/events"
+	"codea1/events/fenced"
 )
 
 // A Question is the user's turn of a chat, or the text that a model continues. Its
@@ -112,7 +112,7 @@ var bodyEnds = []string{"\nclass ", "\nimport ", "\nfrom ", "\nassert ", "\nprin
 // Answer implements Task.
 func (t *bigCode) Answer(response string, completion bool) string {
 	if !completion {
-		return events.ExtractCode(response)
+		return fenced.Code(response)
 	}
 	for _, end := range bodyEnds {
 		response, _, _ = strings.Cut(response, end)

@@ -1,4 +1,4 @@
-package events
+package fenced
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestExtractCode(t *testing.T) {
+func TestCode(t *testing.T) {
 	for name, c := range map[string]struct{ response, want string }{
 		"python block":            {"Sure:\n```python\nx = 1\n```\nDone.", "x = 1\n"},
 		"first python block":      {"```python\na\n```\n```python\nb\n```", "a\n"},
@@ -18,7 +18,7 @@ func TestExtractCode(t *testing.T) {
 		"empty block":             {"```python\n```", ""},
 		"indented fence":          {"  ```python\n  x\n  ```", "  x\n"},
 	} {
-		if diff := cmp.Diff(c.want, ExtractCode(c.response)); diff != "" {
+		if diff := cmp.Diff(c.want, Code(c.response)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -67,7 +67,7 @@ func FuzzFencedBlocks(f *testing.F) {
 	f.Add("```python\nx\n```\ntext\n```")
 	f.Fuzz(func(t *testing.T, text string) {
 		total := 0
-		for _, b := range FencedBlocks(text) {
+		for _, b := range Blocks(text) {
 			total += len(b.Text)
 		}
 		if total > len(text) {

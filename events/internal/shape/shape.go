@@ -1,38 +1,41 @@
-package events
+// Package shape checks msgpack bytes before they are decoded.
+package shape
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
-// CheckShape walks msgpack bytes without decoding them. It accepts exactly one map
-// within MaxDepth and MaxItems in which every length fits into the remaining
-// bytes. msgpack's decoder trusts the lengths that it reads: five bytes can make
+// Check walks msgpack bytes without decoding them. It accepts exactly one map, nested at
+// most maxDepth deep, with at most maxItems items in every list and map, in which every
+// length fits into the remaining bytes. msgpack's decoder trusts the lengths that it reads: five bytes can make
 // it allocate hundreds of megabytes.
-func CheckShape(raw []byte) error {
+func Check(raw []byte, maxDepth, maxItems int) error {
 	if len(raw) == 0 {
-		return fmt.Errorf("%w: empty", ErrMalformed)
+		return errors.New("empty")
 	}
 	if c := raw[0]; c>>4 != 0x8 && c != 0xde && c != 0xdf {
-		return fmt.Errorf("%w: byte 0: not a map", ErrMalformed)
+		return errors.New("byte 0: not a map")
 	}
-	s := shape{raw: raw}
+	s := shape{raw: raw, maxDepth: maxDepth, maxItems: maxItems}
 	if err := s.value(0); err != nil {
 		return err
 	}
 	if s.pos != len(raw) {
-		return fmt.Errorf("%w: byte %d: %d bytes after the payload", ErrMalformed, s.pos, len(raw)-s.pos)
+		return fmt.Errorf("byte %d: %d bytes after the payload", s.pos, len(raw)-s.pos)
 	}
 	return nil
 }
 
 type shape struct {
-	raw []byte
-	pos int
+	raw                []byte
+	pos                int
+	maxDepth, maxItems int
 }
 
 func (s *shape) fail(format string, args ...any) error {
-	return fmt.Errorf("%w: byte %d: %s", ErrMalformed, s.pos, fmt.Sprintf(format, args...))
+	return fmt.Errorf("byte %d: %s", s.pos, fmt.Sprintf(format, args...))
 }
 
 // number reads a big-endian unsigned length of 1, 2 or 4 bytes.
@@ -68,11 +71,11 @@ func (s *shape) sized(width int) error {
 }
 
 func (s *shape) list(values, depth int) error {
-	if values > 2*MaxItems || values > len(s.raw)-s.pos {
-		return s.fail("a list or map of %d values, %d bytes left, limit %d items", values, len(s.raw)-s.pos, MaxItems)
+	if values > 2*s.maxItems || values > len(s.raw)-s.pos {
+		return s.fail("a list or map of %d values, %d bytes left, limit %d items", values, len(s.raw)-s.pos, s.maxItems)
 	}
-	if depth >= MaxDepth {
-		return s.fail("nested deeper than %d", MaxDepth)
+	if depth >= s.maxDepth {
+		return s.fail("nested deeper than %d", s.maxDepth)
 	}
 	for range values {
 		if err := s.value(depth + 1); err != nil {

@@ -1,20 +1,21 @@
-package events
+// Package fenced reads the code and the tests in a response of a model.
+package fenced
 
 import (
 	"regexp"
 	"strings"
 )
 
-// FencedBlock is one ``` block of a response.
-type FencedBlock struct {
+// Block is one ``` block of a response.
+type Block struct {
 	Language string // the info string's first word, lower case
 	Text     string // the lines between the fences
 }
 
-// FencedBlocks returns the ``` blocks of a response in order. A block without an
+// Blocks returns the ``` blocks of a response in order. A block without an
 // end, as in a response cut at the token limit, ends with the response.
-func FencedBlocks(text string) []FencedBlock {
-	var blocks []FencedBlock
+func Blocks(text string) []Block {
+	var blocks []Block
 	var body strings.Builder
 	open := false
 	language := ""
@@ -26,7 +27,7 @@ func FencedBlocks(text string) []FencedBlock {
 				body.WriteString(line)
 			}
 		case open:
-			blocks = append(blocks, FencedBlock{language, body.String()})
+			blocks = append(blocks, Block{language, body.String()})
 			body.Reset()
 			open = false
 		default:
@@ -38,15 +39,15 @@ func FencedBlocks(text string) []FencedBlock {
 		}
 	}
 	if open {
-		blocks = append(blocks, FencedBlock{language, body.String()})
+		blocks = append(blocks, Block{language, body.String()})
 	}
 	return blocks
 }
 
-// ExtractCode returns the answer in a response of the Code LLM: the first
+// Code returns the answer in a response of the Code LLM: the first
 // ```python block, else the first fenced block, else the whole response.
-func ExtractCode(response string) string {
-	blocks := FencedBlocks(response)
+func Code(response string) string {
+	blocks := Blocks(response)
 	for _, b := range blocks {
 		if b.Language == "python" {
 			return b.Text
@@ -74,7 +75,7 @@ func FirstTest(response string) (test, call string) {
 	if i := strings.LastIndex(response, "</think>"); i >= 0 {
 		response = response[i+len("</think>"):]
 	}
-	code := ExtractCode(response)
+	code := Code(response)
 	if begin := testBegin.FindStringIndex(code); begin != nil {
 		code = code[begin[0]:]
 	}
