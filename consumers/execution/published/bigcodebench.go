@@ -82,6 +82,11 @@ func imported(text string) (modules []string) {
 // bigCodeNames are the names that BigCodeBench gives every program.
 const bigCodeNames = "import os, sys\nfrom os import environ\n"
 
+// oneModule ends a test. BigCodeBench runs an answer and its test as one module, so that
+// functions of the answer see what the test imports and defines, also over names of their
+// own.
+const oneModule = "\n__import__('solution').__dict__.update(globals())\n"
+
 func (t *bigCode) ID() string        { return t.TaskID }
 func (t *bigCode) modules() []string { return t.needs }
 func (t *bigCode) Truth() string     { return t.Prompt + "\n" + t.Canonical }
@@ -98,7 +103,7 @@ func (t *bigCode) grade(ctx context.Context, g *Grader, answer string) (Verdict,
 	if t.plan == nil {
 		// Without an entry point, a script runs in the process of the program: the tests
 		// replace parts of it.
-		plan, err := g.x.PlanGolden(ctx, sandbox.Program{Code: bigCodeNames + t.Truth()}, []string{t.Test}, 0)
+		plan, err := g.x.PlanGolden(ctx, sandbox.Program{Code: bigCodeNames + t.Truth()}, []string{t.Test + oneModule}, 0)
 		if err != nil {
 			return Verdict{}, err
 		}

@@ -228,6 +228,21 @@ func TestBigCodeBench(t *testing.T) {
 		task.Program("import os\ndef task_func(x):\n    os._exit(0)\n", false), task.Program("def task_func(x):\n    raise SystemExit(0)\n", false))
 }
 
+// Functions of an answer see what the test imports and defines, as in one module, and
+// these names go before their own.
+func TestBigCodeBenchIsOneModule(t *testing.T) {
+	file := strings.Replace(bigCodeRow("['math']"), "import unittest", "import unittest, decimal\\nROOT = 0.5\\nBOTH = 0.5", 1)
+	tasks, err := ReadFile(write(t, "f.jsonl", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := func(text string) string {
+		return tasks[0].Program("BOTH = 1\ndef task_func(x):\n    if x < 0:\n        raise ValueError\n    return "+text+"\n", false)
+	}
+	check(t, grader(t), file, tasks[0].ID(), tasks[0].Truth(), body("x ** ROOT"), body("decimal.Decimal(x).sqrt()"), body("x ** BOTH"), "",
+		body("x ** NEITHER"), body("x ** ROOT + 1"))
+}
+
 func TestImported(t *testing.T) {
 	got := imported("import os, a.b as c\nfrom d.e import f\nclass T:\n    def test(self):\n        import g # h\n        text = 'import i'\nfrom . import j\nimportant = 1\n")
 	if want := []string{"os", "a", "d", "g"}; !slices.Equal(got, want) {
