@@ -224,7 +224,7 @@ func TestTapInPython(t *testing.T) {
 	_, figures, tokens, read := startPython(t, filepath.Join(pythonLibrary, "examples", "figures.py"), address, "r", "6")
 	readers := map[string][]string{
 		// A whole group.rewarded, and the token ids of a compressed code.sampled.
-		"README.md": {
+		"docs/commands.md": {
 			`(?m)^group\.rewarded s\d{6}-q\d{4} \{.*'recipe': 'a1'.*\}$`,
 			`(?m)^code\.sampled s\d{6}-q\d{4} \{.*'entry': 'solve'.*\}\nfirst answer: \[\d+(, \d+)*\]$`,
 		},
