@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -55,11 +56,11 @@ func fileSums(ctx context.Context, dir string, names []string) (map[string]strin
 	return sums, err
 }
 
-// eachFile calls do with each file, with several at a time: a few of them have most
-// of the bytes.
+// eachFile calls do with each file, with up to 16 at a time, as there are cores: a few
+// of them have most of the bytes.
 func eachFile(names []string, do func(name string) error) error {
 	var g errgroup.Group
-	g.SetLimit(8)
+	g.SetLimit(min(max(runtime.GOMAXPROCS(0), 2), 16))
 	for _, name := range names {
 		g.Go(func() error { return do(name) })
 	}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -69,13 +70,13 @@ def write(model: Model, small: bool, directory: Path) -> None:
 
 
 def sum_weights(directory: Path) -> None:
-    """Compute the sums of the weights' files as codea1 does when it has read of a version: 8 files at a time."""
+    """Compute the sums of the weights' files as codea1 does when it has read of a version: up to 16 files at a time."""
 
     def digest(path: Path) -> None:
         with open(path, "rb") as file:
             hashlib.file_digest(file, "sha256") if sys.version_info >= (3, 11) else hashlib.sha256(file.read())
 
-    with ThreadPoolExecutor(8) as pool:
+    with ThreadPoolExecutor(max(2, min(16, os.cpu_count() or 1))) as pool:
         list(pool.map(digest, checkpoint.weight_files(directory)))
 
 

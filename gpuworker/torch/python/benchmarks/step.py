@@ -308,14 +308,15 @@ def measure(flags: argparse.Namespace, directory: Path) -> tuple[dict[str, objec
     """Return the figures and the picture."""
     step = Step(flags.small, flags.device, flags.questions, flags.tokens, flags.alone, directory)
     step.run(0)  # compiles kernels, captures graphs
-    plain = step.measured()
-    seconds = (step.ended - step.began) / 1e9
-    print(f"a step takes {seconds:.2f} s", flush=True)
     step.begin_profile()
     step.run(0)
     phases = step.measured()
     began, ended = step.began, step.ended
     busy, peaks = step.end_profile()
+    print(f"with the profiler: {(ended - began) / 1e9:.2f} s, {share(busy, began, ended):.1%} busy", flush=True)
+    step.run(0)
+    plain = step.measured()
+    seconds = (step.ended - step.began) / 1e9
     step.close()
     for phase in phases:
         phase.busy = share(busy, phase.began, phase.ended)

@@ -67,9 +67,10 @@ class Chat:
             raise Mismatch("the tokenizer has no end token: add eos_token to tokenizer_config.json")
         return [*self._encode_plain(text), self.end_token]
 
-    def decode(self, tokens: list[int]) -> str:
-        text: str = self._tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        return text
+    def decode(self, rows: list[list[int]]) -> list[str]:
+        """Returns the text of each row of tokens, with special tokens. The library decodes several at a time."""
+        texts: list[str] = self._tokenizer.backend_tokenizer.decode_batch(rows, skip_special_tokens=False)
+        return texts
 
     def _render(self, messages: list[dict[str, str]], begun: bool = True) -> str:
         open_turn = ""

@@ -21,7 +21,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from .errors import Mismatch, MissingCheckpoint
-from .files import Rows, write_tensors
+from .files import Rows, write_tensors, yield_to_others
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -29,7 +29,7 @@ INDEX = "model.safetensors.index.json"
 OPTIMIZER = "optimizer.safetensors"
 MASTERS = "masters.safetensors"  # float32 weights in training, where the model has a smaller type
 SUMS = "SHA256SUMS"
-SHARD_BYTES = 1 << 29  # of a file of tensors, unless one tensor is larger
+SHARD_BYTES = 1 << 28  # of a file of tensors, unless one tensor is larger
 GENERATION = "generation_config.json"
 TOKENIZER = "tokenizer.json"
 
@@ -50,7 +50,7 @@ MAX_TEXT_BYTES = 64 << 20
 # Keys of config.json that may differ between two checkpoints of one model.
 _INCIDENTAL = ("torch_dtype", "dtype", "transformers_version", "use_cache", "_name_or_path")
 
-_FILES_AT_A_TIME = 8
+_FILES_AT_A_TIME = max(2, min(16, os.cpu_count() or 1))
 
 _STEP = "step"
 _MASTER = "master."
@@ -188,15 +188,11 @@ def write(
         _write_text(directory / INDEX, _index(large), flush)
     if optimizer is not None:
         large += optimizer_files(optimizer)
-    # Copies from a device, writes and sums release the interpreter's lock, so files are written side by side.
     lines: list[str] = []
-    with ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
-        for done in as_completed(
-            [pool.submit(write_tensors, directory / name, part, about, flush, summed=sums) for name, part, about in large]
-        ):
-            lines.append(done.result())
-            files += 1
-            written(files)
+    for line in _write_files(directory, large, flush, 0, sums):
+        lines.append(line)
+        files += 1
+        written(files)
     if sums:
         _write_text(directory / SUMS, "".join(sorted(lines)).encode(), flush)
     if flush:
@@ -205,8 +201,22 @@ def write(
 
 def write_rows(directory: Path, optimizer: Mapping[str, torch.Tensor | Rows], rank: int) -> None:
     """Writes the rows of a rank above 0 into the files that rank 0 writes."""
-    for name, part, about in optimizer_files(optimizer):
-        write_tensors(directory / name, part, about, False, rank)
+    for _ in _write_files(directory, optimizer_files(optimizer), False, rank, False):
+        pass
+
+
+def _write_files(directory: Path, wanted: list[File], flush: bool, rank: int, sums: bool) -> Iterator[str]:
+    """Writes files of tensors side by side, and yields the lines of each when it is written."""
+    devices = {
+        t.device for _, part, _ in wanted for rows in part.values() if (t := rows.tensor if isinstance(rows, Rows) else rows).is_cuda
+    }
+    for device in devices:
+        torch.cuda.current_stream(device).synchronize()  # each file is copied in a stream of its own
+    # Copies from a device, writes and sums release the interpreter's lock.
+    with ThreadPoolExecutor(_FILES_AT_A_TIME, initializer=yield_to_others) as pool:
+        tasks = [pool.submit(write_tensors, directory / name, part, about, flush, rank, sums) for name, part, about in wanted]
+        for done in as_completed(tasks):
+            yield done.result()
 
 
 def optimizer_files(optimizer: Mapping[str, torch.Tensor | Rows]) -> list[File]:

@@ -10,7 +10,6 @@ import torch.nn.functional as F
 
 from . import choosing
 from .cache import PAGE, SCRATCH, Cache
-from .files import DEVICE
 from .layers import Packed, attention, rotate
 from .model import Model
 
@@ -143,7 +142,7 @@ class Decoder:
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         pool = next(iter(self.graphs.values())).pool() if self.graphs else None
-        with DEVICE, torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
             self._step(lanes, filtered)
         for target, source in zip(self.state, kept, strict=True):
             target.copy_(source)

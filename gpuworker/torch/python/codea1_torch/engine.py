@@ -161,9 +161,9 @@ class Engine:
             lambda: self._halve_slots(sampler, sum(len(request.seeds) for request in requests)),
         )
 
-    def text(self, completion: Completion) -> str:
-        """Returns the text of a completion without its end token."""
-        return self._chat.decode(completion.tokens[:-1] if completion.finish == "stop" else completion.tokens)
+    def texts(self, completions: list[Completion]) -> list[str]:
+        """Returns the texts of completions without their end tokens."""
+        return self._chat.decode([c.tokens[:-1] if c.finish == "stop" else c.tokens for c in completions])
 
     def load_weights(self, directory: Path) -> None:
         """Chooses the checkpoint to sample from."""

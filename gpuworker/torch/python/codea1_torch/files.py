@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import mmap
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Lock, get_native_id
+from threading import get_native_id
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import torch
@@ -37,11 +37,8 @@ _NAMES = {
     torch.uint8: "U8",
 }
 
-# Held while a thread copies from a GPU for a file, and while a graph is captured: beside such copies, CUDA refuses the capture.
-DEVICE = Lock()
-
 T = TypeVar("T")
-Part: TypeAlias = tuple[torch.Tensor, int, Event]  # bytes, their offset in a file, and whether they are there
+Part: TypeAlias = tuple[torch.Tensor, int]  # bytes and their offset in a file
 
 
 @dataclass(frozen=True)
@@ -59,6 +56,7 @@ def write_tensors(
     """Writes a new file with the bytes of safetensors' own save_file. Rank 0 writes its head, each rank its rows.
 
     With summed it returns the lines of the file in SHA256SUMS, which takes one rank: the sum, and the size in a comment.
+    The kernel lets one thread at a time write to a file, so callers write several files at the same time.
     """
     types = list(_NAMES)
     every = {name: t if isinstance(t, Rows) else Rows(t, 0, tuple(t.shape)) for name, t in tensors.items()}
@@ -74,111 +72,65 @@ def write_tensors(
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     head = len(text).to_bytes(8, "little") + text
-    parts: list[Part] = []
+    parts: list[Part] = [(torch.frombuffer(bytearray(head), dtype=torch.uint8), 0)] if rank == 0 else []
     for begin, rows in zip(begins, ordered.values(), strict=True):
         offset = len(head) + begin
         data = rows.tensor.detach().contiguous().view(-1).view(torch.uint8)
         for part in data.split(CHUNK) if len(data) else ():
-            parts.append((part, offset, Event()))
+            parts.append((part, offset))
             offset += len(part)
     shared = any(isinstance(tensor, Rows) for tensor in tensors.values())
     device = next((r.tensor.device for r in every.values() if r.tensor.is_cuda), None)
     size = len(head) + end
-    with open(os.open(path, os.O_CREAT | os.O_RDWR | (0 if shared else os.O_EXCL), 0o666), "rb+", buffering=0) as file:
-        pages, in_memory = _pages(file.fileno(), size)
-        put = _mapped(pages) if in_memory else _direct(file.fileno())
-        if rank == 0:
-            put(torch.frombuffer(bytearray(head), dtype=torch.uint8), 0)
-        with ThreadPoolExecutor(1, initializer=_yield_to_others) as pool:
-            digest = pool.submit(_digest, pages, head, parts) if summed else None
-            try:
-                _share(parts, device, lambda own: _write(put, own))
-            finally:
-                for _, _, written in parts:
-                    written.set()
+    with open(os.open(path, os.O_CREAT | os.O_WRONLY | (0 if shared else os.O_EXCL), 0o666), "wb", buffering=0) as file:
+        os.ftruncate(file.fileno(), size)
+        digest = _write(file.fileno(), parts, device, summed)
         if flush:
             os.fsync(file.fileno())
-    return f"{digest.result()}  {path.name}\n# {size} bytes: {path.name}\n" if digest else ""
+    return f"{digest}  {path.name}\n# {size} bytes: {path.name}\n" if summed else ""
 
 
-def _write(put: Callable[[torch.Tensor, int], None], parts: list[Part]) -> None:
-    buffer: torch.Tensor | None = None
-    for data, offset, written in parts:
-        here = data
-        if data.is_cuda:
-            with DEVICE:
-                if buffer is None:
-                    buffer = torch.empty(CHUNK, dtype=torch.uint8, pin_memory=True)
-                here = buffer[: len(data)].copy_(data, non_blocking=True)
-                torch.cuda.current_stream(data.device).synchronize()
-        put(here, offset)
-        written.set()
+def _write(file: int, parts: list[Part], device: torch.device | None, summed: bool) -> str:
+    """Writes parts at their offsets and returns the SHA-256 of all, in their order, if it shall.
 
-
-def _digest(pages: mmap.mmap, head: bytes, parts: list[Part]) -> str:
-    """Returns the SHA-256 of a file. It follows the threads that write, so that the bytes are still in a cache."""
-    digest = hashlib.sha256(head)
-    with memoryview(pages) as view:
-        for data, offset, written in parts:
-            written.wait()
-            with view[offset : offset + len(data)] as part:
-                digest.update(part)
+    A part is written and summed at the same time, and copied from a device beside the sum of the part before.
+    """
+    digest = hashlib.sha256()
+    buffers = [torch.empty(CHUNK, dtype=torch.uint8, pin_memory=True) for _ in range(2)] if device else []
+    sums: deque[Future[None]] = deque()
+    stream = torch.cuda.Stream(device) if device else None
+    with ThreadPoolExecutor(1, initializer=yield_to_others) as pool, torch.cuda.stream(stream) if stream else nullcontext():
+        for number, (data, offset) in enumerate(parts):
+            while len(sums) > 1:
+                sums.popleft().result()  # it read the buffer that this part takes
+            here = data
+            if data.is_cuda and stream:
+                here = buffers[number % 2][: len(data)].copy_(data, non_blocking=True)
+                stream.synchronize()
+            values = here.numpy().data
+            if summed:
+                sums.append(pool.submit(digest.update, values))
+            _put(file, values, offset)
+        for last in sums:
+            last.result()
     return digest.hexdigest()
 
 
-def _pages(file: int, size: int) -> tuple[mmap.mmap, bool]:
-    """Returns the pages of a file that gets a size, and whether to write to them: a large file in memory."""
-    in_memory = size >= CHUNK and _in_memory(file)
-    if in_memory:
-        os.posix_fallocate(file, 0, size)  # without it, a full file system kills the process at a copy to a page
-    else:
-        os.ftruncate(file, size)
-    return mmap.mmap(file, size), in_memory
+def _put(file: int, values: memoryview, offset: int) -> None:
+    """Writes bytes at an offset."""
+    begin = offset
+    while len(values):
+        written = os.pwrite(file, values, offset)
+        values, offset = values[written:], offset + written
+    if hasattr(os, "posix_fadvise"):
+        # Linux starts to write the bytes to the disk, beside the writes of the next ones.
+        os.posix_fadvise(file, begin, offset - begin, os.POSIX_FADV_DONTNEED)
 
 
-def _direct(file: int) -> Callable[[torch.Tensor, int], None]:
-    """Returns a function that writes bytes at an offset."""
-
-    def put(data: torch.Tensor, offset: int) -> None:
-        begin, rest = offset, data.numpy().data
-        while len(rest):
-            written = os.pwrite(file, rest, offset)
-            rest, offset = rest[written:], offset + written
-        if hasattr(os, "posix_fadvise"):
-            # Linux starts to write the bytes to the disk, beside the writes of the next ones.
-            os.posix_fadvise(file, begin, offset - begin, os.POSIX_FADV_DONTNEED)
-
-    return put
-
-
-def _mapped(file: mmap.mmap) -> Callable[[torch.Tensor, int], None]:
-    """Returns a function that copies bytes to an offset of a file in memory.
-
-    The kernel lets only one thread at a time write to a file, but many copy to its pages.
-    """
-    pages = torch.frombuffer(file, dtype=torch.uint8)
-
-    def put(data: torch.Tensor, offset: int) -> None:
-        pages[offset : offset + len(data)].copy_(data)
-
-    return put
-
-
-def _yield_to_others() -> None:
+def yield_to_others() -> None:
     """Gives a thread that copies or sums a lower priority than the one that launches the work of a GPU."""
     if sys.platform == "linux":  # elsewhere the priority is that of the process
         os.setpriority(os.PRIO_PROCESS, get_native_id(), max(10, os.getpriority(os.PRIO_PROCESS, get_native_id())))
-
-
-def _in_memory(file: int) -> bool:
-    """Reports whether Linux keeps the file system of a file in memory."""
-    device = os.fstat(file).st_dev
-    number = f"{os.major(device)}:{os.minor(device)}"
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
-            return any(line.split()[2] == number and line.partition(" - ")[2].startswith("tmpfs ") for line in mounts)
-    except OSError:
-        return False
 
 
 class Piece(NamedTuple):
@@ -251,18 +203,15 @@ def _read(pieces: list[Piece], pinned: bool) -> Iterator[tuple[Piece, torch.Tens
 def _share(parts: list[T], device: torch.device | None, work: Callable[[list[T]], None]) -> None:
     """Divides parts among threads. Each has a stream of its own on a GPU, behind the work that is queued there."""
     if device:
-        with DEVICE:
-            torch.cuda.current_stream(device).synchronize()
+        torch.cuda.current_stream(device).synchronize()
 
     @torch.no_grad()
     def run(own: list[T]) -> None:
-        with DEVICE:
-            stream = torch.cuda.Stream(device) if device else None
-        with torch.cuda.stream(stream) if stream else nullcontext():
+        with torch.cuda.stream(torch.cuda.Stream(device)) if device else nullcontext():
             work(own)
 
     threads = max(1, min(THREADS, len(parts) // _PARTS_OF_A_THREAD))
     shares = [own for i in range(threads) if (own := parts[i::threads])]
-    with ThreadPoolExecutor(threads, initializer=_yield_to_others) as pool:
+    with ThreadPoolExecutor(threads, initializer=yield_to_others) as pool:
         for done in [pool.submit(run, own) for own in shares]:
             done.result()

@@ -139,7 +139,7 @@ class Operations:
             "tokens": pack_ragged("i", [c.tokens for c in completions]),
             "log_probs": pack("f", (p for c in completions for p in c.log_probs)),
             "stopped": bytes(c.finish == "stop" for c in completions),
-            "texts": [self._engine.text(c) for c in completions],
+            "texts": self._engine.texts(completions),
         }
 
     def load_weights(self, frame: Frame, call: Call) -> Frame:

@@ -83,12 +83,3 @@ def test_errors_of_the_disk_are_raised(tmp_path: Path, monkeypatch: pytest.Monke
         files.write_tensors(tmp_path / "x", {"a": torch.ones(3)}, {}, flush=False)
     with pytest.raises(FileExistsError):
         files.write_tensors(tmp_path / "x", {"a": torch.ones(3)}, {}, flush=False)
-
-
-def test_a_full_memory_is_an_error() -> None:
-    """It is not the signal that ends a process at a copy to a page that the file system lacks."""
-    if not os.access(MEMORY, os.W_OK) or not os.statvfs(MEMORY).f_blocks:
-        pytest.skip(f"{MEMORY} cannot be written or has no limit")
-    more = (os.statvfs(MEMORY).f_blocks + 1) * os.statvfs(MEMORY).f_frsize
-    with tempfile.TemporaryFile(dir=MEMORY) as file, pytest.raises(OSError, match="No space"):
-        files._pages(file.fileno(), more)
