@@ -55,7 +55,7 @@ func (s *Scoring) Grade(ctx context.Context, given *Given) error {
 	if err := s.print(map[string]graded{"": {results, f.suites}}, f.problems); err != nil || given.Samples != "" {
 		return err
 	}
-	return wrongTruths(results, f.suites[len(f.suites)-1])
+	return s.wrongTruths(results, f.suites[len(f.suites)-1])
 }
 
 // grade grades the answers that a file of results does not have, and adds theirs.
@@ -213,17 +213,19 @@ func (f *fileGrading) run(ctx context.Context, flags *sandbox.Flags, open int, r
 	return err
 }
 
-// wrongTruths returns an error that names the first ground truth that does not pass.
-func wrongTruths(results evaluation.Results, s evaluation.Suite) error {
+// wrongTruths prints the ground truths that do not pass, and returns an error that names
+// the first.
+func (s *Scoring) wrongTruths(results evaluation.Results, tests evaluation.Suite) error {
 	wrong, first := 0, ""
 	for _, r := range results.Sorted() {
-		if a := &r.Answers[0]; !s.Passed(a) {
+		if a := &r.Answers[0]; !tests.Passed(a) {
 			wrong++
+			fmt.Fprintf(s.Progress, "does not pass: %s: %s\n", r.ID, a.Reason)
 			first = cmp.Or(first, r.ID+": "+a.Reason)
 		}
 	}
 	if wrong == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d ground truths do not pass; --out FILE has the reasons; first: %s", wrong, len(results), first)
+	return fmt.Errorf("%d of %d ground truths do not pass; first: %s", wrong, len(results), first)
 }

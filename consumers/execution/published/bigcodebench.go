@@ -114,8 +114,30 @@ func (t *bigCode) grade(ctx context.Context, g *Grader, answer string) (Verdict,
 		return Verdict{}, err
 	}
 	grade := &grading.Grade{Loads: report.Loads, LoadError: report.LoadError, Verdicts: verdicts}
-	return Verdict{
+	v := Verdict{
 		Passed:    report.Loads && verdicts[0].Verdict == events.VerdictPass,
 		Behaviour: grading.Behaviour(report.Loads, verdicts), Reason: grade.FirstReason(),
-	}, nil
+	}
+	if refused := t.refused(); !v.Passed && refused != "" {
+		v.Reason += " (" + refused + ")"
+	}
+	return v, nil
+}
+
+// refusals are the modules and functions that need what an isolated sandbox refuses.
+var refusals = []struct{ names, why string }{
+	{`subprocess|multiprocessing|os\.(?:system|popen|fork|exec\w+|spawn\w+)`, "starts no other program"},
+	{`socket|ssl|ftplib|smtplib|urllib\.request|requests|http\.client|mechanize`, "has no network"},
+}
+
+// refused names what the task uses and an isolated sandbox refuses; empty for nothing.
+// Such a task may pass: many tests replace these parts.
+func (t *bigCode) refused() string {
+	var all []string
+	for _, r := range refusals {
+		if found := regexp.MustCompile(`\b(?:` + r.names + `)\b`).FindString(t.Truth() + "\n" + t.Test); found != "" {
+			all = append(all, fmt.Sprintf("the task uses %s: an isolated sandbox %s", found, r.why))
+		}
+	}
+	return strings.Join(all, "; ")
 }

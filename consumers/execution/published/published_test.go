@@ -243,6 +243,35 @@ func TestBigCodeBenchIsOneModule(t *testing.T) {
 		body("x ** NEITHER"), body("x ** ROOT + 1"))
 }
 
+// A task that does not pass says what it uses and the sandbox refuses.
+func TestBigCodeBenchNamesTheRefusal(t *testing.T) {
+	for body, want := range map[string]string{
+		"import subprocess\n    return subprocess.check_output(['true'])":  "the task uses subprocess: an isolated sandbox starts no other program",
+		"import os\n    return os.system('true')":                          "the task uses os.system: an isolated sandbox starts no other program",
+		"import requests, os\n    os.popen(requests.get('http://a').text)": "the task uses os.popen: an isolated sandbox starts no other program; the task uses requests: an isolated sandbox has no network",
+		"import os.path, urllib.parse, os_system\n    return 1":            "",
+	} {
+		task := &bigCode{Prompt: "def task_func():\n", Canonical: "    " + body}
+		if got := task.refused(); got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+	file := strings.Replace(bigCodeRow("['math', 'unittest']"), "return math.sqrt(x)", "import subprocess; return int(subprocess.check_output(['echo', '2'])) if x > 0 else math.sqrt(x)", 1)
+	tasks, err := ReadFile(write(t, "f.jsonl", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = grader(t).Grade(t.Context(), tasks, map[string][]string{tasks[0].ID(): {tasks[0].Truth()}}, func(r *Result) error {
+		if v := r.Verdicts[0]; v.Passed || !strings.Contains(v.Reason, "PermissionError") || !strings.HasSuffix(v.Reason, "(the task uses subprocess: an isolated sandbox starts no other program)") {
+			t.Errorf("%+v", v)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestImported(t *testing.T) {
 	got := imported("import os, a.b as c\nfrom d.e import f\nclass T:\n    def test(self):\n        import g # h\n        text = 'import i'\nfrom . import j\nimportant = 1\n")
 	if want := []string{"os", "a", "d", "g"}; !slices.Equal(got, want) {
