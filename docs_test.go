@@ -138,6 +138,11 @@ func TestGrammarOfTheDocuments(t *testing.T) {
 	program := strings.NewReplacer("go run . ", "codea1 ", "./codea1 ", "codea1 ", "$stage", events.StageRewards, "samples.jsonl", "-")
 	word := regexp.MustCompile(`'[^']*'|\S+`)
 	seen := map[string]int{}
+	var cli CLI
+	parser, err := newParser(&cli, kong.Exit(func(int) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range fences(t, documents(t)...) {
 		for _, line := range f.lines {
 			line = strings.SplitN(program.Replace(line), " #", 2)[0]
@@ -154,11 +159,6 @@ func TestGrammarOfTheDocuments(t *testing.T) {
 			seen[f.page]++
 			for i, word := range words {
 				words[i] = strings.Trim(placeholder.ReplaceAllString(word, "1"), "'\"")
-			}
-			var cli CLI
-			parser, err := newParser(&cli, kong.Exit(func(int) {}))
-			if err != nil {
-				t.Fatal(err)
 			}
 			trace, err := kong.Trace(parser, words[1:])
 			if err == nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,9 @@ type program struct{ tests *testing.M }
 
 // Run runs the tests.
 func (p program) Run() int {
+	if flag.Lookup("test.bench").Value.String() == "" {
+		debug.SetGCPercent(400) // a test parses many command lines, each of which makes 16 MB
+	}
 	defer func() { os.RemoveAll(sharedRun.dir) }()
 	return p.tests.Run()
 }

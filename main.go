@@ -84,11 +84,23 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	// The parser of the command line makes 16 MB. With collections of so small a heap, the
+	// start of a command takes a third more time.
+	collect := func() {}
+	if os.Getenv("GOGC") == "" {
+		percent := debug.SetGCPercent(-1)
+		collect = func() { debug.SetGCPercent(percent) }
+	}
+	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr, collect))
 }
 
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return execute(ctx, args, stdout, stderr, func() {})
+}
+
+// execute is run. It calls parsed before the command begins.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer, parsed func()) int {
 	fail := func(err error, code int) int {
 		text := err.Error() + remedy(err)
 		if ctx.Err() != nil {
@@ -129,6 +141,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		return fail(fmt.Errorf("%w%s", err, usage(err)), exitUsage)
 	}
+	parsed()
 	command.BindTo(ctx, (*context.Context)(nil))
 	command.BindTo(stdout, (*io.Writer)(nil))
 	logger := newLogger(stderr, cli.logLevel(command.Command()))
