@@ -36,6 +36,15 @@ func TestSelfPlayRunHasOneModel(t *testing.T) {
 	if out := must(t, dir, "replay", "verify", "s"); !strings.Contains(out, "every effect has its cause, every group ends once and is trained once") {
 		t.Error(out)
 	}
+	// An evaluation of its tests has the prompts of its training, without an answer.
+	heldout, err := filepath.Abs("testdata/heldout.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, dir, "eval", "s", heldout, "--role", "test", "--tests", "2", "--name", "e", "--sandboxes", "1", "--call-timeout", "5s")
+	if config, err := os.ReadFile(rundir.Config(runPath(dir, "e"))); err != nil || !strings.Contains(string(config), "{{.Question}}\n  Tests:") {
+		t.Errorf("%v\n%s", err, config)
+	}
 	if out := must(t, dir, "replay", "retrain", "s"); out != fmt.Sprintf("code: %d versions trained again, each with the same weights\n", steps) {
 		t.Error(out)
 	}

@@ -318,6 +318,11 @@ func (c *EvalCommand) checkpoint(ctx context.Context, s *Settings, name string, 
 	}
 	s.Engine, s.Sampling.PromptFlags = begun.Engine, begun.Sampling.PromptFlags
 	s.Curriculum.CodeTokens, s.Curriculum.TestTokens, s.Curriculum.Tests = begun.Curriculum.CodeTokens, begun.Curriculum.TestTokens, begun.Curriculum.Tests
+	if begun.models().Shared() && s.Sampling.TestPrompt == "" { // the model has learnt to write tests without an answer
+		if s.Sampling.TestPrompt, err = s.Sampling.BlindTemplate(); err != nil {
+			return "", err
+		}
+	}
 	role = begun.models().Policy(role)
 	return models.VersionDir(run, role, version)
 }

@@ -67,11 +67,20 @@ func (f *PromptFlags) BlindPrompt() (*Prompt, error) {
 	if f.TestPrompt != "" {
 		return f.Prompt(events.RoleTest)
 	}
+	text, err := f.BlindTemplate()
+	if err != nil {
+		return nil, err
+	}
+	return newPrompt(events.RoleTest, "blind prompt", string(text))
+}
+
+// BlindTemplate returns the template of the style's prompt without the answer.
+func (f *PromptFlags) BlindTemplate() (TestTemplate, error) {
 	file, err := styles.ReadFile(fmt.Sprintf("prompts/blind_%s.tmpl", f.PromptStyle))
 	if err != nil {
-		return nil, fmt.Errorf("prompt style %q has no prompt without the answer", string(f.PromptStyle))
+		return "", fmt.Errorf("prompt style %q has no prompt without the answer", string(f.PromptStyle))
 	}
-	return newPrompt(events.RoleTest, "blind prompt", string(file))
+	return TestTemplate(file), nil
 }
 
 // Prompt writes the prompts of one role from a template.
