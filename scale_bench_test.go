@@ -6,8 +6,11 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"codea1/consumers/rewards"
 	"codea1/events"
@@ -132,4 +135,88 @@ func (p *pipeline) startReplica(b *testing.B, g *services.Group, bus *natsbus.Bu
 		b.Fatal(err)
 	}
 	g.Go(s.Run)
+}
+
+// BenchmarkClusterStores publishes the five events of groups of real size to a cluster
+// of three NATS servers that all store each event, as fast as they take them, while a
+// reader follows. There are no stages: it is the limit that a cluster on this machine
+// sets to a run. One operation is a group. It reports:
+//
+//	groups/s      groups stored by all servers and read once
+//	MB/s          bytes of the events
+//	cpu-ms/group  CPU time of the three servers, the publishers and the reader
+func BenchmarkClusterStores(b *testing.B) {
+	const run, publishers = "limit", 24
+	samples := groupMessages(b)
+	cluster := natstest.StartCluster(b)
+	reading := cluster.Connect(b, natsbus.Config{})
+	if err := reading.EnsureStream(b.Context(), run); err != nil {
+		b.Fatal(err)
+	}
+	reader, err := reading.Read(b.Context(), events.ReadConfig{Run: run, From: events.Start})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer reader.Close()
+	var buses []*natsbus.Bus
+	for range publishers {
+		buses = append(buses, cluster.Connect(b, natsbus.Config{}))
+	}
+	cpu, size := processTime(b), 0
+	for i := range samples {
+		size += len(samples[i].Data)
+	}
+	b.ResetTimer()
+	g, ctx := errgroup.WithContext(b.Context())
+	for n, bus := range buses {
+		g.Go(func() error {
+			for group := n; group < b.N; group += publishers {
+				for i, m := range samples {
+					m.Run, m.Group = run, fmt.Sprintf("s%06d-q%04d", group/10_000+1, group%10_000)
+					m.ID = fmt.Sprintf("%024x%08x", group, i)
+					if err := bus.Publish(ctx, m); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		for range b.N * len(samples) {
+			if _, _, err := reader.Next(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	seconds := b.Elapsed().Seconds()
+	b.ReportMetric(float64(b.N)/seconds, "groups/s")
+	b.ReportMetric(float64(b.N*size)/1e6/seconds, "MB/s")
+	b.ReportMetric((processTime(b)-cpu).Seconds()*1e3/float64(b.N), "cpu-ms/group")
+}
+
+// groupMessages returns the events of a group of real size.
+func groupMessages(b *testing.B) []events.Message {
+	sizes := benchSizes
+	sizes.Steps, sizes.ProblemsPerStep = 1, 1
+	p := newPipeline(b, sizes)
+	p.train(b)
+	var out []events.Message
+	for record, err := range p.log.Read(b.Context(), eventlog.ReadOptions{}) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		if strings.HasPrefix(record.Message.Group, "s000001-") {
+			out = append(out, record.Message)
+		}
+	}
+	if len(out) != 5 {
+		b.Fatalf("the group has %d events", len(out))
+	}
+	return out
 }
