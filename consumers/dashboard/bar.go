@@ -168,6 +168,9 @@ func describe(s *State) string {
 	}
 	if p.Known {
 		fmt.Fprintf(&b, "  %s left", duration(p.Left))
+		if p.OfPhase {
+			b.WriteString(" of this evaluation")
+		}
 	}
 	return b.String()
 }

@@ -228,7 +228,7 @@ func TestBarWritesLinesWithoutATerminal(t *testing.T) {
 		"starting",
 		"step 1/2  pass 0.75  hist 0.50  code 0.25  test 0.25",
 		"step 2/2  pass 0.75  hist 0.50  code 0.25  test 0.25",
-		"evaluate after step 2  1/2 groups  avg@2 50.0%",
+		"evaluate after step 2  1/2 groups  avg@2 50.0%  1m00s left of this evaluation",
 		"stopped after 1 of 2 steps",
 		"",
 	}, "\n")

@@ -15,6 +15,9 @@ type Progress struct {
 	Total int           `json:"total"` // groups of the phase; 0 if not known yet
 	Left  time.Duration `json:"-"`
 	Known bool          `json:"-"` // whether Left is known
+
+	// OfPhase says that Left is that of the phase: that of the run is not known yet.
+	OfPhase bool `json:"left_of_phase,omitempty"`
 }
 
 // Phase is the current activity of a run.
@@ -32,9 +35,9 @@ const (
 func (s *State) Progress() Progress {
 	trained := s.Trained()
 	p := Progress{Phase: PhaseStarting, Step: trained, Steps: s.Steps}
-	p.Left, p.Known = s.timeLeft()
+	p.Left, p.OfPhase, p.Known = s.timeLeft()
 	if eval := s.evaluating(); s.Finished != "" {
-		p.Phase, p.Left, p.Known = PhaseFinished, 0, true
+		p.Phase, p.Left, p.OfPhase, p.Known = PhaseFinished, 0, false, true
 	} else if eval != nil {
 		p.Phase, p.Tag, p.Done, p.Total = PhaseEvaluating, eval.Tag, eval.ended(), eval.Groups
 	} else if s.groupsPerStep > 0 {

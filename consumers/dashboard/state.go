@@ -65,6 +65,7 @@ type State struct {
 	endedGroups   map[int]int // by step; steps that are not trained yet
 	groupsPerStep int         // as planned last
 	stepTimes     stepTimes
+	evalSampled   evalSampled
 	rate          rate
 }
 
@@ -143,8 +144,10 @@ func (s *State) applyAfter(e *events.Event, before events.Position) {
 		s.groups.posed(&p.Plan, before)
 	case *events.CodeSampled:
 		s.sampled[events.RoleCode] = max(s.sampled[events.RoleCode], p.Version)
+		s.sampledFor(events.RoleCode, &p.Posed.Plan)
 	case *events.TestsSampled:
 		s.sampled[events.RoleTest] = max(s.sampled[events.RoleTest], p.Version)
+		s.sampledFor(events.RoleTest, &p.Posed.Plan)
 	case *events.CodeExecuted:
 		s.Series.executed(p)
 		s.Book.executed(e.Group, p)

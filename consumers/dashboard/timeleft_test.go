@@ -3,7 +3,9 @@ package dashboard
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +43,7 @@ func TestTimeLeftOfARecordedRun(t *testing.T) {
 		case "finished":
 			state.Apply(s.finished(steps, events.RunCompleted))
 		}
-		if p := state.Progress(); p.Known {
+		if p := state.Progress(); p.Known && !p.OfPhase {
 			estimates = append(estimates, s.at.Sub(noon)+p.Left)
 		}
 	}
@@ -78,7 +80,7 @@ func TestTimeLeftOfASteadyRun(t *testing.T) {
 		var estimates []estimate
 		s, state := &script{at: noon}, NewState()
 		look := func() {
-			if p := state.Progress(); p.Known {
+			if p := state.Progress(); p.Known && !p.OfPhase {
 				estimates = append(estimates, estimate{s.at, p.Left, state.Trained()})
 			}
 		}
@@ -183,4 +185,121 @@ func TestTimeLeftOfABudget(t *testing.T) {
 	state.Apply(s.started(2, 100))
 	train(16, 20)
 	check("resumed", (80*10+20)*time.Second)
+}
+
+// simulated is a run on a machine whose speed is not steady: the work of a step drifts, and
+// other work on the machine makes some steps slow. An evaluation is sampled before most of it is
+// executed.
+type simulated struct {
+	steps, groups              int
+	evaluates                  bool
+	step, eval, drift, unquiet float64 // seconds, and shares of them
+	random                     *rand.Rand
+}
+
+// play plays the run and returns the shares of the updates after the first tenth of its
+// time that have a time left, and of those with one that is right within a quarter.
+func (r *simulated) play() (known, right float64) {
+	type update struct {
+		at   time.Time
+		left time.Duration
+		end  *time.Time // of the phase or of the run
+		says bool
+	}
+	var updates []update
+	var end time.Time
+	phases := []*time.Time{}
+	s, state := &script{at: noon}, NewState()
+	pass := func(seconds float64) { s.at = s.at.Add(time.Duration(seconds * float64(time.Second))) }
+	look := func() {
+		p, to := state.Progress(), &end
+		if p.OfPhase {
+			to = phases[len(phases)-1]
+		}
+		updates = append(updates, update{s.at, p.Left, to, p.Known})
+	}
+	evaluate := func(after int) {
+		phases = append(phases, new(time.Time))
+		tag := fmt.Sprint("e", after)
+		plan := events.Plan{Purpose: events.PurposeEval, Step: after, Tag: tag, Groups: r.groups, Answers: 1}
+		sampled, ended := 0, 0
+		for ended < r.groups {
+			pass(r.eval / float64(2*r.groups) * (0.7 + 0.6*r.random.Float64()))
+			// Of three parts of the work, two are mostly done when half of the time has passed.
+			if sampled < r.groups && (ended >= sampled || r.random.Float64() < 0.85) {
+				state.Apply(s.event(fmt.Sprint("e-", tag, "-", sampled), &events.CodeSampled{Posed: events.ProblemPosed{Plan: plan}}))
+				state.Apply(s.event(fmt.Sprint("e-", tag, "-", sampled), &events.TestsSampled{Posed: events.ProblemPosed{Plan: plan}}))
+				sampled++
+			} else {
+				state.Apply(s.scored(tag, after, ended, r.groups, events.EvalScored{}))
+				ended++
+			}
+			look()
+		}
+		*phases[len(phases)-1] = s.at
+	}
+	state.Apply(s.started(1, r.steps))
+	if r.evaluates {
+		evaluate(0)
+	}
+	slow := 1.0
+	for i := 1; i <= r.steps; i++ {
+		if r.random.IntN(12) == 0 {
+			slow = 1 + r.unquiet*r.random.Float64()
+		}
+		took := r.step * slow * (1 + r.drift*float64(i)/float64(r.steps)) * (0.9 + 0.2*r.random.Float64())
+		pass(took / 2)
+		state.Apply(s.rewarded(i, 0, 1, 0.5, 0.5))
+		look()
+		pass(took / 2)
+		state.Apply(s.updated(events.RoleCode, i))
+		state.Apply(s.updated(events.RoleTest, i))
+		if i < r.steps {
+			look()
+		}
+	}
+	if r.evaluates {
+		evaluate(r.steps)
+	}
+	end = s.at
+	count, says, holds := 0.0, 0.0, 0.0
+	for _, u := range updates {
+		if u.at.Sub(noon) < end.Sub(noon)/10 {
+			continue
+		}
+		count++
+		if !u.says {
+			continue
+		}
+		says++
+		if really := u.end.Sub(u.at); (u.left - really).Abs() <= max(time.Second, really/4) {
+			holds++
+		}
+	}
+	return says / count, holds / says
+}
+
+// After the first tenth of a run, nearly all updates have a time left that is right within a
+// quarter, also if the work of a step drifts by up to a third and the machine has other work at
+// times. In 100 runs with these seeds, 95% of the updates were right.
+func TestTimeLeftOfDriftingRuns(t *testing.T) {
+	var shares []float64
+	sum := 0.0
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		r := &simulated{
+			steps: 20 + random.IntN(180), groups: 20 + random.IntN(80), evaluates: random.IntN(2) == 1,
+			step: 0.5 + 60*random.Float64(), drift: 0.33 * (2*random.Float64() - 1), unquiet: 0.3 * random.Float64(), random: random,
+		}
+		r.eval = r.step * float64(r.steps) * (0.05 + 0.35*random.Float64())
+		known, right := r.play()
+		if known < 0.95 {
+			t.Errorf("seed %d: %.2f of the updates have a time left", seed, known)
+		}
+		shares, sum = append(shares, right), sum+right
+	}
+	slices.Sort(shares)
+	if mean, low := sum/float64(len(shares)), shares[len(shares)/20]; mean < 0.93 || low < 0.75 {
+		t.Errorf("%.3f of the updates are right, and less than %.2f in one run of twenty", mean, low)
+	}
 }

@@ -22,7 +22,17 @@ type Bar struct {
 	mu                  sync.Mutex
 	began               time.Time
 	first, done, latest int64 // done before the command, done now, all
+	marks               []mark
 }
+
+// mark is a moment at which a number of parts of this command were done.
+type mark struct {
+	at   time.Time
+	done int64
+}
+
+// maxMarks bounds the marks of a bar. Beyond it every second one is forgotten.
+const maxMarks = 512
 
 // New returns a bar with a name, for work of most parts. It draws on w if that is a
 // terminal.
@@ -58,6 +68,15 @@ func (b *Bar) Set(done int64) error {
 
 func (b *Bar) set(done int64) error {
 	b.done = done
+	if n := len(b.marks); done > b.first && (n == 0 || done-b.first > b.marks[n-1].done) {
+		b.marks = append(b.marks, mark{b.now(), done - b.first})
+	}
+	if len(b.marks) > maxMarks {
+		for i := range maxMarks / 2 {
+			b.marks[i] = b.marks[2*i+1]
+		}
+		b.marks = b.marks[:maxMarks/2]
+	}
 	b.bar.Describe(b.text())
 	return b.bar.Set64(done)
 }
@@ -72,14 +91,26 @@ func (b *Bar) Finish() error { return b.bar.Finish() }
 // nothing worth reading in less.
 const firstEstimate = time.Second
 
-// text returns the name, and the time left at the mean speed so far. An estimate from
-// the newest parts alone would change with each part.
+// text returns the name, and the time left at the speed of the newest third of the time so
+// far. The speed drifts, with the work and with the load of the machine: one since the begin
+// would follow too late, and one of the newest parts would change with each.
 func (b *Bar) text() string {
-	passed, done := b.now().Sub(b.began), b.done-b.first
+	now := b.now()
+	passed, done := now.Sub(b.began), b.done-b.first
 	if done <= 0 || b.done >= b.latest || passed < firstEstimate {
 		return b.name
 	}
-	left := time.Duration(float64(passed) / float64(done) * float64(b.latest-b.done))
+	since, before := b.began, int64(0)
+	for _, m := range b.marks {
+		if now.Sub(m.at) < passed/3 {
+			break
+		}
+		since, before = m.at, m.done
+	}
+	if done == before { // nothing was done in the newest third
+		since, before = b.began, 0
+	}
+	left := time.Duration(float64(now.Sub(since)) / float64(done-before) * float64(b.latest-b.done))
 	return fmt.Sprintf("%s, about %v left", b.name, max(left, time.Second).Round(time.Second))
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"codea1/events/progress"
@@ -62,6 +63,7 @@ func showProgress(o fork.Operation) (at func(done uint64), finish func()) {
 		return m.at, m.finish
 	}
 	fmt.Fprintf(os.Stderr, "%s; that takes about %v\n", o.Name, o.Takes.Round(time.Second))
-	m := newSlowMeter("training", o.Total)
+	name, _, _ := strings.Cut(o.Name, " v") // without the versions
+	m := newSlowMeter(name, o.Total)
 	return m.to, m.finish
 }

@@ -58,7 +58,7 @@ function show(s) {
   setText("run", s.run || none);
   document.title = s.run ? visible(`${progressText(s)} – ${s.run}`) : "codea1";
   setText("progress_text", progressText(s));
-  setText("left", s.seconds_left === null || s.phase === "finished" ? "" : duration(s.seconds_left) + " left");
+  setText("left", s.seconds_left === null || s.phase === "finished" ? "" : duration(s.seconds_left) + (s.left_of_phase ? " left of this evaluation" : " left"));
   const progress = byId("progress");
   progress.max = s.total || 1;
   progress.value = s.phase === "finished" ? progress.max : s.done;
