@@ -104,7 +104,6 @@ replay compact nope
 replay rebuild nope OUT
 replay restore-bus nope --to nats://127.0.0.1:1
 replay quarantine nope
-replay compare nope RUN
 dashboard nope
 dashboard --run nope
 tap nope

@@ -15,7 +15,7 @@ const maxStepTimes = 200
 const minStepTimes = 2
 
 // minHalves is the number of steps below which the newer half is no drift.
-const minHalves = 32
+const minHalves = 16
 
 // stepTimes measures the steps of an attempt. Steps and evaluations follow one
 // another: each begins when the one before it ends.
@@ -46,7 +46,7 @@ func (t *stepTimes) expected() (time.Duration, bool) {
 	if len(t.took) < minHalves {
 		return mean(t.took), true
 	}
-	return (2*mean(t.took) + mean(t.took[len(t.took)/2:])) / 3, true
+	return (mean(t.took) + mean(t.took[len(t.took)/2:])) / 2, true
 }
 
 func mean(all []time.Duration) time.Duration {
