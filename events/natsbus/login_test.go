@@ -244,25 +244,7 @@ func TestTapThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s, bus := guarded(t)
 	ctx := bounded(t)
-	u, err := url.Parse(s.URL(natsbus.TapUser))
-	if err != nil {
-		t.Fatal(err)
-	}
-	password, _ := u.User.Password()
-	conn, err := net.Dial("tcp", u.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := fmt.Fprintf(conn, "CONNECT {\"user\":%q,\"pass\":%q,\"verbose\":true,\"headers\":true}\r\nSUB codea1.r1.> 1\r\nPING\r\n", natsbus.TapUser, password); err != nil {
-		t.Fatal(err)
-	}
-	reader := bufio.NewReader(conn)
-	for line := ""; line != "PONG\r\n"; {
-		if line, err = reader.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
-	}
+	conn, reader := silentTap(t, s)
 	const messages = 160
 	for i := range messages {
 		m := eventstest.Encode(eventstest.Posed("r1", 2, i))
@@ -278,6 +260,31 @@ func TestTapThatDoesNotRead(t *testing.T) {
 	if _, err := io.Copy(io.Discard, reader); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the connection stays open")
 	}
+}
+
+// silentTap connects as a tap that subscribes to all events of the run and reads none.
+func silentTap(t testing.TB, s *natsbus.Server) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	u, err := url.Parse(s.URL(natsbus.TapUser))
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := u.User.Password()
+	conn, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := fmt.Fprintf(conn, "CONNECT {\"user\":%q,\"pass\":%q,\"verbose\":true,\"headers\":true}\r\nSUB codea1.r1.> 1\r\nPING\r\n", natsbus.TapUser, password); err != nil {
+		t.Fatal(err)
+	}
+	reader := bufio.NewReader(conn)
+	for line := ""; line != "PONG\r\n"; {
+		if line, err = reader.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return conn, reader
 }
 
 // The passwords are random, stay the same for a store, and are for its owner
