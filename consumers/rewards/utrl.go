@@ -26,9 +26,9 @@ func (utrl) Rules() Rules {
 //	R_test = 0.1 format + 0.85 detected + 0.05 valid / max(12, unique)
 //	R_code = 0.9 pass + 0.1 format
 //
-// detected is the share of the group's answers that fail a valid test of the suite,
-// unique the number of its tests without duplicates, pass the share of the group's
-// valid tests that the answer passes. The format of a suite is right if
+// valid are the tests that are right as stated. detected is the share of the group's
+// answers that fail a valid test of the suite, unique the number of its tests without
+// duplicates, pass the share of the group's valid tests that the answer passes. The format of a suite is right if
 // each of its statements is a test and there is one. The format of an answer is
 // right if it loads.
 func (utrl) Reward(g *Group) error {

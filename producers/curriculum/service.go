@@ -3,6 +3,7 @@ package curriculum
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"codea1/events"
@@ -46,12 +47,10 @@ func (s *Service) OnAppend(ctx context.Context, appended []events.Message) error
 		}
 		messages = append(messages, m)
 	}
-	for len(messages) > 0 {
-		n := min(len(messages), events.MaxPublishBatch)
-		if err := s.Bus.Publish(ctx, messages[:n]...); err != nil {
+	for chunk := range slices.Chunk(messages, events.MaxPublishBatch) {
+		if err := s.Bus.Publish(ctx, chunk...); err != nil {
 			return fmt.Errorf("curriculum: publish: %w", err)
 		}
-		messages = messages[n:]
 	}
 	return nil
 }
