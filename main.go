@@ -245,6 +245,7 @@ func newParser(cli *CLI, options ...kong.Option) (*kong.Kong, error) {
 // run, and makes the values of a preset their defaults.
 func configure(root *kong.Node, base *Settings) {
 	settings.Environment(root.Flags, envPrefix)
+	values := settings.Values(base)
 	for _, node := range root.Children {
 		switch node.Name {
 		case "problems":
@@ -259,7 +260,7 @@ func configure(root *kong.Node, base *Settings) {
 						flags = slices.DeleteFunc(slices.Clone(flags), func(f *kong.Flag) bool { return f.Name == "reward" || f.Name == "alpha" })
 					}
 					settings.Environment(flags, envPrefix)
-					settings.Layer(flags, base)
+					settings.SetDefaults(flags, values)
 				}
 				return next(nil)
 			})

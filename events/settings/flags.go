@@ -12,12 +12,23 @@ import (
 
 // Layer makes the settings in a struct the defaults of the flags with the same
 // names. The environment and the command line override them.
-func Layer(flags []*kong.Flag, s any) {
-	for _, f := range Fields(s) {
-		for _, flag := range flags {
-			if flag.Name == f.Key {
-				flag.Default, flag.HasDefault = f.String(), true
-			}
+func Layer(flags []*kong.Flag, s any) { SetDefaults(flags, Values(s)) }
+
+// Values returns the settings in a struct by their keys, as a command line writes them.
+func Values(s any) map[string]string {
+	fields := Fields(s)
+	values := make(map[string]string, len(fields))
+	for i := range fields {
+		values[fields[i].Key] = fields[i].String()
+	}
+	return values
+}
+
+// SetDefaults is Layer for the flags of several commands: it takes the result of Values.
+func SetDefaults(flags []*kong.Flag, values map[string]string) {
+	for _, flag := range flags {
+		if value, ok := values[flag.Name]; ok {
+			flag.Default, flag.HasDefault = value, true
 		}
 	}
 }
