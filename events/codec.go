@@ -11,9 +11,9 @@ import (
 	"slices"
 	"sync"
 
-	"codea1/events/internal/shape"
-
 	"github.com/klauspost/compress/zstd"
+
+	"codea1/events/internal/shape"
 )
 
 // Message is an encoded event: the envelope in the clear, the payload as bytes.

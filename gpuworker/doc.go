@@ -8,7 +8,8 @@
 // trainer's directories.
 //
 // It must not know how tokens are computed. An engine is a Sampler or a Learner
-// (engine.go); the sub-packages implement it and package main connects it. It
+// (engine.go); the packages tiny, torch and openai implement it and package models
+// opens it. It
 // must not know how rewards are computed or when a problem is posed: it reads
 // both from events.
 //

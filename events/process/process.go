@@ -31,7 +31,7 @@ type Process struct {
 	Instance     string        // tells the replicas of a stage apart
 	Alone        bool          // no other process takes part in the run: leases are not needed
 	WaitForLease bool          // wait until the owner of a lease ends
-	LeaseTTL     time.Duration // as DefaultLeaseTTL
+	LeaseTTL     time.Duration // a lease ends when its owner is silent for this time
 	Bus          events.Broker
 	Metrics      *prometheus.Registry
 	Probe        *stage.Probe // nil disables it
