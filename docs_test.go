@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -187,6 +188,47 @@ func TestLinksOfTheDocuments(t *testing.T) {
 				t.Errorf("%s: %v", page, err)
 			}
 		}
+	}
+}
+
+// The messages that the page of troubles explains are messages of the program.
+func TestMessagesOfTheTroubles(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("docs", "troubleshooting.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source strings.Builder
+	err = filepath.WalkDir(".", func(file string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		source.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, " | ")
+		if !strings.HasPrefix(line, "| `") || len(cells) != 2 {
+			continue
+		}
+		for _, message := range regexp.MustCompile("`[^`]+`").FindAllString(cells[0], -1) {
+			for part := range strings.SplitSeq(strings.Trim(message, "`"), "...") {
+				if part = strings.Trim(part, " ,"); len(part) < 8 {
+					continue
+				}
+				found++
+				if !strings.Contains(source.String(), part) {
+					t.Errorf("no message of the program has %q", part)
+				}
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("%d messages", found)
 	}
 }
 
