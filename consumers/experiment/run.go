@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -105,6 +106,8 @@ type Run struct {
 	tasks  []*task // its evaluations
 
 	recorded *Record // from the file beside that of the experiment; nil for none
+
+	completing sync.Mutex // a run that has its tests from this one may complete it too
 }
 
 // read returns the outcome of the run from its log or, for a recorded run that has no
@@ -199,6 +202,8 @@ const maxDeaths = 3
 // example because memory ran out, is resumed. A recorded run is only evaluated if its
 // directory is here.
 func (r *Run) complete(ctx context.Context, host Host, say func(format string, args ...any)) (*Record, error) {
+	r.completing.Lock()
+	defer r.completing.Unlock()
 	if record, err := r.read(ctx, host); err == nil && record.completed() && r.recorded != nil {
 		if here := record.recorded == nil; !here && !r.again || here && r.evaluationsLeft() == 0 {
 			return record, nil
