@@ -15,11 +15,11 @@ func TestLoadIsNoVerdict(t *testing.T) {
 	if _, _, ok := coreTimeOf([]int{os.Getpid()}); !ok {
 		t.Skip("this system does not say how long a process waited for a core")
 	}
-	p := openOwn(t, LevelOpen, Config{Workers: 1, CallTimeout: 200 * time.Millisecond, JobTimeout: 4 * time.Second, CacheBytes: -1})
+	p := openOwn(t, LevelOpen, Config{Workers: 1, CallTimeout: 400 * time.Millisecond, JobTimeout: 4 * time.Second, CacheBytes: -1})
 	crowd(t, 4*runtime.NumCPU(), p.Describe().Python)
 	const code = "import time\ndef f(seconds):\n    end = time.process_time() + seconds\n    while time.process_time() < end: pass\n    return 'done'\n" +
 		"def wait(seconds): time.sleep(seconds)"
-	calls := []string{"f(0.1)", "f(0.05)", "f(0.1)"}
+	calls := []string{"f(0.1)", "f(0.05)", "f(0.1)", "f(0.05)", "f(0.1)"}
 	report, err := p.Run(t.Context(), Program{Code: code}, calls)
 	if err != nil {
 		t.Fatal(err)
