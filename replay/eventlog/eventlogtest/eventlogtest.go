@@ -12,6 +12,7 @@ import (
 
 	"codea1/events"
 	"codea1/replay/eventlog"
+	"codea1/replay/eventlog/internal/badgerdir"
 )
 
 // Scratch are options for tests that open many logs: opening is fast, and
@@ -163,7 +164,7 @@ func Change(t testing.TB, dir string, key []byte, change func(value []byte) []by
 
 func store(t testing.TB, dir string) *badger.DB {
 	t.Helper()
-	db, err := badger.Open(badger.DefaultOptions(dir).WithLogger(nil))
+	db, err := badgerdir.OpenReleased(badger.DefaultOptions(dir).WithLogger(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,14 +35,16 @@ func Caused(err, cause error) bool {
 	return err != nil && (errors.Is(err, cause) || strings.Contains(err.Error(), cause.Error()))
 }
 
-// lockedMessage is part of Badger's error for a directory that is locked.
-const lockedMessage = "Cannot acquire directory lock"
+// isLockedMessage reports whether Badger's error says that a directory is locked.
+func isLockedMessage(err error) bool {
+	return strings.Contains(err.Error(), "Cannot acquire directory lock")
+}
 
 // openError returns a *LockedError, a *DamageError, or an error of the system,
 // for an error of Badger on opening dir.
 func openError(dir string, err error) error {
 	switch {
-	case strings.Contains(err.Error(), lockedMessage):
+	case isLockedMessage(err):
 		return &LockedError{PID: lockHolder(dir)}
 	case Caused(err, syscall.EACCES), Caused(err, syscall.EROFS), Caused(err, syscall.ENOSPC), Caused(err, syscall.EMFILE):
 		return fmt.Errorf("open log %s: %w", dir, err)

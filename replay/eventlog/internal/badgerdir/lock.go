@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/gofrs/flock"
@@ -36,10 +37,41 @@ func directoryLock(dir string) *flock.Flock { return flock.New(dir, flock.SetFla
 
 // CheckUnlocked returns a *LockedError while a writer has a directory open.
 func CheckUnlocked(dir string) error {
-	if isLocked(dir) {
+	locked := isLocked(dir)
+	for waited := time.Duration(0); locked && releasing(dir, &waited); {
+		locked = isLocked(dir)
+	}
+	if locked {
 		return &LockedError{PID: lockHolder(dir)}
 	}
 	return nil
+}
+
+// OpenReleased is badger.Open for a directory whose writer may have closed it a moment
+// ago.
+func OpenReleased(options badger.Options) (*badger.DB, error) {
+	db, err := badger.Open(options)
+	for waited := time.Duration(0); err != nil && isLockedMessage(err) && releasing(options.Dir, &waited); {
+		db, err = badger.Open(options)
+	}
+	return db, err
+}
+
+// releaseTime bounds the wait for a lock that no writer holds.
+const releaseTime = 2 * time.Second
+
+// releasing waits a little if a directory is locked although its writer has closed it:
+// a process that is just being started has copies of the open files of the one that
+// starts it, and their locks, until it runs its own program. It reports whether it
+// waited, which it does for releaseTime at most.
+func releasing(dir string, waited *time.Duration) bool {
+	if lockHolder(dir) != 0 || *waited >= releaseTime {
+		return false
+	}
+	const wait = 10 * time.Millisecond
+	time.Sleep(wait)
+	*waited += wait
+	return true
 }
 
 // isLocked reports whether a writer has a directory open. Where the system

@@ -57,7 +57,7 @@ func Open(dir string, o Options) (*badger.DB, error) {
 	if err := removeEmptyFiles(dir); err != nil {
 		return nil, openError(dir, err)
 	}
-	db, err := badger.Open(Tuned(dir, o))
+	db, err := OpenReleased(Tuned(dir, o))
 	if err != nil {
 		return nil, openError(dir, err)
 	}
