@@ -207,11 +207,6 @@ def write_rows(directory: Path, optimizer: Mapping[str, torch.Tensor | Rows], ra
 
 def _write_files(directory: Path, wanted: list[File], flush: bool, rank: int, sums: bool) -> Iterator[str]:
     """Writes files of tensors side by side, and yields the lines of each when it is written."""
-    devices = {
-        t.device for _, part, _ in wanted for rows in part.values() if (t := rows.tensor if isinstance(rows, Rows) else rows).is_cuda
-    }
-    for device in devices:
-        torch.cuda.current_stream(device).synchronize()  # each file is copied in a stream of its own
     # Copies from a device, writes and sums release the interpreter's lock.
     with ThreadPoolExecutor(_FILES_AT_A_TIME, initializer=yield_to_others) as pool:
         tasks = [pool.submit(write_tensors, directory / name, part, about, flush, rank, sums) for name, part, about in wanted]

@@ -99,6 +99,8 @@ def _write(file: int, parts: list[Part], device: torch.device | None, summed: bo
     buffers = [torch.empty(CHUNK, dtype=torch.uint8, pin_memory=True) for _ in range(2)] if device else []
     sums: deque[Future[None]] = deque()
     stream = torch.cuda.Stream(device) if device else None
+    if stream:
+        stream.wait_stream(torch.cuda.current_stream(device))  # which may still make the bytes of a part contiguous
     with ThreadPoolExecutor(1, initializer=yield_to_others) as pool, torch.cuda.stream(stream) if stream else nullcontext():
         for number, (data, offset) in enumerate(parts):
             while len(sums) > 1:
